@@ -1,0 +1,41 @@
+# Every target is idempotent; the second run is quick. `make` alone explains.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready-$(shell cat pyproject.toml ci/build.lock ci/requirements.lock 2>/dev/null | cksum | tr -d ' ')
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench calibrate clean
+
+help:  ## print this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv with kafka-trial in it, from the hash-pinned lock
+
+$(STAMP): pyproject.toml ci/build.lock ci/requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kafka-trial needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make setup PYTHON=python3.11"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r ci/build.lock
+	$(BIN)/python -m pip install --quiet --no-build-isolation --require-hashes -r ci/requirements.lock
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	@rm -f $(VENV)/.ready-* && touch $@
+
+demo: setup  ## a sound and a faulty consumer on one scenario: both verdicts, with the evidence
+	$(BIN)/python -m kafka_trial demo $(ARGS)
+
+test: setup  ## everything that tests this project
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(BIN)/python -m pytest --durations=10 $(ARGS)
+
+lint: setup  ## style and types only
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: setup  ## minimum, median, maximum and ratios of what this project calls fast
+	$(BIN)/python -m kafka_trial bench $(ARGS)
+
+calibrate: setup  ## the whole grid of consumers and suites, five times, resumable: rows and page in reports/
+	$(BIN)/python -m kafka_trial calibrate $(ARGS)
+
+clean:  ## remove what a build or a run left in this folder (never the caches outside it)
+	rm -rf $(VENV) build dist trial-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

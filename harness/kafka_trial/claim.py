@@ -1,0 +1,52 @@
+"""The claim: what a consumer's team promises, and which anomalies break that promise.
+
+The same anomalies are computed whatever the claim; the claim only sorts them (`verdict.py`). The keys and the table
+of violations are a contract (consumer.toml, section [claim]).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+DELIVERY = ("at-least-once", "at-most-once", "exactly-once", "unclaimed")
+ORDER = ("partition", "key", "none")
+COMMITS = ("settling", "monotonic")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is promised. Sizes in bytes, times in seconds; None means no limit, or derived."""
+
+    delivery: str
+    order: str = "partition"
+    commits: str = "settling"
+    fenced: bool = False
+    converge_within_s: float | None = None
+    memory_max_bytes: int | None = None
+    redelivered_max_ratio: float | None = None
+
+
+CHOICES = {"delivery": DELIVERY, "order": ORDER, "commits": COMMITS}
+
+
+def claim_problems(table: dict[str, Any]) -> list[str]:
+    """Returns every problem of a [claim] table as a sentence; empty when it is sound."""
+    valid = [field.name for field in fields(Claim)]
+    problems = [f"[claim] has no key {key!r}. Valid: {', '.join(valid)}" for key in table if key not in valid]
+    if "delivery" not in table:
+        problems.append(f"[claim] needs delivery, one of: {', '.join(DELIVERY)}")
+    for key, choices in CHOICES.items():
+        if key in table and table[key] not in choices:
+            problems.append(f"[claim] {key} = {table[key]!r} is none of: {', '.join(choices)}")
+    if not isinstance(table.get("fenced", False), bool):
+        problems.append("[claim] fenced is true or false")
+    return problems + [
+        f"[claim] {key} = {table[key]!r} must be a positive number"
+        for key in ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")
+        if key in table and not _positive(table[key])
+    ]
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0

@@ -1,0 +1,256 @@
+"""Threads and child processes: named, bounded, joined; nothing else in the harness starts either.
+
+`Crew` holds threads and hands their errors to whoever joins them. `Household` holds child processes through a
+supervisor (`supervisor.py`), so that all of them die with the harness, however it dies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGTERM
+from types import TracebackType
+from typing import IO, Any
+
+from kafka_trial import supervisor
+from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.waiting import wait_until
+
+
+class Crew:
+    """Named threads with one stop signal; leaving the `with` sets it, joins all, and re-raises the first error."""
+
+    def __init__(self, name: str, *, join_within_s: float = 30.0) -> None:
+        self.name = name
+        self.stop = threading.Event()
+        self.errors: list[tuple[str, BaseException]] = []
+        self._join_within_s = join_within_s
+        self._threads: list[threading.Thread] = []
+
+    def start(self, name: str, work: Callable[..., object], *args: object) -> threading.Thread:
+        """Starts `work(*args)` in a thread called `<crew>/<name>`."""
+
+        def guarded() -> None:
+            try:
+                work(*args)
+            except BaseException as error:  # noqa: BLE001 - kept, and re-raised by whoever joins
+                self.errors.append((name, error))
+
+        thread = threading.Thread(target=guarded, name=f"{self.name}/{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def join(self) -> None:
+        """Stops and joins every thread.
+
+        Raises:
+            UnjudgeableError: a thread raised (chained), or did not end within the bound.
+        """
+        self.stop.set()
+        for thread in self._threads:
+            thread.join(self._join_within_s)
+        stuck = [thread.name for thread in self._threads if thread.is_alive()]
+        if stuck:
+            raise UnjudgeableError(f"threads did not end within {self._join_within_s:g} s: {', '.join(stuck)}")
+        if self.errors:
+            name, error = self.errors[0]
+            raise UnjudgeableError(f"{self.name}/{name} failed: {error!r}") from error
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.join()
+            return
+        self.stop.set()
+        with suppress(UnjudgeableError):  # the error that is already on its way says more
+            self.join()
+
+
+class Child:
+    """One supervised process, leader of a session and process group of its own."""
+
+    def __init__(self, name: str, pid: int, household: Household) -> None:
+        self.name = name
+        self.pid = pid
+        self._household = household
+        self._exited = threading.Event()
+        self._exit_code: int | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit status; negative for a signal's number; None while it runs."""
+        return self._exit_code
+
+    @property
+    def alive(self) -> bool:
+        return not self._exited.is_set()
+
+    def signal(self, number: int, *, group: bool = True) -> None:
+        """Sends a signal to the process group (default) or the process; silently nothing once it has been reaped."""
+        self._household._send({"signal": self.pid, "number": int(number), "group": group})
+
+    def kill(self) -> None:
+        """Kills the process group with -9."""
+        self.signal(SIGKILL)
+
+    def wait(self, *, within_s: float) -> int:
+        """Returns the exit code.
+
+        Raises:
+            WaitTimeout: still running after `within_s` seconds.
+        """
+        wait_until(
+            lambda: not self.alive, within_s=within_s, what=f"{self.name} (pid {self.pid}) to exit", every_s=0.01
+        )
+        assert self._exit_code is not None
+        return self._exit_code
+
+    def end(self, *, within_s: float = 10.0, number: int = SIGTERM) -> int:
+        """Asks it to end with `number`, kills it with -9 after `within_s` seconds, and returns the exit code."""
+        self.signal(SIGCONT)
+        self.signal(number)
+        if not self._exited.wait(within_s):
+            self.kill()
+        return self.wait(within_s=10.0)
+
+    def _gone(self, status: int) -> None:
+        self._exit_code = status
+        self._exited.set()
+
+
+class Household:
+    """Child processes that cannot outlive the harness: a supervisor kills them when our end of a socket closes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.children: list[Child] = []
+        self._replies: dict[int, dict[str, Any]] = {}
+        self._early_exits: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._serial = 0
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, supervisor.DATAGRAM_MAX)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._socket = ours
+        self._listener = threading.Thread(target=self._listen, name=f"{name}/supervisor", daemon=True)
+        self._listener.start()
+
+    def spawn(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: IO[bytes] | int | None = None,
+        stdout: IO[bytes] | int | None = None,
+        stderr: IO[bytes] | int | None = None,
+    ) -> Child:
+        """Starts `argv` in a session of its own; a stream left out is /dev/null.
+
+        The caller keeps (and closes) its own copies of the descriptors it passes.
+
+        Raises:
+            StartError: the command cannot be executed, or the supervisor has died.
+        """
+        with open(os.devnull, "r+b") as null:
+            descriptors = [_descriptor(stream, null) for stream in (stdin, stdout, stderr)]
+            with self._lock:
+                self._serial += 1
+                serial = self._serial
+                order = {
+                    "spawn": serial,
+                    "argv": [str(part) for part in argv],
+                    "env": dict(os.environ if env is None else env),
+                    "cwd": str(cwd) if cwd else None,
+                }
+                self._send(order, descriptors)
+            reply = wait_until(
+                lambda: self._replies.get(serial),
+                within_s=30,
+                what=f"the supervisor to start {name}",
+                every_s=0.002,
+                alive=lambda: None if self._listener.is_alive() else "the supervisor has died",
+            )
+        if "failed" in reply:
+            raise StartError(f"cannot start {name}: {reply['error']}. Check the command and its execute permission.")
+        child = Child(name, int(reply["pid"]), self)
+        with self._lock:
+            self.children.append(child)
+            early = self._early_exits.pop(child.pid, None)
+        if early is not None:
+            child._gone(early)
+        return child
+
+    def close(self) -> None:
+        """Kills what still runs and waits for the supervisor to have reaped it."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._process.wait(timeout=30)
+        self._listener.join(10)
+        self._socket.close()
+        for child in self.children:
+            if child.alive:
+                child._gone(-SIGKILL)
+
+    def _send(self, order: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
+        try:
+            socket.send_fds(self._socket, [json.dumps(order).encode()], list(descriptors))
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise StartError(f"the supervisor of {self.name} has died; its children died with it") from error
+        except OSError as error:
+            if self._process.poll() is not None or self._socket.fileno() < 0:
+                return  # signals after the end go nowhere
+            raise StartError(f"the supervisor of {self.name} cannot be reached: {error}") from error
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                message = self._socket.recv(supervisor.DATAGRAM_MAX)
+            except OSError:
+                return
+            if not message:
+                return
+            self._heard(json.loads(message))
+
+    def _heard(self, report: dict[str, Any]) -> None:
+        if "exited" not in report:
+            self._replies[int(report.get("spawned") or report["failed"])] = report
+            return
+        with self._lock:
+            child = next((c for c in self.children if c.pid == report["exited"] and c.alive), None)
+            if child is None:
+                self._early_exits[int(report["exited"])] = int(report["status"])
+                return
+        child._gone(int(report["status"]))
+
+    def __enter__(self) -> Household:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _descriptor(stream: IO[bytes] | int | None, null: IO[bytes]) -> int:
+    if stream is None:
+        return null.fileno()
+    return stream if isinstance(stream, int) else stream.fileno()

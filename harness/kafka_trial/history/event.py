@@ -1,0 +1,162 @@
+"""The event: one line of a history, and the only thing actors, witnesses, judge and reports share.
+
+One event is one JSON line; one file per source and incarnation; lines are never rewritten. Positions (the *next*
+place) are called `committed_offset`; `offset` is a record's own place. `time_ns` is the harness's CLOCK_MONOTONIC at
+receipt; wall times of others go into `source_wall_ns`. `outcome` of a request is invoke, ok, fail (definitely not) or
+info (nobody knows); of a handler it is done, discarded or dead-lettered. `op` on a completion is the `seq` of its
+invoke, in the same file.
+
+Sources and kinds (fields beyond schema, source, seq, time_ns, kind; `?` may be absent; entries are lists of objects):
+
+```
+workload            send              outcome op? id topic key? partition? offset? size_bytes checksum message?
+                                      (invoke, then ok with partition and offset, or fail / info with message;
+                                       completions repeat id, topic and key)
+                    load              name(opening-burst|steady|burst) state(begins|ends) count
+consumer-M-I        started           pid  (harness: process began; first line of every incarnation)
+                    ready             (startup_complete)
+                    assigned revoked lost   entries[{topic partition}]     (revoked, lost: when the callback returned)
+                    delivered         topic partition offset id? key?        (handler starts; or the poll returned it)
+                    processed         topic partition offset id? key? outcome  (handler ends)
+                    commit            outcome(invoke|ok|fail) op? entries[{topic partition committed_offset}] message?
+                    stopped           (shutdown_complete, its own word)
+                    error             message
+                    bad_line          message (at most 4 KB of it)  size_bytes
+                    exited            code? signal?  (harness: the process is gone; last line)
+                    every line carries member and incarnation
+sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
+                    crash_point       name member? state(armed|passed|killed)
+offsets             committed         group topic topic_id? partition committed_offset log_partition log_offset commit_time_ms
+                                      producer_id? leader_epoch?
+                    commit_tombstone  group topic partition log_partition log_offset
+                    commit_aborted    group topic partition committed_offset log_partition log_offset (the same log_offset again,
+                                      once known aborted)
+                    group             group protocol(classic|consumer) epoch state log_partition log_offset
+                                      members[{member_id instance_id? client_id host}]
+                                      entries[{topic topic_id? partition member_id}]    classic: assignment of all
+                    member            group member_id instance_id? client_id host log_partition log_offset      KIP-848 type 5
+                    group_epoch target_epoch  group epoch log_partition log_offset                                types 3, 6
+                    target            group member_id entries[{topic_id partition}] log_partition log_offset     type 7
+                    member_assignment group member_id epoch previous_epoch state(stable|unrevoked|unreleased) log_partition
+                                      log_offset entries[{topic_id partition assignment_epoch?}] (assigned)
+                                      pending[{topic_id partition assignment_epoch?}]                            type 8
+                    group_tombstone   group record_type member_id? log_partition log_offset
+                    transaction_marker  producer_id state(commit|abort) log_partition log_offset
+                    undecodable       log_partition log_offset message
+                    unreadable        (type known and not ours: share, streams) record_type log_partition log_offset
+requests-bN         request           api lane? listener connection client_id member_id? instance_id? group? epoch? error duration_ms
+                                      line library? reason? correlation_id
+                                      entries[{topic? topic_id? partition committed_offset|offset error size_bytes?}]
+                                      source_wall_ns = when the answer had been sent
+observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
+                    log_start log_end last_stable    topic partition offset (the position after the last record, for log_end)
+                    leader            topic partition leader epoch replicas isr
+                    coordinator       group leader
+                    controller        leader epoch
+                    group_state       group state protocol epoch? members[...]
+                    record            topic partition offset id key checksum size_bytes source_wall_ns   (the control read)
+                    control_read      topic state(complete|incomplete) count
+nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?
+                    sample            fault_no phase(before|inside|after) witness(S|P|O|R|process) details
+                    evidence          fault_no fault target bit(true|false) heals healed_traffic? message details
+run                 phase             phase(prepare|steady|faults|heal|drain|snapshot|stop) message?
+                    clock             wall_ns  (pairs with time_ns, once a second)
+                    wall_jump         size_ns
+                    scheduling_delay  delay_ns
+                    resources         member? broker? cpu_s rss_bytes
+                    group_named topic_named   group / topic
+                    calibrated        rate records in the opening burst per second: count, seconds, rate
+                    window            name(fault|load) ...
+                    environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
+                    end               outcome(ok|info) message?   last line; a history without it is truncated
+every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+SCHEMA = 1
+
+# Fields that are attributes of an Event; everything else on a line is in `details`.
+CORE_FIELDS = (
+    "member",
+    "incarnation",
+    "topic",
+    "topic_id",
+    "partition",
+    "offset",
+    "committed_offset",
+    "id",
+    "key",
+    "outcome",
+    "op",
+    "source_wall_ns",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a history."""
+
+    source: str
+    seq: int
+    time_ns: int
+    kind: str
+    member: str | None = None
+    incarnation: int | None = None
+    topic: str | None = None
+    topic_id: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    committed_offset: int | None = None
+    id: str | None = None
+    key: str | None = None
+    outcome: str | None = None
+    op: int | None = None
+    source_wall_ns: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """How a verdict points at this event: `source#seq`."""
+        return f"{self.source}#{self.seq}"
+
+
+def to_line(event: Event) -> bytes:
+    """Returns the event as one JSON line, absent fields left out."""
+    body: dict[str, Any] = {
+        "schema": SCHEMA,
+        "source": event.source,
+        "seq": event.seq,
+        "time_ns": event.time_ns,
+        "kind": event.kind,
+    }
+    body.update({name: value for name in CORE_FIELDS if (value := getattr(event, name)) is not None})
+    body.update(event.details)
+    return orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def from_line(line: bytes | str) -> Event:
+    """Returns the event of one JSON line.
+
+    Raises:
+        ValueError: not JSON, not an object, a newer schema, or one of source, seq, time_ns, kind is missing.
+    """
+    body = orjson.loads(line)
+    if not isinstance(body, dict):
+        raise ValueError(f"an event is a JSON object, this is a {type(body).__name__}")
+    schema = body.pop("schema", None)
+    if schema != SCHEMA:
+        raise ValueError(f"schema {schema!r}, this reader knows {SCHEMA}")
+    try:
+        base = {name: body.pop(name) for name in ("source", "seq", "time_ns", "kind")}
+    except KeyError as missing:
+        raise ValueError(f"field {missing} is missing") from missing
+    core = {name: body.pop(name) for name in CORE_FIELDS if name in body}
+    return Event(**base, **core, details=body)

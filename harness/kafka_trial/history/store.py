@@ -1,0 +1,125 @@
+"""The run folder: where one trial's question, history, logs and judgement lie (its layout is a contract).
+
+`run.json scenario.json consumer.toml schedule.json history/ logs/ cache/ verdict.json anomalies.jsonl series.parquet
+report.txt report.html`. The history is the truth; the rest can be made again from it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kafka_trial.errors import InputError, StartError, UnjudgeableError
+from kafka_trial.history.event import Event, from_line
+
+RUN_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The places inside one run folder."""
+
+    path: Path
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def cache(self) -> Path:
+        return self.path / "cache"
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Writes `<name>` whole or not at all, keys sorted."""
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+        temporary = self.path / f".{name}.part"
+        temporary.write_bytes(text)
+        temporary.replace(self.path / name)
+
+    def read_json(self, name: str) -> Any:
+        """Returns the parsed `<name>`.
+
+        Raises:
+            InputError: it is missing, not JSON, or of a newer schema.
+        """
+        return _parsed(self.path / name)
+
+    def history_files(self) -> list[Path]:
+        """Returns the history's files, sorted by name."""
+        return sorted(self.history.glob("*.jsonl"))
+
+    def events(self) -> Iterator[Event]:
+        """Yields every readable event, file by file; a torn last line is left out (the judge counts it).
+
+        Raises:
+            UnjudgeableError: a line that is not the last of its file is not an event.
+        """
+        for file in self.history_files():
+            yield from _events_of(file)
+
+
+def create_run_folder(out: Path | None, scenario: str, consumer: str) -> RunFolder:
+    """Makes a new run folder: `out` itself, or `./trial-runs/<utc>-<scenario>-<consumer>-<4 hex>`.
+
+    Raises:
+        InputError: `out` exists and is not an empty folder.
+        StartError: the disk refuses.
+    """
+    if out is None:
+        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+        out = Path("trial-runs") / f"{stamp}-{scenario}-{consumer}-{secrets.token_hex(2)}"
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(str(out), "exists already and a history is never overwritten; name an empty or new folder")
+    folder = RunFolder(out.absolute())
+    try:
+        for place in (folder.history, folder.logs):
+            place.mkdir(parents=True)
+    except OSError as error:
+        raise StartError(f"cannot make the run folder {out}: {error.strerror}; free space or choose --out") from error
+    return folder
+
+
+def open_run_folder(path: Path) -> RunFolder:
+    """Returns an existing run folder.
+
+    Raises:
+        InputError: there is no run folder there, or it is of a newer schema.
+    """
+    folder = RunFolder(path.absolute())
+    if not folder.history.is_dir():
+        raise InputError(str(path), "is not a run folder: it has no history/ inside; name a folder that `run` made")
+    return folder
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        value = orjson.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise InputError(str(path), "is missing: the run folder is not whole") from error
+    except orjson.JSONDecodeError as error:
+        raise InputError(str(path), f"is not JSON ({error}): it was truncated or edited") from error
+    schema = value.get("schema", RUN_SCHEMA) if isinstance(value, dict) else RUN_SCHEMA
+    if schema > RUN_SCHEMA:
+        raise InputError(str(path), f"has schema {schema}, this version reads up to {RUN_SCHEMA}; upgrade kafka-trial")
+    return value
+
+
+def _events_of(file: Path) -> Iterator[Event]:
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                return  # a torn last line: its writer was killed in mid-write
+            try:
+                yield from_line(line)
+            except ValueError as error:
+                raise UnjudgeableError(f"{file.name}, line {number} is not an event: {error}") from error

@@ -1,0 +1,200 @@
+"""The scenario: what is asked of a consumer, as one frozen value.
+
+A scenario names the topology, the workload, the members, the schedule of faults and the limits. It is registered by
+name in a suite (`SCENARIO = Scenario(...)` in `suites/test_*.py`) or read from a TOML file with the same names.
+Instants in a schedule are seconds after the start of the faults phase; targets are roles, chosen at run time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCENARIO_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Topic:
+    """The topic under trial; `configs` are Kafka's topic configs as strings."""
+
+    partitions: int = 6
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Burst:
+    """A burst of records at an instant of the faults phase."""
+
+    at_s: float
+    records: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """The workload: an opening burst, then a steady rate until the faults are healed.
+
+    keys: uniform | zipf | hot (one key takes half) over `key_count` keys; `keyed = false` sends records without a key.
+    Sizes are of the value in bytes: uniform between `size_bytes_min` and `size_bytes_max` (equal: fixed).
+    """
+
+    opening_burst: int = 2000
+    rate_per_s: float = 300.0
+    steady_s: float = 5.0
+    records_max: int = 50_000
+    keys: str = "uniform"
+    key_count: int = 100
+    keyed: bool = True
+    size_bytes_min: int = 1024
+    size_bytes_max: int = 1024
+    compression: str = "none"
+    format: str = "json"
+    bursts: tuple[Burst, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase."""
+
+    fault: str
+    target: str
+    at_s: float = 0.0
+    for_s: float = 5.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a trial, in seconds, and the least number of records a verdict may rest on."""
+
+    drain_s: float = 60.0
+    ready_s: float = 60.0
+    records_judged_min: int = 100
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is asked in one trial. `members` None: as many as consumer.toml says."""
+
+    name: str
+    summary: str = ""
+    brokers: int = 3
+    topic: Topic = Topic()
+    load: Load = Load()
+    members: int | None = None
+    schedule: tuple[Step, ...] = ()
+    limits: Limits = Limits()
+    min_faults_s: float = 0.0
+
+
+KEYS = ("uniform", "zipf", "hot")
+COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd")
+FORMATS = ("json", "bytes")
+SIZE_BYTES_LIMIT = 10 * 1024 * 1024
+
+
+def scenario_problems(scenario: Scenario) -> list[str]:
+    """Returns every value that makes no sense, as sentences naming the place; empty when the scenario is sound."""
+    load, topic = scenario.load, scenario.topic
+    checks = {
+        f"load.keys = {load.keys!r} is none of: {', '.join(KEYS)}": load.keys in KEYS,
+        f"load.compression = {load.compression!r} is none of: {', '.join(COMPRESSION)}": load.compression
+        in COMPRESSION,
+        f"load.format = {load.format!r} is none of: {', '.join(FORMATS)}": load.format in FORMATS,
+        f"load sizes must hold 64 <= min <= max <= {SIZE_BYTES_LIMIT}": 64
+        <= load.size_bytes_min
+        <= load.size_bytes_max
+        <= SIZE_BYTES_LIMIT,
+        "load.rate_per_s must be above 0": load.rate_per_s > 0,
+        "load.key_count must be at least 1": load.key_count >= 1,
+        "load.opening_burst must be at least 1": load.opening_burst >= 1,
+        "topic.partitions must be at least 1": topic.partitions >= 1,
+        "topic.replication_factor must be between 1 and brokers": 1 <= topic.replication_factor <= scenario.brokers,
+        "topic.min_insync_replicas must be between 1 and topic.replication_factor": 1
+        <= topic.min_insync_replicas
+        <= topic.replication_factor,
+        "members must be at least 1": scenario.members is None or scenario.members >= 1,
+        "limits must be above 0": min(scenario.limits.drain_s, scenario.limits.ready_s) > 0,
+    }
+    late = [
+        f"schedule[{number}] ({step.fault}): at_s and for_s must not be negative"
+        for number, step in enumerate(scenario.schedule)
+        if step.at_s < 0 or step.for_s < 0
+    ]
+    return [sentence for sentence, holds in checks.items() if not holds] + late
+
+
+def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
+    """Returns the scenario of a TOML file, or None and every problem found in it."""
+    try:
+        table = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return None, [f"cannot be read as TOML: {error}"]
+    schema = table.pop("schema", SCENARIO_SCHEMA)
+    if schema != SCENARIO_SCHEMA:
+        return None, [f"schema = {schema}, this version reads {SCENARIO_SCHEMA}; upgrade kafka-trial"]
+    return scenario_from_table({"name": path.stem} | table)
+
+
+def scenario_from_table(table: Mapping[str, Any]) -> tuple[Scenario | None, list[str]]:
+    """Returns the scenario of a parsed table (TOML or scenario.json), or None and every problem found in it."""
+    problems: list[str] = []
+    scenario = _built(Scenario, table, "", problems)
+    if not problems:
+        problems = scenario_problems(scenario)
+    return (None if problems else scenario), problems
+
+
+def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
+    """Returns the scenario as plain data, for scenario.json."""
+    return {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
+
+
+def _built(kind: Any, table: Mapping[str, Any], place: str, problems: list[str]) -> Any:
+    hints = typing.get_type_hints(kind)
+    for key in table:
+        if key not in hints:
+            problems.append(f"unknown key {place + key!r}. Valid: {', '.join(place + name for name in hints)}")
+    values = {key: _value(hints[key], value, place + key, problems) for key, value in table.items() if key in hints}
+    missing = [
+        place + item.name
+        for item in dataclasses.fields(kind)
+        if item.name not in values
+        and item.default is dataclasses.MISSING
+        and item.default_factory is dataclasses.MISSING
+    ]
+    problems.extend(f"{name!r} is missing" for name in missing)
+    return None if missing else kind(**values)
+
+
+def _value(hint: Any, value: Any, place: str, problems: list[str]) -> Any:
+    if dataclasses.is_dataclass(hint):
+        if isinstance(value, Mapping):
+            return _built(hint, value, place + ".", problems)
+        problems.append(f"{place!r} must be a table")
+    elif typing.get_origin(hint) is tuple:
+        if isinstance(value, list | tuple):
+            inner = typing.get_args(hint)[0]
+            return tuple(_value(inner, part, f"{place}[{n}]", problems) for n, part in enumerate(value))
+        problems.append(f"{place!r} must be a list")
+    elif typing.get_origin(hint) is types.UnionType:
+        if value is not None:
+            return _value(typing.get_args(hint)[0], value, place, problems)
+    elif not _fits(hint, value):
+        problems.append(f"{place!r} = {value!r} must be a {getattr(hint, '__name__', 'table')}")
+    return value
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    if typing.get_origin(hint) is not None:
+        return isinstance(value, Mapping)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
