@@ -1,0 +1,163 @@
+"""The command `kafka-trial`: the hands. Each verb reads its words, calls one function, and ends in a status.
+
+Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 Ctrl-C after cleaning up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from kafka_trial import __version__, verbs
+from kafka_trial.errors import INTERRUPTED, KafkaTrialError
+
+_Subparsers = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+EXAMPLES = {
+    "run": "kafka-trial run member-killed --consumer fixtures/reference/python-at-least-once/consumer.toml --seed 7",
+    "check": "kafka-trial check trial-runs/20260101T120000Z-control-orders-1a2b",
+    "report": "kafka-trial report trial-runs/20260101T120000Z-control-orders-1a2b",
+    "list": "kafka-trial list scenarios --json",
+    "doctor": "kafka-trial doctor --fetch 4.3.1",
+    "cluster": "kafka-trial cluster up --detach --kafka 4.3.1",
+    "demo": "kafka-trial demo --seed 7",
+    "bench": "kafka-trial bench check --runs 5",
+    "calibrate": "kafka-trial calibrate --times 5 --minutes 60",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one verb and returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _call(options.verb_function, options)
+    except KafkaTrialError as error:
+        print(f"kafka-trial {options.verb}: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("kafka-trial: interrupted; everything was healed and cleaned up", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 0  # the reader of our output has seen enough
+
+
+def _call(function: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    return function(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kafka-trial",
+        description="Puts a Kafka consumer on trial: boots a cluster, breaks it on purpose, judges with evidence.",
+        epilog="Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unknown, 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
+    verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for add in (_run, _check, _report, _list, _doctor, _cluster, _demo, _bench, _calibrate):
+        add(verb_parsers)
+    return parser
+
+
+def _verb(
+    parsers: _Subparsers, name: str, function: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser = parsers.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=f"Example: {EXAMPLES[name]}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(verb_function=function)
+    return parser
+
+
+def _run(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "run", verbs.run, "run one trial, judge it and print the report")
+    parser.add_argument("scenario", metavar="SCENARIO", help="a registered name (see `list scenarios`) or a TOML file")
+    parser.add_argument("--consumer", required=True, metavar="FILE", help="consumer.toml, or the name of a fixture")
+    _trial_options(parser)
+    parser.add_argument("--schedule", metavar="FILE", help="replay this schedule.json instead of drawing one")
+    parser.add_argument("--exact", action="store_true", help="with --schedule: the recorded targets, not their roles")
+    parser.add_argument(
+        "--out", metavar="DIR", help="the run folder (new or empty); default: a new one in ./trial-runs"
+    )
+    parser.add_argument("--no-check", action="store_true", help="record only; judge later with `check`")
+
+
+def _check(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "check", verbs.check, "judge stored runs again, without a cluster or a network")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder")
+    parser.add_argument("--spark-master", metavar="URL", help="a Spark master; default: this machine")
+    parser.add_argument(
+        "--partitions", type=int, metavar="N", help="Spark partitions; the verdict does not depend on it"
+    )
+
+
+def _report(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "report", verbs.report, "write report.txt, report.json and report.html of judged runs")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder that `check` has judged")
+
+
+def _list(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "list", verbs.list_things, "list what there is")
+    parser.add_argument("what", choices=sorted(verbs.LISTS), help="what to list")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON")
+    form.add_argument("--markdown", action="store_true", help="as a Markdown table")
+
+
+def _doctor(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "doctor", verbs.doctor, "say for each part: where it is, which version, what to do if not")
+    parser.add_argument("--fetch", metavar="VERSION", action="append", help="also provision this Kafka version now")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _cluster(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "cluster", verbs.cluster, "keep a cluster running for several trials")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="up|down|status|list")
+    up = actions.add_parser("up", help="boot a cluster; without --detach it stays in the foreground until Ctrl-C")
+    up.add_argument("--detach", action="store_true", help="leave it running in the background")
+    up.add_argument("--kafka", metavar="VERSION", help="Kafka version")
+    up.add_argument("--brokers", type=int, default=3, help="how many brokers (default 3)")
+    up.add_argument("--name", help="what to call it; default: drawn")
+    for action, text in (("down", "stop a detached cluster"), ("status", "say how a detached cluster is")):
+        actions.add_parser(action, help=text).add_argument("name", nargs="?", help="default: the only one there is")
+    actions.add_parser("list", help="list detached clusters")
+
+
+def _demo(parsers: _Subparsers) -> None:
+    parser = _verb(
+        parsers, "demo", verbs.demo, "one scenario, a sound and a faulty consumer, both verdicts with the evidence"
+    )
+    parser.add_argument("--sound", default="python-poll-and-work", metavar="FILE", help="must be acquitted")
+    parser.add_argument("--faulty", default="commits-backwards", metavar="FILE", help="must be convicted")
+    parser.add_argument("--scenario", default="member-paused", help="the scenario both go through")
+    _trial_options(parser)
+
+
+def _bench(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "bench", verbs.bench, "measure: minimum, median, maximum, and ratios within one run")
+    parser.add_argument("what", nargs="*", help="which measurements (default: all; `bench --list` names them)")
+    parser.add_argument("--list", action="store_true", help="name the measurements and stop")
+    parser.add_argument("--runs", type=int, default=3, help="how often each (default 3)")
+
+
+def _calibrate(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "calibrate", verbs.calibrate, "try every consumer on its suites several times; resumable")
+    parser.add_argument("--times", type=int, default=5, help="how often each pair (default 5)")
+    parser.add_argument("--minutes", type=float, help="stop beginning new trials after this long")
+    parser.add_argument("--only", action="append", metavar="CONSUMER", help="only these consumers")
+    parser.add_argument("--page", action="store_true", help="only write the page again from the rows")
+
+
+def _trial_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
+    parser.add_argument(
+        "--seed", type=int, help="what everything drawn at random follows from (default: drawn, printed)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""The narrator: what a person sees while a trial runs. A live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+PLAIN_EVERY_S = 5.0
+
+
+class Narrator:
+    """Tells the phases of long work: `phase` begins one, `progress` says how it goes, `say` leaves a line behind."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._quiet = quiet
+        self._live = Status("", console=self._console) if self._console.is_terminal and not quiet else None
+        self._phase = ""
+        self._began_s = self._told_s = time.monotonic()
+
+    def phase(self, name: str, what: str = "") -> None:
+        """Begins a phase."""
+        self._phase = f"{name}: {what}" if what else name
+        self._began_s = self._told_s = time.monotonic()
+        self._show(self._phase, always=True)
+
+    def progress(self, text: str, *, left_s: float | None = None) -> None:
+        """Says how the phase goes; plain output hears it every five seconds."""
+        left = "" if left_s is None else f", at most {max(0.0, left_s):.0f} s left"
+        self._show(f"{self._phase} — {text}{left}", always=False)
+
+    def say(self, text: str) -> None:
+        """Leaves one line behind."""
+        if not self._quiet:
+            self._console.print(escape(text))
+
+    def __enter__(self) -> Narrator:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def _show(self, text: str, *, always: bool) -> None:
+        if self._quiet:
+            return
+        if self._live:
+            self._live.update(escape(text))
+        elif always or time.monotonic() - self._told_s >= PLAIN_EVERY_S:
+            self._told_s = time.monotonic()
+            self._console.print(escape(f"[{time.monotonic() - self._began_s:5.1f} s] {text}"))

@@ -1,0 +1,62 @@
+"""How far the consumers under trial have come, seen live from the history: what the drain waits for.
+
+The judge never uses this; it only decides how long a trial goes on. Positions come from the offsets log, handled
+records from the consumers' own lines and from the sink.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_trial.history.event import Event
+from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import RunFolder
+
+
+@dataclass
+class Progress:
+    """Committed positions and handled records by partition of `topic`, fed from a run folder's history."""
+
+    folder: RunFolder
+    topic: str
+    group: str
+    committed: dict[int, int] = field(default_factory=dict)
+    handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    effects: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        history = self.folder.history
+        self._followers = [
+            Follower(history, pattern) for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl")
+        ]
+
+    def update(self) -> Progress:
+        """Reads what was appended since the last look."""
+        for follower in self._followers:
+            for event in follower.new_events():
+                self._take(event)
+        return self
+
+    def lag(self, ends: Mapping[int, int]) -> int:
+        """Returns how many positions the commits are behind `ends` (position after the last record), all partitions."""
+        return sum(max(0, end - self.committed.get(partition, 0)) for partition, end in ends.items())
+
+    def unhandled(self, ends: Mapping[int, int]) -> int:
+        """Returns how many offsets below `ends` no handler has finished, all partitions."""
+        return sum(end - len(self.handled[partition]) for partition, end in ends.items())
+
+    def handled_total(self) -> int:
+        """Returns how many distinct records have been handled, by lines or by effects, whichever saw more."""
+        return max(sum(map(len, self.handled.values())), len(self.effects))
+
+    def _take(self, event: Event) -> None:
+        if event.kind == "effect" and event.id is not None:
+            self.effects.add(event.id)
+        if event.topic != self.topic or event.partition is None:
+            return
+        if event.kind == "committed" and event.committed_offset is not None:
+            self.committed[event.partition] = event.committed_offset
+        elif event.kind == "processed" and event.offset is not None:
+            self.handled[event.partition].add(event.offset)

@@ -1,0 +1,133 @@
+"""The pytest plugin: the face. A `trial` fixture, one item per scenario × consumer × Kafka version, honest outcomes.
+
+`trial(SCENARIO).must_pass()` runs one trial and judges it. A verdict *fail* is a test failure; *unknown* is a test
+error: both red, never skipped. Clusters stay warm for the session and are rebuilt when a fault ruined them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kafka_trial import registry
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.scenario import Scenario
+from kafka_trial.session import Session, Trialed
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options of the plugin."""
+    group = parser.getgroup("kafka-trial", "Kafka Trial: consumers on trial")
+    group.addoption(
+        "--consumer", action="append", metavar="FILE", help="consumer.toml, or a fixture's name (repeatable)"
+    )
+    group.addoption("--consumer-image", metavar="IMAGE", help="a container image (not in this version yet)")
+    group.addoption(
+        "--kafka", action="append", metavar="VERSION", help="Kafka version (repeatable, or comma separated)"
+    )
+    group.addoption("--trial-seed", type=int, metavar="N", help="seed of every trial (default: drawn, printed)")
+    group.addoption("--trial-runs", metavar="DIR", help="where run folders go (default: pytest's temporary folder)")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Says what is on trial, and the seed that repeats it."""
+    if not config.getoption("consumer"):
+        return None
+    return f"kafka-trial: consumers {', '.join(config.getoption('consumer'))}; seed {_seed(config)}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuses what cannot be served, before anything starts."""
+    if config.getoption("consumer_image"):
+        raise pytest.UsageError("--consumer-image: containers are not in this version yet; use --consumer FILE")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Makes one item per consumer and version for every test that asks for `trial`."""
+    if "trial" not in metafunc.fixturenames:
+        return
+    given = metafunc.config.getoption("consumer") or _references()
+    versions = _versions(metafunc.config)
+    try:
+        pairs = [(registry.find_consumer(name), version) for name in given for version in versions]
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from error
+    labels = [f"{name}-{version}" for name in given for version in versions]
+    metafunc.parametrize("trial", pairs, indirect=True, ids=labels)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a test calls: `trial(scenario)` runs one trial of the item's consumer and returns it judged."""
+
+    session: Session
+    consumer: Path
+    kafka_version: str
+    seed: int
+    out: Path
+    item: pytest.Item
+
+    def __call__(self, scenario: Scenario) -> Judged:
+        trialed = self.session.try_one(
+            scenario, self.consumer, kafka_version=self.kafka_version, seed=self.seed, out=self.out / scenario.name
+        )
+        self.item.user_properties.extend(
+            [("verdict", trialed.verdict.verdict), ("seed", str(self.seed)), ("run", str(trialed.folder.path))]
+        )
+        return Judged(trialed)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A trial with its verdict."""
+
+    trialed: Trialed
+
+    def must_pass(self) -> None:
+        """Passes on *pass*, fails on *fail*, errs on *unknown*."""
+        if self.trialed.verdict.verdict == "fail":
+            pytest.fail(self.trialed.text, pytrace=False)
+        if self.trialed.verdict.verdict != "pass":
+            raise UnjudgeableError(self.trialed.text)
+
+
+@pytest.fixture
+def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path: Path) -> Trial:
+    """Returns the callable that puts the item's consumer through a scenario."""
+    consumer, version = request.param
+    runs = request.config.getoption("trial_runs")
+    out = Path(runs) / _folder_name(request.node.name) if runs else tmp_path
+    return Trial(kafka_trial_session, consumer, version, _seed(request.config), out, request.node)
+
+
+@pytest.fixture(scope="session")
+def kafka_trial_session() -> Iterator[Session]:
+    """Holds the warm clusters and the Spark session of this pytest session."""
+    with Session() as session:
+        yield session
+
+
+def _references() -> list[str]:
+    return sorted(name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents)
+
+
+def _versions(config: pytest.Config) -> list[str]:
+    given = config.getoption("kafka") or [DEFAULT_VERSION]
+    return [version.strip() for part in given for version in part.split(",")]
+
+
+_drawn_seed = random.SystemRandom().randrange(2**31)
+
+
+def _seed(config: pytest.Config) -> int:
+    given: int | None = config.getoption("trial_seed")
+    return _drawn_seed if given is None else given
+
+
+def _folder_name(node: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in node)

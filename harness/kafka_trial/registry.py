@@ -1,0 +1,128 @@
+"""Where scenarios and consumers are found: plug-ins by walking folders, nothing to register by hand.
+
+A suite is a module `test_<topic>.py` with `SCENARIO` (or `SCENARIOS`); a fixture consumer is a folder with TOML files.
+In a checkout they lie at the top level; in an installed wheel inside the package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.scenario import Scenario, scenario_from_toml, scenario_problems
+
+PACKAGE = Path(__file__).parent
+CHECKOUT = PACKAGE.parent.parent
+
+
+def suites_folder() -> Path:
+    """Returns the folder of the suites: the checkout's, else the wheel's."""
+    return _first_folder(CHECKOUT / "suites", PACKAGE / "suites")
+
+
+def reference_folder() -> Path:
+    """Returns the folder of the sound reference consumers: the checkout's, else the wheel's."""
+    return _first_folder(CHECKOUT / "fixtures" / "reference", PACKAGE / "reference")
+
+
+def faulty_folder() -> Path | None:
+    """Returns the folder of the faulty consumers; None outside a checkout (they are not shipped)."""
+    folder = CHECKOUT / "fixtures" / "faulty"
+    return folder if folder.is_dir() else None
+
+
+@cache
+def suites() -> dict[str, Path]:
+    """Returns the suite modules by name (`member-killed` → `suites/test_member_killed.py`)."""
+    files = sorted(suites_folder().glob("test_*.py"))
+    return {file.stem.removeprefix("test_").replace("_", "-"): file for file in files}
+
+
+@cache
+def scenarios() -> dict[str, Scenario]:
+    """Returns the registered scenarios by name.
+
+    Raises:
+        InputError: two suites register one name, or a registered scenario makes no sense.
+    """
+    found: dict[str, Scenario] = {}
+    for file in suites().values():
+        for scenario in _scenarios_of(_module(file)):
+            problems = scenario_problems(scenario)
+            if scenario.name in found:
+                problems.append(f"the name {scenario.name!r} is registered twice")
+            if problems:
+                raise InputError(str(file), problems)
+            found[scenario.name] = scenario
+    return found
+
+
+def find_scenario(given: str) -> Scenario:
+    """Returns the scenario of a registered name or a TOML file.
+
+    Raises:
+        InputError: no such name or file, or the file is wrong; every problem at once.
+    """
+    if given in scenarios():
+        return scenarios()[given]
+    path = Path(given)
+    if path.suffix != ".toml" and not path.exists():
+        raise InputError("scenario", unknown_name("scenario", given, scenarios()) + "; or a TOML file")
+    scenario, problems = scenario_from_toml(path)
+    if scenario is None:
+        raise InputError(given, problems)
+    return scenario
+
+
+@cache
+def consumers() -> dict[str, Path]:
+    """Returns the fixture consumers by name: `<folder>` for its consumer.toml, `<folder>/<variant>` for the others."""
+    found: dict[str, Path] = {}
+    for root in (reference_folder(), faulty_folder()):
+        for file in sorted(root.glob("*/*.toml")) if root else ():
+            name = file.parent.name if file.stem == "consumer" else f"{file.parent.name}/{file.stem}"
+            found[name] = file
+    return found
+
+
+def find_consumer(given: str) -> Path:
+    """Returns the consumer.toml of a path (file or folder) or of a fixture's name.
+
+    Raises:
+        InputError: neither a file nor a known name.
+    """
+    path = Path(given)
+    if path.is_dir() and (path / "consumer.toml").is_file():
+        return path / "consumer.toml"
+    if path.is_file():
+        return path
+    if given in consumers():
+        return consumers()[given]
+    raise InputError("consumer", unknown_name("consumer", given, consumers()) + "; or the path of a consumer.toml")
+
+
+def _scenarios_of(module: ModuleType) -> Iterator[Scenario]:
+    if hasattr(module, "SCENARIO"):
+        yield module.SCENARIO
+    yield from getattr(module, "SCENARIOS", ())
+
+
+def _module(file: Path) -> ModuleType:
+    name = f"kafka_trial_suites.{file.stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return sys.modules[name]
+
+
+def _first_folder(*candidates: Path) -> Path:
+    return next((folder for folder in candidates if folder.is_dir()), candidates[-1])

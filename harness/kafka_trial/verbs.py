@@ -1,0 +1,214 @@
+"""What each verb of the command does: read words, call one function, print, return the exit status."""
+
+from __future__ import annotations
+
+import random
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import orjson
+
+from kafka_trial import registry
+from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, InputError
+from kafka_trial.narrator import Narrator
+
+Rows = list[dict[str, str]]
+
+
+def run(options: Namespace) -> int:
+    """`run SCENARIO --consumer FILE`: one trial, judged and reported."""
+    from kafka_trial.judging import check_run
+    from kafka_trial.report.text import text_report
+    from kafka_trial.session import Session, question
+
+    if options.exact and not options.schedule:
+        raise InputError("--exact", "replays recorded targets and so needs --schedule FILE")
+    asked = question(
+        registry.find_scenario(options.scenario),
+        registry.find_consumer(options.consumer),
+        kafka_version=options.kafka,
+        seed=options.seed,
+        schedule=Path(options.schedule) if options.schedule else None,
+        exact=options.exact,
+    )
+    with Narrator() as narrator, Session(narrator=narrator, judging=not options.no_check) as session:
+        folder = session.run_one(asked, out=Path(options.out) if options.out else None)
+        if options.no_check:
+            print(folder.path)
+            return PASS
+        narrator.phase("check", "judging the history")
+        verdict = check_run(folder)
+    print(text_report(folder))
+    return verdict.exit
+
+
+def check(options: Namespace) -> int:
+    """`check RUN…`: judges stored runs again; the worst status wins."""
+    from kafka_trial.history.store import open_run_folder
+    from kafka_trial.judging import check_run
+    from kafka_trial.report.text import text_report
+
+    folders = [open_run_folder(Path(given)) for given in options.runs]
+    statuses = []
+    for folder in folders:
+        verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
+        print(text_report(folder))
+        statuses.append(verdict.exit)
+    return worst(statuses)
+
+
+def report(options: Namespace) -> int:
+    """`report RUN…`: writes the pages of runs that have been judged."""
+    from kafka_trial.history.store import open_run_folder
+    from kafka_trial.report.report import write_reports
+
+    for given in options.runs:
+        folder = open_run_folder(Path(given))
+        write_reports(folder)
+        print(folder.path / "report.html")
+    return PASS
+
+
+def list_things(options: Namespace) -> int:
+    """`list scenarios|suites|faults|invariants|consumers`."""
+    rows = LISTS[options.what]()
+    if options.json:
+        print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+    elif options.markdown:
+        print("\n".join(_markdown(rows)))
+    else:
+        width = max((len(row["name"]) for row in rows), default=0)
+        for row in rows:
+            print(f"{row['name']:{width}}  {'; '.join(value for key, value in row.items() if key != 'name' and value)}")
+    return PASS
+
+
+def doctor(options: Namespace) -> int:
+    """`doctor`: every part with its place, version and remedy; 3 when something that a trial needs is missing."""
+    from kafka_trial.cluster.doctor import examine
+
+    findings = examine(fetch=options.fetch or [])
+    if options.json:
+        print(orjson.dumps([vars(finding) for finding in findings], option=orjson.OPT_INDENT_2, default=str).decode())
+    else:
+        for finding in findings:
+            print(
+                f"{'ok     ' if finding.ok else 'MISSING'} {finding.part}: {finding.version} {finding.where}".rstrip()
+            )
+            if finding.remedy:
+                print(f"        → {finding.remedy}")
+    return PASS if all(finding.ok for finding in findings) else NOT_BEGUN
+
+
+def cluster(options: Namespace) -> int:
+    """`cluster up|down|status|list`."""
+    from kafka_trial.cluster import detached
+
+    if options.action == "up":
+        return detached.up(options.kafka, brokers=options.brokers, name=options.name, detach=options.detach)
+    if options.action == "down":
+        return detached.down(options.name)
+    if options.action == "status":
+        return detached.status(options.name)
+    return detached.list_clusters()
+
+
+def demo(options: Namespace) -> int:
+    """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
+    from kafka_trial.demo import demonstrate, told
+    from kafka_trial.session import Session
+
+    seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
+    with Narrator() as narrator, Session(narrator=narrator) as session:
+        shown = demonstrate(
+            session,
+            scenario=options.scenario,
+            sound=options.sound,
+            faulty=options.faulty,
+            kafka_version=options.kafka,
+            seed=seed,
+        )
+    print(told(shown))
+    return shown.exit_status
+
+
+def bench(options: Namespace) -> int:
+    """`bench`: the measurements of `bench.py`."""
+    from kafka_trial.bench import MEASUREMENTS, measure
+
+    if options.list:
+        print("\n".join(MEASUREMENTS))
+        return PASS
+    return measure(options.what, runs=options.runs)
+
+
+def calibrate(options: Namespace) -> int:
+    """`calibrate`: every consumer on its suites, several times, resumable."""
+    from kafka_trial.calibrate import calibrate as calibrate_all
+    from kafka_trial.calibrate import write_page
+
+    if options.page:
+        return write_page()
+    return calibrate_all(times=options.times, minutes=options.minutes, only=options.only)
+
+
+def worst(statuses: Iterable[int]) -> int:
+    """Returns the worst of several exit statuses: interrupted, fail, unknown, not begun, pass."""
+    order = (INTERRUPTED, FAIL, UNKNOWN, NOT_BEGUN)
+    seen = set(statuses)
+    return next((status for status in order if status in seen), PASS)
+
+
+def _list_scenarios() -> Rows:
+    return [{"name": name, "summary": scenario.summary} for name, scenario in registry.scenarios().items()]
+
+
+def _list_suites() -> Rows:
+    return [{"name": name, "module": file.name} for name, file in registry.suites().items()]
+
+
+def _list_consumers() -> Rows:
+    from kafka_trial.consumers.consumer import spec_from_toml
+
+    rows = []
+    for name, file in registry.consumers().items():
+        claim = spec_from_toml(file).claim
+        kind = "reference" if registry.reference_folder() in file.parents else "faulty"
+        rows.append({"name": name, "kind": kind, "claims": f"{claim.delivery}, order per {claim.order}"})
+    return rows
+
+
+def _list_faults() -> Rows:
+    from kafka_trial.nemesis.fault import list_faults
+
+    return [
+        {"name": name, "summary": spec.summary, "targets": ", ".join(spec.targets), "breaks": spec.blast}
+        for name, spec in list_faults().items()
+    ]
+
+
+def _list_invariants() -> Rows:
+    from kafka_trial.invariants.invariant import list_invariants
+
+    return [
+        {"name": invariant.name, "family": invariant.family, "needs": ", ".join(sorted(invariant.needs))}
+        for invariant in list_invariants()
+    ]
+
+
+LISTS: dict[str, Callable[[], Rows]] = {
+    "scenarios": _list_scenarios,
+    "suites": _list_suites,
+    "faults": _list_faults,
+    "invariants": _list_invariants,
+    "consumers": _list_consumers,
+}
+
+
+def _markdown(rows: Rows) -> list[str]:
+    if not rows:
+        return []
+    heads = list(rows[0])
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    return lines + [f"| {' | '.join(row[head].replace('|', '/') for head in heads)} |" for row in rows]

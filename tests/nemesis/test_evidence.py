@@ -1,0 +1,177 @@
+"""Evidence of network faults, judged from literal samples of the socket table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kafka_trial.nemesis import evidence
+from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Half, Look, Probe, flow
+
+SECOND = 1_000_000_000
+
+
+def look(
+    seconds: float,
+    *,
+    from_broker: int,
+    to_client: int,
+    from_client: int,
+    to_broker: int,
+    port: int = 40001,
+    client: str = "m0",
+    queue: int = 0,
+) -> Look:
+    """One connection of m0 through its proxy to broker 1, as the proxy's two sockets count it."""
+    near = Half(client, 1, "client", port, from_client, to_client)
+    far = Half(client, 1, "broker", port + 1000, from_broker, to_broker + 1, receive_queue_bytes=queue)  # + its SYN
+    return Look(int(seconds * SECOND), (near, far))
+
+
+BEFORE = look(0, from_broker=500, to_client=500, from_client=100, to_broker=100)
+FLOWING = [
+    look(1, from_broker=600, to_client=600, from_client=120, to_broker=120),
+    look(2, from_broker=900, to_client=900, from_client=150, to_broker=150),
+]
+BOTH_HELD = [
+    look(1, from_broker=600, to_client=500, from_client=120, to_broker=100),
+    look(2, from_broker=900, to_client=500, from_client=150, to_broker=100),
+]
+ANSWERS_HELD = [
+    look(1, from_broker=600, to_client=500, from_client=120, to_broker=120),
+    look(2, from_broker=900, to_client=500, from_client=150, to_broker=150),
+]
+REQUESTS_HELD = [
+    look(1, from_broker=600, to_client=600, from_client=120, to_broker=100),
+    look(2, from_broker=600, to_client=600, from_client=150, to_broker=100),
+]
+QUEUED = [replace(one, halves=(one.halves[0], replace(one.halves[1], receive_queue_bytes=70))) for one in ANSWERS_HELD]
+IDLE = [replace(BEFORE, time_ns=SECOND), replace(BEFORE, time_ns=2 * SECOND)]
+AROUND = Look(0, ())
+NEW_PORT = [look(2, from_broker=9, to_client=9, from_client=9, to_broker=9, port=40002)]
+
+
+def answered(milliseconds: float) -> list[Probe]:
+    return [Probe("m0", 1, milliseconds)]
+
+
+def refused() -> list[Probe]:
+    return [Probe("m0", 1, None, "refused")]
+
+
+def test_flow_says_what_was_offered_passed_and_held() -> None:
+    """A flow counts what reached the proxy, what left it, and what it holds, without the SYN's byte."""
+    assert flow(*ANSWERS_HELD, ("m0", 1), ANSWERS).held_bytes == 400
+    assert flow(*ANSWERS_HELD, ("m0", 1), REQUESTS).held_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("inside", "bit"), [(BOTH_HELD, True), (FLOWING, False), (ANSWERS_HELD, False), (IDLE, False), (NEW_PORT, False)]
+)
+def test_stall(inside: list[Look], bit: bool) -> None:
+    """A stall bit when bytes were held and none passed either way; idle or flowing connections show nothing."""
+    assert evidence.stall(BEFORE, inside, clients=["m0"]).bit is bit
+
+
+@pytest.mark.parametrize(
+    ("inside", "held", "bit"),
+    [
+        (ANSWERS_HELD, ANSWERS, True),
+        (ANSWERS_HELD, REQUESTS, False),
+        (REQUESTS_HELD, REQUESTS, True),
+        (REQUESTS_HELD, ANSWERS, False),
+        (BOTH_HELD, ANSWERS, False),
+        (BOTH_HELD, REQUESTS, False),
+        (FLOWING, ANSWERS, False),
+        (FLOWING, REQUESTS, False),
+        (IDLE, ANSWERS, False),
+    ],
+)
+def test_one_way(inside: list[Look], held: str, bit: bool) -> None:
+    """One direction is held only when the other is seen to pass."""
+    assert evidence.one_way(BEFORE, inside, held=held, clients=["m0"]).bit is bit
+
+
+def test_one_way_with_a_probe_that_reached_the_broker() -> None:
+    """A client that waits for its answer sends nothing more; an own request that passed shows the direction open."""
+    waiting = [
+        look(1, from_broker=600, to_client=500, from_client=120, to_broker=120),
+        look(2, from_broker=900, to_client=500, from_client=120, to_broker=120),
+    ]
+    assert not evidence.one_way(BEFORE, waiting, held=ANSWERS).bit
+    assert evidence.one_way(BEFORE, waiting, held=ANSWERS, probe_passed=frozenset({("m0", 1)})).bit
+
+
+def test_half_open_drops_and_does_not_queue() -> None:
+    """Half-open looks like held answers, with nothing waiting in any queue."""
+    assert evidence.dropped(BEFORE, ANSWERS_HELD, lost=ANSWERS).bit
+    assert not evidence.dropped(BEFORE, QUEUED, lost=ANSWERS).bit
+    assert not evidence.dropped(BEFORE, FLOWING, lost=ANSWERS).bit
+
+
+@pytest.mark.parametrize(
+    ("probe_ms", "inside", "bit"),
+    [(405, FLOWING, True), (12, FLOWING, False), (405, IDLE, False), (405, NEW_PORT, False)],
+)
+def test_latency(probe_ms: float, inside: list[Look], bit: bool) -> None:
+    """Latency bit when the probe is slower, connections live and bytes flow."""
+    seen = evidence.latency(BEFORE, inside, answered(5), answered(probe_ms), rise_ms=300, clients=["m0"])
+    assert seen.bit is bit
+
+
+@pytest.mark.parametrize(("rate", "bit"), [(300, True), (100, False), (2000, False)])
+def test_slow_link(rate: float, bit: bool) -> None:
+    """A slow link shows its rate on a connection that had more to carry."""
+    slow = [
+        look(1, from_broker=2000, to_client=600, from_client=120, to_broker=120),
+        look(2, from_broker=2000, to_client=900, from_client=150, to_broker=150),
+    ]
+    assert evidence.slow_link(BEFORE, slow, rate_bytes_per_s=rate, probes_inside=answered(9)).bit is bit
+
+
+def test_slow_link_needs_more_offered_than_it_carries() -> None:
+    """An unsaturated link was not slowed."""
+    assert not evidence.slow_link(BEFORE, FLOWING, rate_bytes_per_s=300, probes_inside=answered(9)).bit
+
+
+@pytest.mark.parametrize(("inside", "bit"), [([AROUND], True), (NEW_PORT, True), (FLOWING, False), (IDLE, False)])
+def test_closed(inside: list[Look], bit: bool) -> None:
+    """Close bit when the connections are gone, new ones or none in their place."""
+    assert evidence.closed(BEFORE, inside, clients=["m0"]).bit is bit
+
+
+@pytest.mark.parametrize(
+    ("inside", "probes", "bit"),
+    [([AROUND], refused(), True), ([AROUND], answered(5), False), (IDLE, refused(), False), ([AROUND], [], False)],
+)
+def test_refused(inside: list[Look], probes: list[Probe], bit: bool) -> None:
+    """Refused means: no connection kept and the probe is refused."""
+    assert evidence.refused(BEFORE, inside, probes, clients=["m0"]).bit is bit
+
+
+def test_a_client_around_its_proxy_leaves_nothing_to_bite() -> None:
+    """A target without a live connection through its proxies is never bitten, whatever probes say."""
+    found = [
+        evidence.latency(AROUND, [AROUND, AROUND], answered(5), answered(900), rise_ms=300),
+        evidence.stall(AROUND, [AROUND, AROUND]),
+        evidence.one_way(AROUND, [AROUND, AROUND], held=ANSWERS, probe_passed=frozenset({("m0", 1)})),
+        evidence.slow_link(AROUND, [AROUND, AROUND], rate_bytes_per_s=300),
+        evidence.closed(AROUND, [AROUND]),
+        evidence.refused(AROUND, [AROUND], refused()),
+    ]
+    assert [(one.bit, one.message) for one in found] == [(False, evidence.NO_CONNECTION)] * len(found)
+
+
+def test_every_client_named_must_be_reached() -> None:
+    """A fault on all clients that reached only one of them is not proven, and says whom it missed."""
+    seen = evidence.stall(BEFORE, BOTH_HELD, clients=["m0", "m1"])
+    assert (seen.bit, seen.details["unreached"]) == (False, ["m1"])
+
+
+def test_traffic_again_on_new_connections() -> None:
+    """Traffic counts on kept and on new connections, and both ways."""
+    assert evidence.traffic_again(BEFORE, NEW_PORT[0], each=["m0"])
+    assert evidence.traffic_again(BEFORE, FLOWING[-1], each=["m0"])
+    assert not evidence.traffic_again(BEFORE, IDLE[-1])
+    assert not evidence.traffic_again(BEFORE, FLOWING[-1], each=["m0", "m1"])

@@ -1,0 +1,115 @@
+"""Threads and children: they end with their owner, and their errors are not lost."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafka_trial.concurrency import Crew, Household
+from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
+from kafka_trial.waiting import wait_until
+
+ORPHAN_MAKER = "setsid sleep 3600 & echo $!; exec sleep 3600"
+
+
+def test_an_error_in_a_thread_reaches_whoever_joins() -> None:
+    """A crew that leaves its `with` raises the first error of its threads, chained and named."""
+
+    def fail() -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(UnjudgeableError, match=r"crew/writer failed.*disk full"), Crew("crew") as crew:
+        crew.start("writer", fail)
+
+
+def test_a_thread_that_does_not_end_is_named() -> None:
+    """Joining is bounded; the stuck thread stands in the error."""
+    with Crew("crew") as outer:
+        crew = Crew("stuck", join_within_s=0.01)
+        crew.start("sleeper", lambda: outer.stop.wait(10))
+        with pytest.raises(UnjudgeableError, match="stuck/sleeper"):
+            crew.join()
+        outer.stop.set()
+
+
+def test_exit_codes_and_signals_are_told_apart() -> None:
+    """A child's exit code is its own; a signal's is negative."""
+    with Household("test") as household:
+        plain = household.spawn("plain", ["sh", "-c", "exit 3"])
+        killed = household.spawn("killed", ["sleep", "3600"])
+        killed.kill()
+        assert (plain.wait(within_s=10), killed.wait(within_s=10)) == (3, -signal.SIGKILL)
+
+
+def test_a_command_that_cannot_run_is_a_start_error() -> None:
+    """The message names the command and the system's reason."""
+    with Household("test") as household, pytest.raises(StartError, match=r"/no/such/thing: No such file"):
+        household.spawn("nothing", ["/no/such/thing"])
+
+
+def test_ending_a_child_that_ignores_sigterm_kills_it() -> None:
+    """`end` asks first and kills after its bound."""
+    with Household("test") as household:
+        read_end, write_end = os.pipe()
+        deaf = household.spawn(
+            "deaf", ["sh", "-c", "trap '' TERM; echo deaf; sleep 3600 & wait; wait"], stdout=write_end
+        )
+        os.close(write_end)
+        os.read(read_end, 4)
+        os.close(read_end)
+        assert deaf.end(within_s=0.1) == -signal.SIGKILL
+
+
+def test_waiting_for_a_child_is_bounded() -> None:
+    """A child that goes on is a WaitTimeout that names it."""
+    with Household("test") as household:
+        child = household.spawn("sleeper", ["sleep", "3600"])
+        with pytest.raises(WaitTimeout, match="sleeper"):
+            child.wait(within_s=0.05)
+
+
+def test_closing_kills_grandchildren_that_left_the_session() -> None:
+    """A process that made a session of its own dies with the household all the same."""
+    with Household("test") as household:
+        grandchild = _spawn_orphan_maker(household)
+        assert psutil.pid_exists(grandchild)
+    assert _gone(grandchild)
+
+
+def test_everything_dies_when_the_harness_is_killed() -> None:
+    """kill -9 of the process that owns a household leaves none of its children behind."""
+    script = (
+        "import time; from kafka_trial.concurrency import Household; from concurrency_helper import spawn; "
+        f"household = Household('victim'); print(spawn(household, {ORPHAN_MAKER!r}), flush=True); time.sleep(3600)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    harness = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
+    assert harness.stdout is not None
+    child, grandchild = map(int, harness.stdout.readline().split())
+    assert psutil.pid_exists(child)
+    harness.kill()
+    harness.wait(10)
+    assert _gone(child)
+    assert _gone(grandchild)
+
+
+def test_children_die_when_the_supervisor_is_killed() -> None:
+    """The parent-death signal covers the case that the supervisor itself is killed with -9."""
+    with Household("test") as household:
+        child = household.spawn("sleeper", ["sleep", "3600"])
+        psutil.Process(child.pid).parent().kill()
+        assert _gone(child.pid)
+
+
+def _spawn_orphan_maker(household: Household) -> int:
+    from concurrency_helper import spawn
+
+    return spawn(household, ORPHAN_MAKER)[1]
+
+
+def _gone(pid: int) -> bool:
+    return wait_until(lambda: not psutil.pid_exists(pid), within_s=10, what=f"process {pid} to be gone")

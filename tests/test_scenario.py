@@ -1,0 +1,61 @@
+"""Scenarios: what a TOML file may say, and what is said of one that is wrong."""
+
+from pathlib import Path
+
+from kafka_trial.scenario import Load, Scenario, Step, scenario_from_table, scenario_from_toml, scenario_to_table
+
+
+def test_a_toml_file_becomes_a_scenario(tmp_path: Path) -> None:
+    """Names are the dataclasses' own; the file's stem is the default name."""
+    file = tmp_path / "mine.toml"
+    file.write_text('[load]\nkeys = "hot"\n[[schedule]]\nfault = "stall"\ntarget = "member"\nfor_s = 2\n')
+    assert scenario_from_toml(file) == (
+        Scenario(name="mine", load=Load(keys="hot"), schedule=(Step("stall", "member", for_s=2),)),
+        [],
+    )
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    """Unknown keys list the valid ones, wrong types name the place, and one does not hide the other."""
+    file = tmp_path / "bad.toml"
+    file.write_text('memebrs = 3\n[load]\nrate_per_s = "fast"\n[[schedule]]\ntarget = "member"\n')
+    scenario, problems = scenario_from_toml(file)
+    assert scenario is None
+    assert [problem.split(".")[0] for problem in problems] == [
+        "unknown key 'memebrs'",
+        "'load",
+        "'schedule[0]",
+    ]
+    assert "members" in problems[0]
+
+
+def test_values_that_make_no_sense_are_told() -> None:
+    """Types are right, values are not: replication beyond the brokers, an unknown key distribution."""
+    _, problems = scenario_from_table({"name": "x", "topic": {"replication_factor": 4}, "load": {"keys": "gauss"}})
+    assert problems == [
+        "load.keys = 'gauss' is none of: uniform, zipf, hot",
+        "topic.replication_factor must be between 1 and brokers",
+    ]
+
+
+def test_broken_toml_says_where(tmp_path: Path) -> None:
+    """The parser's line and column stand in the message."""
+    file = tmp_path / "broken.toml"
+    file.write_text("members = \n")
+    _, problems = scenario_from_toml(file)
+    assert "line 1" in problems[0]
+
+
+def test_a_newer_schema_is_refused_by_name(tmp_path: Path) -> None:
+    """What is newer than the reader is not half understood."""
+    file = tmp_path / "new.toml"
+    file.write_text("schema = 2\n")
+    assert scenario_from_toml(file) == (None, ["schema = 2, this version reads 1; upgrade kafka-trial"])
+
+
+def test_a_scenario_survives_the_way_through_plain_data() -> None:
+    """scenario.json gives back the same frozen value."""
+    scenario = Scenario(name="x", schedule=(Step("stall", "member", options={"ms": 3}),), members=2)
+    table = scenario_to_table(scenario)
+    table.pop("schema")
+    assert scenario_from_table(table) == (scenario, [])
