@@ -1,0 +1,261 @@
+"""What the harness asks a cluster, gently and over the OBSERVER listener, so that no fault disturbs the question.
+
+kafka-python's admin rather than librdkafka's: it gives leader epochs, reassignment and elections, and it is pure
+Python (librdkafka's admin once aborted its process when polled without a coordinator).
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import random
+import string
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.waiting import wait_until
+
+logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to report
+
+T = TypeVar("T")
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """A partition as a broker describes it."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """A topic with its id and partitions."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionState, ...]
+
+
+class Admin:
+    """Questions and commands to one cluster; connects at the first call, reconnects after an error."""
+
+    def __init__(self, bootstrap: str, *, answer_within_s: float = 10.0) -> None:
+        self._bootstrap = bootstrap.split(",")
+        self._answer_within_s = answer_within_s
+        self._client: Any = None
+
+    def close(self) -> None:
+        """Ends the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def broker_ids(self) -> set[int]:
+        """Returns the brokers that are registered and not fenced; none when nobody answers."""
+        try:
+            answer = self._ask(lambda client: client.describe_cluster())
+        except UnjudgeableError:
+            return set()
+        return {broker["broker_id"] for broker in answer["brokers"] if not broker.get("is_fenced")}
+
+    def controller(self) -> int:
+        """Returns the node that is the active controller (the leader of the metadata quorum)."""
+        answer = self._ask(lambda client: client.describe_metadata_quorum())
+        return int(answer["topics"][0]["partitions"][0]["leader_id"])
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int,
+        configs: Mapping[str, str] | None = None,
+        replica_assignment: Mapping[int, list[int]] | None = None,
+        within_s: float = 30.0,
+    ) -> TopicState:
+        """Creates a topic and returns it once every partition has its leader and full ISR.
+
+        Raises:
+            StartError: the cluster refused, or the ISR was not whole in time.
+        """
+        from kafka.admin import NewTopic
+
+        if replica_assignment:
+            topic = NewTopic(name, replica_assignments=dict(replica_assignment), topic_configs=dict(configs or {}))
+        else:
+            topic = NewTopic(name, partitions, replication_factor, topic_configs=dict(configs or {}))
+        try:
+            self._ask(lambda client: client.create_topics([topic]))
+            whole = wait_until(lambda: self._whole(name), within_s=within_s, what=f"the full ISR of {name}")
+            wait_until(lambda: self._serving(name), within_s=within_s, what=f"the leaders of {name} to serve it")
+            return whole
+        except UnjudgeableError as error:
+            raise StartError(f"topic {name} could not be created: {error}") from error
+
+    def create_offsets_topic(self, *, replication_factor: int) -> None:
+        """Creates `__consumer_offsets`, as the broker would at the first FindCoordinator, before anyone tails it."""
+        from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
+
+        configs = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+        self.create_topic(
+            OFFSETS_TOPIC, partitions=OFFSETS_PARTITIONS, replication_factor=replication_factor, configs=configs
+        )
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic."""
+        self._ask(lambda client: client.delete_topics([name]))
+
+    def describe(self, name: str) -> TopicState | None:
+        """Returns a topic's id, leaders, epochs and ISR; None when there is no such topic."""
+        answer = self._ask(lambda client: client.describe_topics([name]))
+        if not answer or answer[0]["error_code"]:
+            return None
+        return TopicState(
+            name, kafka_uuid(answer[0]["topic_id"]), tuple(sorted(map(_partition, answer[0]["partitions"]), key=_index))
+        )
+
+    def under_replicated(self) -> list[str]:
+        """Returns every partition whose ISR is not whole, as sentences."""
+        answer = self._ask(lambda client: client.describe_topics())
+        return [
+            f"{topic['name']}-{part['partition_index']}: ISR {sorted(part['isr_nodes'])} of {sorted(part['replica_nodes'])}"
+            for topic in answer
+            for part in topic["partitions"]
+            if set(part["isr_nodes"]) != set(part["replica_nodes"])
+        ]
+
+    def log_ends(self, topic: str) -> dict[int, int]:
+        """Returns the log end offset (the position after the last record) of every partition."""
+        return self._offsets(topic, "LATEST")
+
+    def log_starts(self, topic: str) -> dict[int, int]:
+        """Returns the log start offset of every partition."""
+        return self._offsets(topic, "EARLIEST")
+
+    def coordinator_of(self, group: str) -> int:
+        """Returns the broker that coordinates `group`: the leader of its partition of `__consumer_offsets`."""
+        state = self.describe(OFFSETS_TOPIC)
+        if state is None:
+            raise UnjudgeableError(f"{OFFSETS_TOPIC} does not exist yet, so {group} has no coordinator")
+        return state.partitions[group_partition(group, partitions=len(state.partitions))].leader
+
+    def describe_group(self, group: str) -> dict[str, Any]:
+        """Returns a group as its coordinator describes it (state, members)."""
+        answer = self._ask(lambda client: client.describe_groups([group]))
+        return dict(answer[group])
+
+    def move_leader(self, topic: str, partition: int, broker: int, *, within_s: float = 15.0) -> None:
+        """Makes `broker` the leader: reorders the replicas so that it is preferred, then elects the preferred one."""
+        from kafka.structs import TopicPartition
+
+        place = TopicPartition(topic, partition)
+        replicas = next(part.replicas for part in self._described(topic).partitions if part.partition == partition)
+        order = [broker, *(replica for replica in replicas if replica != broker)]
+        self._ask(lambda client: client.alter_partition_reassignments({place: order}))
+
+        def elected() -> bool:
+            now = next(part for part in self._described(topic).partitions if part.partition == partition)
+            if now.replicas[0] == broker and now.leader != broker:
+                self._ask(lambda client: client.elect_leaders(0, {topic: [partition]}, raise_errors=False))
+            return now.leader == broker
+
+        wait_until(elected, within_s=within_s, what=f"broker {broker} to lead {topic}-{partition}", every_s=0.2)
+
+    def _offsets(self, topic: str, which: str) -> dict[int, int]:
+        from kafka.admin import OffsetSpec
+        from kafka.structs import TopicPartition
+
+        wanted = {
+            TopicPartition(topic, part.partition): getattr(OffsetSpec, which)
+            for part in self._described(topic).partitions
+        }
+        answer = self._ask(lambda client: client.list_partition_offsets(wanted))
+        return {place.partition: found.offset for place, found in answer.items()}
+
+    def _serving(self, topic: str) -> bool:
+        """A leader may not have heard yet that it leads: then it does not know the topic."""
+        try:
+            return bool(self.log_ends(topic))
+        except UnjudgeableError:
+            return False
+
+    def _described(self, topic: str) -> TopicState:
+        state = self.describe(topic)
+        if state is None:
+            raise UnjudgeableError(f"topic {topic} does not exist")
+        return state
+
+    def _whole(self, name: str) -> TopicState | None:
+        state = self.describe(name)
+        whole = (
+            state is not None
+            and state.partitions
+            and all(part.leader >= 0 and set(part.isr) == set(part.replicas) for part in state.partitions)
+        )
+        return state if whole else None
+
+    def _ask(self, question: Callable[[Any], T]) -> T:
+        from kafka import KafkaAdminClient
+        from kafka.errors import KafkaError
+
+        try:
+            if self._client is None:
+                self._client = KafkaAdminClient(
+                    bootstrap_servers=self._bootstrap,
+                    client_id="kafka-trial-observer",
+                    request_timeout_ms=int(self._answer_within_s * 1000),
+                )
+            return question(self._client)
+        except (KafkaError, OSError, ValueError) as error:
+            self._client = None
+            raise UnjudgeableError(f"the cluster did not answer: {type(error).__name__} {error}".rstrip()) from error
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def group_partition(group: str, *, partitions: int) -> int:
+    """Returns the partition of `__consumer_offsets` that holds a group: Java's hash of its name modulo `partitions`."""
+    value = 0
+    for unit in _utf16(group):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return (value & 0x7FFFFFFF) % partitions
+
+
+def draw_group_name(rng: random.Random, prefix: str, *, partition: int, partitions: int) -> str:
+    """Returns a group name that falls on `partition`, so that trials do not share a partition of the offsets log."""
+    while True:
+        name = prefix + "".join(rng.choices(string.ascii_lowercase + string.digits, k=6))
+        if group_partition(name, partitions=partitions) == partition:
+            return name
+
+
+def kafka_uuid(text: str) -> str:
+    """Returns a topic id as Kafka prints it (base64url without padding) from its hexadecimal form."""
+    return base64.urlsafe_b64encode(uuid.UUID(str(text)).bytes).decode().rstrip("=")
+
+
+def _utf16(text: str) -> list[int]:
+    raw = text.encode("utf-16-be")
+    return [raw[place] << 8 | raw[place + 1] for place in range(0, len(raw), 2)]
+
+
+def _partition(part: Mapping[str, Any]) -> PartitionState:
+    return PartitionState(
+        part["partition_index"],
+        part["leader_id"],
+        part["leader_epoch"],
+        tuple(part["replica_nodes"]),
+        tuple(part["isr_nodes"]),
+    )

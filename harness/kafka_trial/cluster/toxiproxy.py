@@ -1,0 +1,148 @@
+"""Toxiproxy: the one place that speaks HTTP to it. Every change is read back and compared.
+
+toxiproxy-python swallows most error statuses, has no time-outs and one server per process, so only its wire names are
+used here; the calls are the server's 14 JSON endpoints. Reading back shows that the *toxic is there*, never that it
+bit: evidence is the nemesis's business.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_trial.errors import UnjudgeableError
+
+ANSWER_WITHIN_S = 30.0  # a frozen upstream blocks the API for 25 s
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """One proxy as the server describes it; addresses are `host:port`."""
+
+    name: str
+    listen: str
+    upstream: str
+    enabled: bool
+    toxics: tuple[Mapping[str, Any], ...] = ()
+
+
+class Toxiproxy:
+    """One Toxiproxy server, by its API's port on loopback."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def version(self) -> str:
+        """Returns the server's version; also the question whether it answers."""
+        answer = self._call("GET", "/version")
+        return str(answer["version"] if isinstance(answer, dict) else answer)
+
+    def populate(self, proxies: Iterable[tuple[str, int, int]]) -> None:
+        """Makes proxies of (name, listening port, upstream port), all on loopback."""
+        wanted = [
+            {"name": name, "listen": f"127.0.0.1:{listen}", "upstream": f"127.0.0.1:{upstream}", "enabled": True}
+            for name, listen, upstream in proxies
+        ]
+        self._call("POST", "/populate", wanted)
+        there = self.proxies()
+        missing = [one["name"] for one in wanted if one["name"] not in there]
+        self._expect(not missing, f"proxies {missing} to be there after populate, they are not")
+
+    def proxies(self) -> dict[str, Proxy]:
+        """Returns every proxy by name."""
+        return {name: _proxy(body) for name, body in self._call("GET", "/proxies").items()}
+
+    def proxy(self, name: str) -> Proxy:
+        """Returns one proxy."""
+        return _proxy(self._call("GET", f"/proxies/{name}"))
+
+    def add_toxic(
+        self, proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, Any], *, toxicity: float = 1.0
+    ) -> None:
+        """Adds a toxic and reads it back.
+
+        Raises:
+            UnjudgeableError: the server refused, or shows something else than was asked.
+        """
+        body = {"name": name, "type": kind, "stream": stream, "toxicity": toxicity, "attributes": dict(attributes)}
+        self._call("POST", f"/proxies/{proxy}/toxics", body)
+        there = self._toxic(proxy, name)
+        same = (
+            there is not None and there["type"] == kind and there["stream"] == stream and there["toxicity"] == toxicity
+        )
+        same = same and all(there["attributes"].get(key) == value for key, value in attributes.items())  # type: ignore[index]
+        self._expect(same, f"toxic {body} on {proxy}, it shows {there}")
+
+    def update_toxic(self, proxy: str, name: str, attributes: Mapping[str, Any]) -> None:
+        """Changes a toxic's attributes and reads them back."""
+        self._call("PATCH", f"/proxies/{proxy}/toxics/{name}", {"attributes": dict(attributes)})
+        there = self._toxic(proxy, name)
+        same = there is not None and all(there["attributes"].get(key) == value for key, value in attributes.items())
+        self._expect(same, f"toxic {name} on {proxy} with {dict(attributes)}, it shows {there}")
+
+    def remove_toxic(self, proxy: str, name: str) -> None:
+        """Removes a toxic, when it is there, and makes sure it is gone."""
+        if self._toxic(proxy, name) is not None:
+            self._call("DELETE", f"/proxies/{proxy}/toxics/{name}")
+            self._expect(self._toxic(proxy, name) is None, f"toxic {name} on {proxy} to be gone, it is still there")
+
+    def enable(self, proxy: str) -> None:
+        """Opens a proxy's port."""
+        self._switch(proxy, enabled=True)
+
+    def disable(self, proxy: str) -> None:
+        """Closes a proxy's port and its connections."""
+        self._switch(proxy, enabled=False)
+
+    def reset(self, names: Iterable[str]) -> None:
+        """Takes every toxic off the named proxies and enables them; other proxies are left alone."""
+        wanted = set(names)
+        for name, proxy in self.proxies().items():
+            if name not in wanted:
+                continue
+            for toxic in proxy.toxics:
+                self.remove_toxic(name, toxic["name"])
+            if not proxy.enabled:
+                self.enable(name)
+
+    def _switch(self, proxy: str, *, enabled: bool) -> None:
+        self._call("PATCH", f"/proxies/{proxy}", {"enabled": enabled})
+        self._expect(
+            self.proxy(proxy).enabled is enabled, f"{proxy} to be {'enabled' if enabled else 'disabled'}, it is not"
+        )
+
+    def _toxic(self, proxy: str, name: str) -> Mapping[str, Any] | None:
+        return next((toxic for toxic in self.proxy(proxy).toxics if toxic["name"] == name), None)
+
+    def _expect(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise UnjudgeableError(f"Toxiproxy on port {self.port}: expected {what}")
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data, method=method)
+        request.add_header("Content-Type", "application/json")
+        try:
+            with _opener.open(request, timeout=ANSWER_WITHIN_S) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            said = error.read(500).decode(errors="replace")
+            raise UnjudgeableError(f"Toxiproxy on port {self.port}: {method} {path} → {error.code}: {said}") from error
+        except OSError as error:
+            raise UnjudgeableError(f"Toxiproxy on port {self.port} does not answer {method} {path}: {error}") from error
+        try:
+            return json.loads(text) if text else None
+        except json.JSONDecodeError:
+            return text.decode(errors="replace").strip()
+
+
+# Loopback never goes through a proxy of the environment.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def _proxy(body: Mapping[str, Any]) -> Proxy:
+    return Proxy(body["name"], body["listen"], body["upstream"], body["enabled"], tuple(body.get("toxics") or ()))

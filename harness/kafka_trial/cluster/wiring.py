@@ -1,0 +1,263 @@
+"""Wiring: from version, brokers, lanes and a block of ports to the files a broker is started with.
+
+Per broker: K client listeners `LANE0…` each advertised as its Toxiproxy proxy, an OBSERVER listener that passes no
+proxy, INTERNAL and CONTROLLER advertised as `b<i>:port` (names resolved by each JVM's own hosts file), so that
+broker-to-broker proxies can be put between them. KRaft refuses to add advertised listeners later: K is fixed at boot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.versions import KafkaVersion
+
+LANES = 16
+OFFSETS_PARTITIONS = 8
+RECORD_BYTES_MAX = 12 * 1024 * 1024
+
+REQUEST_APIS = [
+    "FETCH",
+    "LIST_OFFSETS",
+    "FIND_COORDINATOR",
+    "OFFSET_COMMIT",
+    "OFFSET_FETCH",
+    "JOIN_GROUP",
+    "SYNC_GROUP",
+    "HEARTBEAT",
+    "LEAVE_GROUP",
+    "CONSUMER_GROUP_HEARTBEAT",
+    "TXN_OFFSET_COMMIT",
+    "ADD_OFFSETS_TO_TXN",
+    "END_TXN",
+    "API_VERSIONS",
+    "METADATA",
+    "INIT_PRODUCER_ID",
+    "ADD_PARTITIONS_TO_TXN",
+    "OFFSET_DELETE",
+]
+QUIET_LISTENERS = ("INTERNAL", "CONTROLLER", "OBSERVER")
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Who listens where: a layout of one block of ports for `brokers` brokers with `lanes` lanes each."""
+
+    ports: range
+    brokers: int
+    lanes: int = LANES
+
+    @staticmethod
+    def size(brokers: int, lanes: int = LANES) -> int:
+        """How many ports a cluster needs: Toxiproxy's API, pairs of brokers, and per broker 2 a lane and 3."""
+        return 1 + brokers * (brokers - 1) + brokers * (2 * lanes + 3)
+
+    @property
+    def toxiproxy_port(self) -> int:
+        return self.ports[0]
+
+    def pair_port(self, near: int, far: int) -> int:
+        """The port reserved for the proxy through which broker `near` will reach broker `far`."""
+        return self.ports[1 + near * (self.brokers - 1) + (far if far < near else far - 1)]
+
+    def controller_port(self, broker: int) -> int:
+        return self._of(broker, 0)
+
+    def internal_port(self, broker: int) -> int:
+        return self._of(broker, 1)
+
+    def observer_port(self, broker: int) -> int:
+        return self._of(broker, 2)
+
+    def proxy_port(self, broker: int, lane: int) -> int:
+        return self._of(broker, 3 + lane)
+
+    def server_port(self, broker: int, lane: int) -> int:
+        return self._of(broker, 3 + self.lanes + lane)
+
+    def lane(self, index: int, cluster: str) -> Lane:
+        """Returns lane `index`: its bootstrap and its proxies' names, which carry the cluster's name."""
+        ports = {broker: self.proxy_port(broker, index) for broker in range(self.brokers)}
+        names = {broker: f"{cluster}-b{broker}-lane{index}" for broker in ports}
+        return Lane(index, ",".join(f"127.0.0.1:{port}" for port in ports.values()), names, ports)
+
+    def proxies(self, cluster: str) -> list[tuple[str, int, int]]:
+        """Returns (name, listening port, upstream port) of every lane's proxies."""
+        return [
+            (self.lane(index, cluster).proxies[broker], self.proxy_port(broker, index), self.server_port(broker, index))
+            for broker in range(self.brokers)
+            for index in range(self.lanes)
+        ]
+
+    def observer_bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{self.observer_port(broker)}" for broker in range(self.brokers))
+
+    def _of(self, broker: int, place: int) -> int:
+        start = 1 + self.brokers * (self.brokers - 1) + broker * (2 * self.lanes + 3)
+        return self.ports[start + place]
+
+
+def server_properties(wiring: Wiring, version: KafkaVersion, broker: int, data: Path) -> str:
+    """Returns a combined node's server.properties."""
+    own = {
+        "process.roles": "broker,controller",
+        "node.id": str(broker),
+        "controller.quorum.voters": ",".join(
+            f"{node}@b{node}:{wiring.controller_port(node)}" for node in range(wiring.brokers)
+        ),
+        "log.dirs": str(data),
+        **_listeners(wiring, broker),
+        **_timing(version),
+        **_sizes(wiring.brokers),
+    }
+    return "".join(f"{key}={value}\n" for key, value in own.items())
+
+
+def hosts_file(brokers: int) -> str:
+    """Returns the hosts file of a broker's JVM; names that are not in it do not resolve."""
+    return "127.0.0.1 localhost\n" + "".join(f"127.0.0.1 b{node}\n" for node in range(brokers))
+
+
+def logging_config(version: KafkaVersion, folder: Path) -> tuple[str, str]:
+    """Returns the JVM flag and the text of the logging configuration: server.log, and the request log in full."""
+    if version.log4j2:
+        return f"-Dlog4j2.configurationFile={folder / 'logging.xml'}", _log4j2(folder)
+    return f"-Dlog4j.configuration=file:{folder / 'logging.xml'}", _reload4j(folder)
+
+
+def _listeners(wiring: Wiring, broker: int) -> Mapping[str, str]:
+    lanes = range(wiring.lanes)
+    names = [f"LANE{lane}" for lane in lanes]
+    bound = [f"LANE{lane}://127.0.0.1:{wiring.server_port(broker, lane)}" for lane in lanes]
+    told = [f"LANE{lane}://127.0.0.1:{wiring.proxy_port(broker, lane)}" for lane in lanes]
+    observer = f"OBSERVER://127.0.0.1:{wiring.observer_port(broker)}"
+    internal, controller = wiring.internal_port(broker), wiring.controller_port(broker)
+    return {
+        "listeners": ",".join(
+            [f"CONTROLLER://127.0.0.1:{controller}", f"INTERNAL://127.0.0.1:{internal}", observer, *bound]
+        ),
+        "advertised.listeners": ",".join(
+            [f"CONTROLLER://b{broker}:{controller}", f"INTERNAL://b{broker}:{internal}", observer, *told]
+        ),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in ["CONTROLLER", "INTERNAL", "OBSERVER", *names]
+        ),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "INTERNAL",
+    }
+
+
+def _timing(version: KafkaVersion) -> Mapping[str, str]:
+    shared = {
+        "controller.quorum.election.timeout.ms": "1000",
+        "controller.quorum.election.backoff.max.ms": "100",
+        "controller.quorum.fetch.timeout.ms": "2000",
+        "controller.quorum.append.linger.ms": "5",
+        "broker.heartbeat.interval.ms": "500",
+        "broker.session.timeout.ms": "3000",
+        "replica.lag.time.max.ms": "3000",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "1000",
+        "log.retention.check.interval.ms": "1000",
+        "log.cleaner.backoff.ms": "500",
+        "controlled.shutdown.retry.backoff.ms": "200",
+    }
+    if not version.consumer_protocol:
+        return shared
+    return (
+        shared
+        | {
+            "group.consumer.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": "3000",
+            "group.consumer.min.heartbeat.interval.ms": "100",
+            "group.consumer.heartbeat.interval.ms": "300",
+            "group.consumer.migration.policy": "bidirectional",
+        }
+        | (
+            {"group.consumer.assignment.interval.ms": "0", "group.consumer.min.assignment.interval.ms": "0"}
+            if version.number >= "4.3"
+            else {}
+        )
+    )
+
+
+def _sizes(brokers: int) -> Mapping[str, str]:
+    replicas = str(min(3, brokers))
+    return {
+        "num.network.threads": "1",
+        "num.io.threads": "4",
+        "background.threads": "2",
+        "num.replica.fetchers": "1",
+        "log.cleaner.threads": "1",
+        "log.cleaner.dedupe.buffer.size": "4194304",
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.segment.bytes": "104857600",
+        "transaction.state.log.num.partitions": "3",
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": str(min(2, brokers)),
+        "default.replication.factor": replicas,
+        "min.insync.replicas": str(min(2, brokers)),
+        "message.max.bytes": str(RECORD_BYTES_MAX),
+        "replica.fetch.max.bytes": str(RECORD_BYTES_MAX),
+        "socket.request.max.bytes": "104857600",
+    }
+
+
+def _log4j2(folder: Path) -> str:
+    wanted = "|".join(REQUEST_APIS)
+    drop = "|".join(QUIET_LISTENERS)
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="ERROR">
+  <Appenders>
+    <File name="server" fileName="{folder / "server.log"}"><PatternLayout pattern="[%d] %p %m (%c)%n"/></File>
+    <File name="requests" fileName="{folder / "requests.log"}" immediateFlush="true">
+      <Filters>
+        <RegexFilter regex="(?s).*&quot;listener&quot;:&quot;({drop})&quot;.*" onMatch="DENY" onMismatch="NEUTRAL"/>
+        <RegexFilter regex="(?s).*&quot;requestApiKeyName&quot;:&quot;({wanted})&quot;.*"
+                     onMatch="ACCEPT" onMismatch="DENY"/>
+      </Filters>
+      <PatternLayout pattern='{{"ts":%d{{UNIX}}.%d{{SSSSSS}},"r":%replace{{%m}}{{^Completed request:}}{{}}}}%n'/>
+    </File>
+  </Appenders>
+  <Loggers>
+    <Root level="INFO"><AppenderRef ref="server"/></Root>
+    <Logger name="kafka.request.logger" level="DEBUG" additivity="false"><AppenderRef ref="requests"/></Logger>
+  </Loggers>
+</Configuration>
+"""
+
+
+def _reload4j(folder: Path) -> str:
+    filters = [_match(f'"listener":"{name}"', accept=False) for name in QUIET_LISTENERS]
+    filters += [_match(f'"requestApiKeyName":"{name}"', accept=True) for name in REQUEST_APIS]
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE log4j:configuration SYSTEM "log4j.dtd">
+<log4j:configuration xmlns:log4j="http://jakarta.apache.org/log4j/">
+  <appender name="server" class="org.apache.log4j.FileAppender">
+    <param name="File" value="{folder / "server.log"}"/>
+    <layout class="org.apache.log4j.PatternLayout"><param name="ConversionPattern" value="[%d] %p %m (%c)%n"/></layout>
+  </appender>
+  <appender name="requests" class="org.apache.log4j.FileAppender">
+    <param name="File" value="{folder / "requests.log"}"/><param name="ImmediateFlush" value="true"/>
+    <layout class="org.apache.log4j.EnhancedPatternLayout">
+      <param name="ConversionPattern" value='{{"ts":"%d{{yyyy-MM-dd HH:mm:ss.SSS}}{{UTC}}","r":%m}}%n'/>
+    </layout>
+    {"".join(filters)}<filter class="org.apache.log4j.varia.DenyAllFilter"/>
+  </appender>
+  <logger name="kafka.request.logger" additivity="false"><level value="DEBUG"/><appender-ref ref="requests"/></logger>
+  <root><level value="INFO"/><appender-ref ref="server"/></root>
+</log4j:configuration>
+"""
+
+
+def _match(text: str, *, accept: bool) -> str:
+    escaped = text.replace('"', "&quot;")
+    return (
+        '<filter class="org.apache.log4j.varia.StringMatchFilter">'
+        f'<param name="StringToMatch" value="{escaped}"/><param name="AcceptOnMatch" value="{str(accept).lower()}"/>'
+        "</filter>\n    "
+    )
