@@ -15,7 +15,7 @@ SCENARIO = Scenario(
         size_bytes_min=100_000,
         size_bytes_max=5_000_000,
     ),
-    schedule=(Step("member-kill", "member", at_s=1, for_s=2),),
+    schedule=(Step("kill", "member", at_s=1, for_s=2),),
     min_faults_s=8,
 )
 

@@ -6,7 +6,7 @@ from kafka_trial.scenario import Scenario, Step
 SCENARIO = Scenario(
     name="member-killed",
     summary="one member killed with -9, restarted",
-    schedule=(Step("member-kill", "member", at_s=1, for_s=2),),
+    schedule=(Step("kill", "member", at_s=1, for_s=2),),
     min_faults_s=10,
 )
 

@@ -7,9 +7,9 @@ SCENARIO = Scenario(
     name="rebalance-storm",
     summary="members join and leave in quick succession",
     schedule=(
-        Step("join", "group", at_s=1, for_s=3),
+        Step("join", "all", at_s=1, for_s=3),
         Step("leave", "member", at_s=5, for_s=3),
-        Step("join", "group", at_s=9, for_s=3),
+        Step("join", "all", at_s=9, for_s=3),
     ),
 )
 

@@ -8,7 +8,7 @@ SCENARIO = Scenario(
     summary="latency and a slow link on one member",
     schedule=(
         Step("latency", "member", at_s=1, for_s=5, options={"latency_ms": 200, "jitter_ms": 50}),
-        Step("slow-link", "member", at_s=8, for_s=5, options={"rate_kb_s": 64}),
+        Step("slow-link", "member", at_s=8, for_s=5, options={"rate_kb_per_s": 64}),
     ),
 )
 

@@ -42,7 +42,14 @@ ONLY_IN = {
     "docker": {"cluster.containers", "consumers.container"},
     "testcontainers": {"cluster.containers", "consumers.container"},
     "toxiproxy": {"cluster.toxiproxy"},
-    "confluent_kafka": {"workload.producer", "cluster.admin", "cluster.archive", "witness", "consumers.sink_topic"},
+    "confluent_kafka": {
+        "workload.producer",
+        "cluster.admin",
+        "cluster.archive",
+        "control",
+        "witness",
+        "consumers.sink_topic",
+    },
     "kafka": {"workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
 }
 

@@ -250,6 +250,23 @@ class Household:
         self.close()
 
 
+def start_detached(argv: Sequence[str | Path], *, log: Path) -> int:
+    """Starts the one kind of process that is meant to outlive the harness, and returns its pid.
+
+    It has a session of its own and its output in `log`. What it starts in turn belongs to a household of its own.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(part) for part in argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    process.returncode = 0  # not ours to reap: keeps Popen from warning that it still runs
+    return process.pid
+
+
 def _descriptor(stream: IO[bytes] | int | None, null: IO[bytes]) -> int:
     if stream is None:
         return null.fileno()

@@ -11,8 +11,9 @@ from kafka_trial.errors import Interrupted, KafkaTrialError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.liveness import convergence_bound_s, stall_window_s
 from kafka_trial.narrator import Narrator
-from kafka_trial.nemesis.schedule import run_schedule
-from kafka_trial.stage import Question, Stage, set_stage
+from kafka_trial.question import Question
+from kafka_trial.setting import set_stage
+from kafka_trial.stage import Stage
 
 DRAIN_MARGIN_S = 2.0
 
@@ -64,7 +65,7 @@ def faults(stage: Stage) -> None:
     stage.phase("faults", f"{len(scenario.schedule)} planned" if scenario.schedule else "none planned")
     began = stage.clock_s()
     with stage.bursts(scenario.load.bursts):
-        run_schedule(stage.ground, stage.plan, progress=stage.narrator.progress)
+        stage.play_schedule()
         stage.let_pass(scenario.min_faults_s - (stage.clock_s() - began), "load goes on")
 
 

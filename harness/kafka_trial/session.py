@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_trial import registry
-from kafka_trial.cluster.processes import ClusterPool
-from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
-from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
-from kafka_trial.errors import InputError
+from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.judge.session import warm_session
 from kafka_trial.judging import check_run
 from kafka_trial.narrator import Narrator
-from kafka_trial.nemesis.schedule import schedule_problems
+from kafka_trial.question import Question, make_question
 from kafka_trial.report.text import text_report
-from kafka_trial.run import Question, run_trial
+from kafka_trial.run import run_trial
 from kafka_trial.scenario import Scenario
 from kafka_trial.verdict import Verdict
 
@@ -35,8 +30,10 @@ class Trialed:
 class Session:
     """Runs trials one after the other; clusters stay warm between them unless a fault ruined them."""
 
-    def __init__(self, *, narrator: Narrator | None = None) -> None:
+    def __init__(self, *, narrator: Narrator | None = None, judging: bool = True) -> None:
         self.narrator = narrator or Narrator(quiet=True)
+        if judging:
+            warm_session()  # Spark starts in the background while the cluster boots
         self._stack = ExitStack()
         self._clusters = self._stack.enter_context(ClusterPool())
 
@@ -55,8 +52,7 @@ class Session:
             InputError: the consumer, scenario or version is wrong; found before anything starts.
             StartError: no history could be begun.
         """
-        warm_session()
-        folder = self.run_one(question(scenario, consumer, kafka_version=kafka_version, seed=seed), out=out)
+        folder = self.run_one(make_question(scenario, consumer, kafka_version=kafka_version, seed=seed), out=out)
         verdict = check_run(folder)
         return Trialed(folder, verdict, text_report(folder))
 
@@ -77,26 +73,3 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def question(
-    scenario: Scenario,
-    consumer: Path,
-    *,
-    kafka_version: str | None = None,
-    seed: int | None = None,
-    schedule: Path | None = None,
-    exact: bool = False,
-) -> Question:
-    """Returns a question whose every word has been checked.
-
-    Raises:
-        InputError: something in it is wrong; all problems of one input at once.
-    """
-    spec: ConsumerSpec = spec_from_toml(consumer)
-    version = find_version(kafka_version or DEFAULT_VERSION)
-    problems = schedule_problems(scenario.schedule)
-    if problems:
-        raise InputError(f"scenario {scenario.name}", problems)
-    drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
-    return Question(scenario, spec, version, drawn, schedule, exact, registry.PACKAGE)

@@ -1,72 +1,238 @@
 """The stage: everything one trial opens, in one place, closed in reverse order whatever happens.
 
-Opened by `set_stage`: the household of child processes, the `run` recorder with its clock, leased lanes, a fresh topic
-and group, the sink, the members, the producer. `run.py` tells the story on it.
+Opened by `set_stage` (`setting.py`): the household of child processes, the `run` recorder with its clock, leased
+lanes, a fresh topic and group, the sink and the members. `run.py` tells the story on it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import platform
-import random
-import shutil
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
-from kafka_trial import __version__
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.concurrency import Crew, Household
-from kafka_trial.consumers.consumer import ConsumerSpec
-from kafka_trial.consumers.process import Group, start_group
-from kafka_trial.consumers.sink import Sink, start_sink
-from kafka_trial.errors import WaitTimeout
+from kafka_trial.consumers.consumer import Group
+from kafka_trial.control import control_member_joins
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import RUN_SCHEMA, RunFolder
-from kafka_trial.invariants.liveness import Timing
+from kafka_trial.history.store import RunFolder
 from kafka_trial.narrator import Narrator
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
 from kafka_trial.progress import Progress
-from kafka_trial.scenario import Burst, Scenario, scenario_to_table
-from kafka_trial.waiting import holds_for, pause, wait_until
+from kafka_trial.question import Question
+from kafka_trial.scenario import Burst
+from kafka_trial.waiting import pause, wait_until
+from kafka_trial.witness.witness import Witness, start_witnesses
+from kafka_trial.workload.handle import ProducerHandle, start_producer
 
-CLOCK_EVERY_S = 1.0
-WALL_JUMP_NS = 50_000_000
-
-
-@dataclass(frozen=True)
-class Question:
-    """What one trial asks: every word checked before anything starts."""
-
-    scenario: Scenario
-    consumer: ConsumerSpec
-    kafka_version: str
-    seed: int
-    schedule: Path | None = None
-    exact: bool = False
+SNAPSHOT_WITHIN_S = 60.0
+LOAD_STOPS_WITHIN_S = 30.0
+CALIBRATION_WITHIN_S = 30.0
+CONTROL_WITHIN_S = 20.0
+SETTLED_S = 2.0
 
 
-class Clockwork:
-    """Writes a pair of clocks and a scheduling-delay sample every second; a wall-clock jump becomes an event."""
+@dataclass
+class Stage:
+    """What is open during one trial."""
 
-    def __init__(self, record: Recorder) -> None:
-        self._record = record
+    question: Question
+    cluster: Cluster
+    folder: RunFolder
+    narrator: Narrator
+    run: Recorder
+    household: Household
+    crew: Crew
+    admin: Admin
+    topic: str
+    group_name: str
+    lanes: Sequence[Lane]
+    group: Group
+    ground: Ground
+    progress: Progress
+    stack: ExitStack
+    witnesses: Sequence[Witness] = ()
+    _producer: ProducerHandle | None = field(default=None)
 
-    def run(self, crew: Crew) -> None:
-        """Ticks until the crew stops."""
-        offset_ns = time.time_ns() - time.monotonic_ns()
-        while True:
-            asked = time.monotonic_ns()
-            self._record.record("clock", wall_ns=time.time_ns())
-            jump_ns = time.time_ns() - time.monotonic_ns() - offset_ns
-            if abs(jump_ns) > WALL_JUMP_NS:
-                self._record.record("wall_jump", size_ns=jump_ns)
-                offset_ns += jump_ns
-            if pause(CLOCK_EVERY_S, stop=crew.stop):
+    @property
+    def producer(self) -> ProducerHandle:
+        assert self._producer is not None, "the load is started by `calibrate`"
+        return self._producer
+
+    def record(self, kind: str, **fields: object) -> None:
+        """Writes an event of the source `run`."""
+        self.run.record(kind, **fields)
+
+    def phase(self, name: str, what: str) -> None:
+        """Begins a phase: in the history and on the screen."""
+        self.record("phase", phase=name)
+        self.narrator.phase(name, what)
+
+    def clock_s(self) -> float:
+        """Returns the monotonic clock in seconds."""
+        return time.monotonic()
+
+    def let_pass(self, seconds: float, what: str) -> None:
+        """Lets scheduled time pass, telling how the lag goes."""
+        until_s = time.monotonic() + seconds
+        while (left_s := until_s - time.monotonic()) > 0:
+            handled = self.progress.update().handled_total()
+            self.narrator.progress(f"{what}, {handled} records handled", left_s=left_s)
+            pause(min(0.25, left_s))
+
+    def start_witnesses(self) -> None:
+        """Starts the witnesses and waits until each follows its log from the first record."""
+        self.witnesses = start_witnesses(
+            self.household,
+            self.cluster,
+            folder=self.folder,
+            topic=self.topic,
+            group=self.group_name,
+            lanes=self.lanes,
+        )
+        for witness in self.witnesses:
+            witness.ready(within_s=30)
+
+    def start_members(self) -> bool:
+        """Starts the members; False, and their failures in the history, when they never got to work.
+
+        Then a control member of ours tries to join the same cluster: only if it can, the failure is the consumer's.
+        """
+        self.group.start()
+        failures = self.group.wait_ready(self.question.scenario.limits.ready_s)
+        if failures:
+            self.record("control_member", state="joined" if self._control_member_joins() else "failed")
+        for failure in failures:
+            self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
+        return not failures
+
+    def calibrate(self) -> None:
+        """Sends the opening burst and measures how fast it drains (a time under 1 s counts as 1 s)."""
+        load = self.question.scenario.load
+        self._producer = self.stack.enter_context(
+            start_producer(
+                self.household,
+                bootstrap=self.lanes[-1].bootstrap,
+                topic=self.topic,
+                folder=self.folder,
+                load=load,
+                seed=self.question.seed,
+            )
+        )
+        began_s = time.monotonic()
+        count = self._producer.opening_burst(within_s=CALIBRATION_WITHIN_S)
+        drained = self._drained(count, until_s=began_s + CALIBRATION_WITHIN_S)
+        took_s = max(1.0, time.monotonic() - began_s)
+        rate = drained / took_s
+        self.record("calibrated", count=drained, seconds=took_s, rate=rate, all_drained=drained >= count)
+        self.narrator.say(
+            f"calibrated: {drained} of {count} records of the opening burst in {took_s:.1f} s, {rate:.0f}/s"
+        )
+
+    @contextmanager
+    def bursts(self, planned: Sequence[Burst]) -> Iterator[None]:
+        """Sends each burst at its instant of the faults phase, beside what the body does."""
+        began_s = time.monotonic()
+        with Crew("bursts") as crew:
+            for burst in planned:
+                crew.start(f"at {burst.at_s:g} s", self._burst_at, burst, began_s, crew)
+            yield
+
+    def play_schedule(self) -> None:
+        """Plays the plan; schedule.json then holds which targets the roles were."""
+        question = self.question
+        played, _ = run_schedule(self.ground, question.plan, exact=question.exact, progress=self.narrator.progress)
+        self.folder.write_json("schedule.json", plan_to_table(played))
+
+    def heal_everything(self) -> None:
+        """Makes sure that no toxic, no closed proxy and no dead broker or member is left."""
+        names = [name for lane in self.lanes for name in lane.proxies.values()]
+        self.cluster.toxiproxy.reset(names)
+        for broker in self.cluster.brokers.values():
+            if not broker.alive:
+                broker.start()
+        wait_until(
+            lambda: not self._replicas_missing(),
+            within_s=60,
+            what="every replica back in sync after healing",
+            every_s=0.25,
+            detail=lambda: "; ".join(self._replicas_missing()),
+        )
+
+    def stop_load(self) -> None:
+        """Stops the load; what is not acknowledged in time has an unknown fate."""
+        counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
+        self.narrator.say(f"load: {counts}")
+
+    def wait_converged(self, ends: Mapping[int, int], *, within_s: float) -> None:
+        """Waits until all is handled and committed and stays so, or the time is up (the judge says which)."""
+        until_s = time.monotonic() + within_s
+        settle_s = max(SETTLED_S, 2 * self.question.consumer.progress.interval_s)
+        settled_since_s: float | None = None
+        while (now_s := time.monotonic()) < until_s:
+            lag, unhandled = self._behind(ends)
+            self.narrator.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
+            settled_since_s = None if lag or unhandled else settled_since_s or now_s
+            if settled_since_s is not None and now_s - settled_since_s >= settle_s:
                 return
-            late_ns = time.monotonic_ns() - asked - int(CLOCK_EVERY_S * 1e9)
-            self._record.record("scheduling_delay", delay_ns=max(0, late_ns))
+            pause(0.1)
+
+    def snapshot_witnesses(self) -> None:
+        """Has every witness read up to the end of now; one that cannot makes the verdict unknown."""
+        for witness in self.witnesses:
+            state = witness.snapshot(within_s=SNAPSHOT_WITHIN_S)
+            if state != "complete":
+                self.record("environment", message=f"witness {witness.name} is {state} at the snapshot")
+
+    def stop_members(self) -> None:
+        """Stops the members as their spec says."""
+        for failure in self.group.stop():
+            self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
+
+    def stop_witnesses(self) -> None:
+        """Stops the witnesses."""
+        for witness in self.witnesses:
+            witness.stop()
+
+    def end(self, outcome: str, message: str | None = None) -> None:
+        """Writes the last line: a history without it is truncated."""
+        self.record("end", outcome=outcome, message=message)
+
+    def _behind(self, ends: Mapping[int, int]) -> tuple[int, int]:
+        """Returns (committed lag, unhandled records), each 0 where it cannot be seen or is not declared."""
+        progress = self.progress.update()
+        spec = self.question.consumer
+        lag = progress.lag(ends) if spec.progress.kind in ("kafka", "transaction") else 0
+        if spec.claim.delivery == "at-most-once" or (spec.evidence.events, spec.evidence.sink) == ("none", "none"):
+            return lag, 0
+        return lag, max(0, sum(ends.values()) - progress.handled_total())
+
+    def _drained(self, count: int, *, until_s: float) -> int:
+        """Waits until `count` records are through, or until the time is up; returns how many are."""
+        while True:
+            lag, unhandled = self._behind(self.admin.log_ends(self.topic))
+            through = count - max(lag, unhandled)
+            if through >= count or time.monotonic() >= until_s:
+                return max(0, through)
+            self.narrator.progress(f"{through} of {count} through", left_s=until_s - time.monotonic())
+            pause(0.1)
+
+    def _burst_at(self, burst: Burst, began_s: float, crew: Crew) -> None:
+        if not pause(began_s + burst.at_s - time.monotonic(), stop=crew.stop):
+            self.producer.burst(burst.records)
+
+    def _replicas_missing(self) -> list[str]:
+        try:
+            return self.admin.under_replicated()
+        except UnjudgeableError as error:
+            return [str(error)]
+
+    def _control_member_joins(self) -> bool:
+        """A member of ours, in a group of its own on the same cluster: can anybody join at all?"""
+        return control_member_joins(
+            self.household, self.lanes[-1].bootstrap, topic=self.topic, within_s=CONTROL_WITHIN_S
+        )

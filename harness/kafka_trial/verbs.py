@@ -19,12 +19,13 @@ Rows = list[dict[str, str]]
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial, judged and reported."""
     from kafka_trial.judging import check_run
+    from kafka_trial.question import make_question
     from kafka_trial.report.text import text_report
-    from kafka_trial.session import Session, question
+    from kafka_trial.session import Session
 
     if options.exact and not options.schedule:
         raise InputError("--exact", "replays recorded targets and so needs --schedule FILE")
-    asked = question(
+    asked = make_question(
         registry.find_scenario(options.scenario),
         registry.find_consumer(options.consumer),
         kafka_version=options.kafka,

@@ -118,18 +118,17 @@ class Admin:
         answer = self._ask(lambda client: client.describe_topics([name]))
         if not answer or answer[0]["error_code"]:
             return None
-        return TopicState(
-            name, kafka_uuid(answer[0]["topic_id"]), tuple(sorted(map(_partition, answer[0]["partitions"]), key=_index))
-        )
+        partitions = sorted(map(_partition, answer[0]["partitions"]), key=lambda part: part.partition)
+        return TopicState(name, kafka_uuid(answer[0]["topic_id"]), tuple(partitions))
 
     def under_replicated(self) -> list[str]:
         """Returns every partition whose ISR is not whole, as sentences."""
         answer = self._ask(lambda client: client.describe_topics())
+        parts = [(topic["name"], _partition(part)) for topic in answer for part in topic["partitions"]]
         return [
-            f"{topic['name']}-{part['partition_index']}: ISR {sorted(part['isr_nodes'])} of {sorted(part['replica_nodes'])}"
-            for topic in answer
-            for part in topic["partitions"]
-            if set(part["isr_nodes"]) != set(part["replica_nodes"])
+            f"{name}-{part.partition}: ISR {sorted(part.isr)} of {sorted(part.replicas)}"
+            for name, part in parts
+            if set(part.isr) != set(part.replicas)
         ]
 
     def log_ends(self, topic: str) -> dict[int, int]:

@@ -52,7 +52,7 @@ class RunFolder:
         Raises:
             InputError: it is missing, not JSON, or of a newer schema.
         """
-        return _parsed(self.path / name)
+        return read_json(self.path / name)
 
     def history_files(self) -> list[Path]:
         """Returns the history's files, sorted by name."""
@@ -101,7 +101,12 @@ def open_run_folder(path: Path) -> RunFolder:
     return folder
 
 
-def _parsed(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Returns the parsed JSON file.
+
+    Raises:
+        InputError: it is missing, not JSON, or of a newer schema.
+    """
     try:
         value = orjson.loads(path.read_bytes())
     except FileNotFoundError as error:

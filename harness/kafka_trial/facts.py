@@ -1,0 +1,54 @@
+"""What run.json says of a trial: versions, seed, limits, and a digest of everything that was run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from kafka_trial import __version__
+from kafka_trial.cluster import provision
+from kafka_trial.history.store import RUN_SCHEMA
+
+LIBRARIES = ("confluent-kafka", "kafka-python", "numpy", "pyarrow", "pyspark")
+
+
+def run_facts(*, seed: int, kafka_version: str, consumer_folder: Path) -> dict[str, Any]:
+    """Returns the facts of run.json that stand before the trial begins; no environment values, no secrets."""
+    return {
+        "schema": RUN_SCHEMA,
+        "kafka_trial": __version__,
+        "seed": seed,
+        "kafka": kafka_version,
+        "toxiproxy": provision.TOXIPROXY_VERSION,
+        "python": platform.python_version(),
+        "libraries": {name: _version(name) for name in LIBRARIES},
+        "machine": {
+            "system": platform.system(),
+            "kernel": platform.release(),
+            "cores": os.cpu_count(),
+            "memory_bytes": psutil.virtual_memory().total,
+        },
+        "consumer_digest": folder_digest(consumer_folder),
+    }
+
+
+def folder_digest(folder: Path) -> str:
+    """Returns a digest of the small text files of a consumer's folder (names and contents)."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000:
+            digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,58 @@
+"""The question of one trial: which scenario, which consumer, which Kafka, which seed; every word checked."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
+from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
+from kafka_trial.errors import InputError
+from kafka_trial.history.store import read_json
+from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table
+from kafka_trial.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one trial asks. `exact`: replay the recorded targets of the plan, not their roles."""
+
+    scenario: Scenario
+    consumer: ConsumerSpec
+    kafka_version: str
+    seed: int
+    plan: Plan
+    exact: bool = False
+
+    @property
+    def members(self) -> int:
+        return self.scenario.members or self.consumer.members
+
+
+def make_question(
+    scenario: Scenario,
+    consumer: Path,
+    *,
+    kafka_version: str | None = None,
+    seed: int | None = None,
+    schedule: Path | None = None,
+    exact: bool = False,
+) -> Question:
+    """Returns a question whose every word has been checked, before anything starts.
+
+    Raises:
+        InputError: something in it is wrong; all problems of one input at once.
+    """
+    spec = spec_from_toml(consumer)
+    version = find_version(kafka_version or DEFAULT_VERSION)
+    if spec.kafka.protocol == "consumer" and not KNOWN[version].consumer_protocol:
+        raise InputError(
+            str(consumer), f'protocol = "consumer" (KIP-848) needs Kafka 4.0 or newer brokers, not {version}'
+        )
+    drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+    if schedule is None:
+        plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
+    else:
+        plan = plan_from_table(read_json(schedule), where=str(schedule))
+    return Question(scenario, spec, version, drawn, plan, exact)

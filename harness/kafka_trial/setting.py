@@ -1,0 +1,137 @@
+"""Setting the stage: opens everything one trial needs, writes down the question, and closes in reverse order."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from kafka_trial.clockwork import keep_time
+from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name
+from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.concurrency import Crew, Household
+from kafka_trial.consumers.process import start_group
+from kafka_trial.consumers.sink import Sink
+from kafka_trial.errors import UnjudgeableError
+from kafka_trial.facts import run_facts
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import RunFolder
+from kafka_trial.narrator import Narrator
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.schedule import plan_to_table
+from kafka_trial.progress import Progress
+from kafka_trial.question import Question
+from kafka_trial.scenario import Scenario, scenario_to_table
+from kafka_trial.stage import Stage
+
+SPARE_LANES = 2  # for members that join while faults are played
+RECORD_BYTES_MAX = 12 * 1024 * 1024
+
+
+@contextmanager
+def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator: Narrator) -> Iterator[Stage]:
+    """Opens everything a trial needs and closes it in reverse order.
+
+    Raises:
+        StartError: lanes, topic or processes are not to be had.
+        InputError: the schedule to replay is wrong.
+    """
+    rng = random.Random(secrets.token_bytes(8))  # names must be fresh each time; nothing judged follows from them
+    with ExitStack() as stack:
+        run = stack.enter_context(Recorder(folder.history, "run"))
+        crew = stack.enter_context(Crew("run"))
+        household = stack.enter_context(Household("trial"))
+        admin = stack.enter_context(Admin(cluster.observer_bootstrap))
+        _write_question(question, folder)
+        lanes = stack.enter_context(cluster.lease_lanes(question.members + SPARE_LANES + 1))
+        crew.start("clock", keep_time, run, crew.stop)
+        topic = _create_topic(question.scenario, admin, f"kt-{secrets.token_hex(4)}")
+        group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
+        run.record("topic_named", topic=topic)
+        run.record("group_named", group=group_name)
+        sink = stack.enter_context(Sink(folder)) if question.consumer.evidence.sink == "http" else None
+        group = stack.enter_context(
+            start_group(
+                household,
+                question.consumer,
+                folder=folder,
+                lanes=lanes[:-1],
+                members=question.members,
+                topic=topic,
+                group=group_name,
+                seed=question.seed,
+                kafka_version=question.kafka_version,
+                sink=sink,
+            )
+        )
+        nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
+        ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1])
+        yield Stage(
+            question=question,
+            cluster=cluster,
+            folder=folder,
+            narrator=narrator,
+            run=run,
+            household=household,
+            crew=crew,
+            admin=admin,
+            topic=topic,
+            group_name=group_name,
+            lanes=lanes,
+            group=group,
+            ground=ground,
+            progress=Progress(folder, topic, group_name),
+            stack=stack,
+        )
+        _look_back(run, cluster)
+
+
+def _write_question(question: Question, folder: RunFolder) -> None:
+    facts = run_facts(
+        seed=question.seed, kafka_version=question.kafka_version, consumer_folder=question.consumer.folder
+    )
+    folder.write_json("run.json", facts)
+    folder.write_json("scenario.json", scenario_to_table(question.scenario))
+    folder.write_json("schedule.json", plan_to_table(question.plan))
+    shutil.copyfile(question.consumer.path, folder.path / "consumer.toml")
+
+
+def _create_topic(scenario: Scenario, admin: Admin, name: str) -> str:
+    topic = scenario.topic
+    configs = {
+        "min.insync.replicas": str(topic.min_insync_replicas),
+        "max.message.bytes": str(RECORD_BYTES_MAX),
+        **topic.configs,
+    }
+    brokers = sorted(admin.broker_ids())
+    assignment = {
+        partition: [brokers[(partition + place) % len(brokers)] for place in range(topic.replication_factor)]
+        for partition in range(topic.partitions)
+    }
+    admin.create_topic(
+        name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        configs=configs,
+        replica_assignment=assignment,
+    )
+    return name
+
+
+def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:
+    """Draws a group name on a partition of the offsets log of its own; `apart`: not led by the controller's broker."""
+    offsets = admin.describe(OFFSETS_TOPIC)
+    if offsets is None:
+        raise UnjudgeableError(f"{OFFSETS_TOPIC} is not there although the cluster was booted with it")
+    controller = admin.controller() if apart else None
+    good = [part.partition for part in offsets.partitions if part.leader != controller]
+    return draw_group_name(
+        rng, "kt-group-", partition=good[lanes[0].index % len(good)], partitions=len(offsets.partitions)
+    )
+
+
+def _look_back(run: Recorder, cluster: Cluster) -> None:
+    for problem in cluster.health():
+        cluster.ruin(problem)

@@ -1,0 +1,452 @@
+"""The verdict: what the judge found, weighed under the consumer's claim. Pure functions from values to a value.
+
+Stands between the judge (which computes the same anomalies whatever the claim) and the reports. `RULES` is the claim's
+table of violations as data: one rule an anomaly. The order of the decision:
+
+1. The ground failed (harness or cluster broke, a witness died, the cluster lost a write, the history is truncated):
+   *unknown*, whatever was seen. Blame only what the environment cannot explain.
+2. A violation was seen: *fail*. Its own evidence is complete, or the judge would have left it undecided; so it stands
+   even where a fault did not bite or something else could not be judged.
+3. Something is missing (a fault that did not bite or heal, a claimed property not judged, undecided, or vacuous):
+   *unknown*. Pass means that every property claimed was judged.
+4. *pass*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from typing import Any, Literal
+
+import orjson
+
+from kafka_trial.claim import Claim
+from kafka_trial.errors import FAIL, PASS, UNKNOWN
+from kafka_trial.history.store import RunFolder
+
+VERDICT_SCHEMA = 1
+EVENTS_MAX = 20
+VALUE_MAX = 80
+LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+EXITS = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
+
+Attributes = Mapping[str, Any]
+Weight = Literal["violation", "tolerated", "undecided"]
+
+
+# ---------------------------------------------------------------------------------------------- what is weighed
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One anomaly as the judge found it; `events` prove it, by name (`source#seq`)."""
+
+    topic: str | None
+    partition: int | None
+    attributes: Attributes
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """All the judge says of one anomaly's name.
+
+    `undecided` counts the cases that could not be decided, by reason. `not_judged` says why it was not judged at all;
+    `applies` is False where the rule is not about this consumer (its progress is not in Kafka): not judged, not missed.
+    """
+
+    anomaly: str
+    instances: tuple[Instance, ...] = ()
+    undecided: Mapping[str, int] = field(default_factory=dict)
+    not_judged: str | None = None
+    applies: bool = True
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One planned fault, and what the samples say: whether it bit, and whether traffic came back where it must."""
+
+    kind: str
+    target: str
+    role: str
+    bit: bool
+    evidence: str
+    healed: bool = True
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything a verdict rests on.
+
+    `ground` are sentences about what failed on the harness's or the cluster's side; `gaps` those about evidence that is
+    vacuous (too few records judged, none on a partition, none through a fault's target). `failures` are the consumer's
+    plain failures on a sound cluster (never assigned, exits, never stops), as anomaly and sentence with proofs.
+    """
+
+    found: tuple[Found, ...]
+    faults: tuple[Fault, ...] = ()
+    ground: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    failures: tuple[Violation, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+# ------------------------------------------------------------------------------------------------- what comes out
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One anomaly that breaks the claim: how often, the worst of them in a sentence, and the events that prove it."""
+
+    anomaly: str
+    count: int
+    sentence: str
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tolerated:
+    """Anomalies that this claim allows, and why."""
+
+    anomaly: str
+    count: int
+    because: str
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """An anomaly nobody could look for, and why."""
+
+    anomaly: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """pass, fail or unknown, with everything it rests on; the worst violation and the gravest reason come first."""
+
+    verdict: str
+    exit: int
+    claim: Claim
+    judged: tuple[str, ...]
+    not_judged: tuple[NotJudged, ...]
+    violations: tuple[Violation, ...]
+    tolerated: tuple[Tolerated, ...]
+    counts: Mapping[str, int]
+    faults: tuple[Fault, ...]
+    reasons: tuple[str, ...]
+
+
+# ------------------------------------------------------------------------------------------------------ the rules
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`claimed`: can this anomaly break the claim at all? `excuse`: weighs one instance where it can."""
+
+    claimed: Callable[[Claim], bool]
+    excuse: Callable[[Claim, Attributes], tuple[Weight, str]]
+
+
+VIOLATION: tuple[Weight, str] = ("violation", "")
+NOT_EXCLUDED = "this claim does not exclude it"
+
+
+def _always(_: Claim) -> bool:
+    return True
+
+
+def _no_excuse(_: Claim, __: Attributes) -> tuple[Weight, str]:
+    return VIOLATION
+
+
+def _under(*delivery: str) -> Callable[[Claim], bool]:
+    return lambda claim: claim.delivery in delivery
+
+
+def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("by_operator"):
+        return "tolerated", "skipped by an operator's commit, from outside the members"
+    if claim.delivery == "at-most-once" and attributes.get("in_flight_at_crash"):
+        return "tolerated", "in flight at a crash: at-most-once allows it"
+    return VIOLATION
+
+
+def _out_of_order(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if claim.order == "key" and attributes.get("same_key") is False:
+        return "tolerated", "of different keys: order is claimed per key"
+    return VIOLATION
+
+
+def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    own = attributes.get("own")
+    if attributes.get("by_operator"):
+        return "tolerated", "made by an operator, from outside the members"
+    if not attributes.get("recovered") or claim.commits == "monotonic":
+        return VIOLATION
+    if attributes.get("restart_inside") or own is False:
+        return VIOLATION
+    if own is None:
+        return "undecided", "nobody knows who made the backward commit"
+    return "tolerated", "the owner's own, passed by later commits, with no restart inside: it settled"
+
+
+def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("fell") or attributes.get("skipped_record"):
+        return VIOLATION
+    return "tolerated", "the committed offset did not fall, and no record was skipped by it"
+
+
+RULES: dict[str, Rule] = {
+    # The worst first: violations are told in this order.
+    "skipped": Rule(_under("at-least-once", "at-most-once", "exactly-once"), _skipped),
+    "overtaken": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
+    "unseen": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
+    "stale-state": Rule(_under("exactly-once"), _no_excuse),
+    "duplicate-effect": Rule(_under("at-most-once", "exactly-once"), _no_excuse),
+    "torn-transaction": Rule(_under("exactly-once"), _no_excuse),
+    "aborted-read": Rule(_under("exactly-once"), _no_excuse),
+    "corrupt": Rule(_always, _no_excuse),
+    "phantom": Rule(_always, _no_excuse),
+    "misplaced": Rule(_always, _no_excuse),
+    "commit-lost": Rule(_always, _no_excuse),
+    "zombie-commit": Rule(_always, _zombie_commit),
+    "commit-regression": Rule(_always, _regression),
+    "commit-past-end": Rule(_always, _no_excuse),
+    "commit-ahead": Rule(_under("at-least-once"), _no_excuse),
+    "stuck-partition": Rule(_always, _no_excuse),
+    "orphan-partition": Rule(_always, _no_excuse),
+    "false-lag": Rule(_always, _no_excuse),
+    "late-convergence": Rule(_always, _no_excuse),
+    "split-ownership": Rule(_always, _no_excuse),
+    "work-after-revoke": Rule(_always, _no_excuse),
+    "reordered-key": Rule(lambda claim: claim.order != "none", _out_of_order),
+    "overlapping-handlers": Rule(lambda claim: claim.order != "none", _out_of_order),
+    "nonmonotonic-poll": Rule(lambda claim: claim.order == "partition", _no_excuse),
+    # An illegal redelivery is a redelivery: at-most-once excludes both.
+    "illegal-redelivery": Rule(_under("at-least-once", "at-most-once"), _no_excuse),
+    "redelivered": Rule(_under("at-most-once"), _no_excuse),
+    "zombie-work": Rule(lambda claim: claim.fenced, _no_excuse),
+    "crash-loop": Rule(_always, _no_excuse),
+    "unbounded-close": Rule(_always, _no_excuse),
+    "memory-over-limit": Rule(lambda claim: claim.memory_max_bytes is not None, _no_excuse),
+}
+
+# Without these a claim cannot be acquitted: a judge that never looks for them leaves it open.
+CORE = {
+    "at-least-once": ("skipped", "unseen", "commit-ahead", "illegal-redelivery"),
+    "at-most-once": ("skipped", "redelivered"),
+    "exactly-once": ("skipped", "unseen", "duplicate-effect"),
+    "unclaimed": (),
+}
+
+# One sentence an anomaly; names in braces are the judge's attributes.
+SENTENCES = {
+    "skipped": "record {offset} of {place} was committed past and never processed",
+    "unseen": "record {offset} of {place} was never processed, although the drain was over",
+    "redelivered": "record {offset} of {place} was delivered again",
+    "illegal-redelivery": "record {offset} of {place} was delivered again, below {floor}, where its possession began",
+    "nonmonotonic-poll": "{place} stepped back to record {offset} inside one possession, after {previous_offset}",
+    "reordered-key": "record {offset} of {place} was processed after the later record {later_offset}{of_key}",
+    "overlapping-handlers": "records {offset} and {other_offset} of {place} were in two handlers at once",
+    "commit-regression": "the committed offset of {place} fell from {from} to {to} and {recovery}",
+    "zombie-commit": "a member that did not own {place} committed {committed_offset} there",
+    "commit-ahead": "{committed_offset} was committed on {place} before record {offset} was processed",
+    "commit-past-end": "{committed_offset} was committed on {place}, past the log end {log_end}",
+    "split-ownership": "{place} was owned by two members at once",
+    "work-after-revoke": "record {offset} of {place} was worked on after its partition was revoked",
+    "zombie-work": "record {offset} of {place} was worked on after ownership was lost untold",
+    "false-lag": "{place} shows a lag of {records} records at the end, although all were processed",
+    "stuck-partition": "{place} stood still with records unprocessed ({class})",
+    "late-convergence": "{place} had not converged within {bound_s} s of the healing",
+}
+
+
+# ---------------------------------------------------------------------------------------------------- the decision
+
+
+def decide(case: Case, claim: Claim) -> Verdict:
+    """Returns the verdict on a case under a claim; the same case gives the same verdict, byte for byte."""
+    weighed = [_weigh(found, claim) for found in case.found]
+    violations = sorted(chain(case.failures, *(one.violations for one in weighed), _ratio(case, claim)), key=_severity)
+    gaps = [
+        *_fault_gaps(case.faults),
+        *case.gaps,
+        *chain.from_iterable(one.gaps for one in weighed),
+        *_never_looked_for(case, claim),
+    ]
+    word = _word(ground=case.ground, violations=violations, gaps=gaps)
+    return Verdict(
+        verdict=word,
+        exit=EXITS[word],
+        claim=claim,
+        judged=tuple(sorted(found.anomaly for found in case.found if found.not_judged is None)),
+        not_judged=tuple(
+            NotJudged(found.anomaly, found.not_judged)
+            for found in sorted(case.found, key=lambda found: found.anomaly)
+            if found.not_judged is not None
+        ),
+        violations=tuple(violations),
+        tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_by_name)),
+        counts=dict(case.counts) | {found.anomaly: len(found.instances) for found in case.found},
+        faults=case.faults,
+        reasons=tuple(dict.fromkeys([*case.ground, *gaps])),
+    )
+
+
+def _word(*, ground: Sequence[str], violations: Sequence[Violation], gaps: Sequence[str]) -> str:
+    if ground:
+        return "unknown"
+    if violations:
+        return "fail"
+    return "unknown" if gaps else "pass"
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    violations: tuple[Violation, ...] = ()
+    tolerated: tuple[Tolerated, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+def _weigh(found: Found, claim: Claim) -> _Weighed:
+    rule = RULES.get(found.anomaly)
+    if rule is None or not rule.claimed(claim):
+        return _Weighed(tolerated=_tolerated(found.anomaly, {NOT_EXCLUDED: len(found.instances)}))
+    weights = [(instance, *rule.excuse(claim, instance.attributes)) for instance in found.instances]
+    guilty = [instance for instance, weight, _ in weights if weight == "violation"]
+    return _Weighed(
+        violations=(_violation(found.anomaly, guilty),) if guilty else (),
+        tolerated=_tolerated(
+            found.anomaly, Counter(because for _, weight, because in weights if weight == "tolerated")
+        ),
+        gaps=_gaps(found, Counter(because for _, weight, because in weights if weight == "undecided")),
+    )
+
+
+def _gaps(found: Found, undecided: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns what keeps a claimed anomaly from being ruled out, as sentences."""
+    if found.not_judged is not None:
+        return (f"{found.anomaly} is claimed but not judged: {found.not_judged}",) if found.applies else ()
+    reasons = Counter(found.undecided) + Counter(undecided)
+    return tuple(f"{found.anomaly}: {count} undecided: {reason}" for reason, count in sorted(reasons.items()) if count)
+
+
+def _tolerated(anomaly: str, reasons: Mapping[str, int]) -> tuple[Tolerated, ...]:
+    return tuple(Tolerated(anomaly, count, because) for because, count in sorted(reasons.items()) if count)
+
+
+def _violation(anomaly: str, guilty: Sequence[Instance]) -> Violation:
+    worst = min(guilty, key=_mildness)
+    more = f" (and {len(guilty) - 1} more like it)" if guilty[1:] else ""
+    return Violation(anomaly, len(guilty), sentence(anomaly, worst) + more, worst.events[:EVENTS_MAX])
+
+
+def sentence(anomaly: str, instance: Instance) -> str:
+    """Returns one instance in a sentence: record, partition, members, positions; no wall-clock times."""
+    attributes = instance.attributes
+    place = "the group" if instance.partition is None else f"partition {instance.partition}"
+    told = _Told({name: _printable(value) for name, value in attributes.items()}, place=place)
+    told["of_key"] = f" of key {told['key']}" if attributes.get("key") is not None else ""
+    told["recovery"] = "recovered" if attributes.get("recovered") else "stood there at the end"
+    return SENTENCES.get(anomaly, anomaly.replace("-", " ") + " on {place}").format_map(told)
+
+
+class _Told(dict[str, Any]):
+    """Attributes for a sentence; one that the judge did not give is a question mark, never an error."""
+
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+def _printable(value: Any) -> str:
+    """Returns a value that a stranger may have written, on one line and bounded."""
+    text = str(value)[:VALUE_MAX]
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
+
+
+def _mildness(instance: Instance) -> tuple[bool, bool]:
+    """Sorts the worst instance first: one that stands at the end, one that skipped a record."""
+    return bool(instance.attributes.get("recovered")), not instance.attributes.get("skipped_record")
+
+
+def _ratio(case: Case, claim: Claim) -> tuple[Violation, ...]:
+    """Returns the violation of the claimed ratio of redelivered records, if there is one."""
+    records = case.counts.get("records", 0)
+    redelivered = next((found for found in case.found if found.anomaly == "redelivered"), Found("redelivered"))
+    count = len(redelivered.instances)
+    if claim.redelivered_max_ratio is None or claim.delivery == "at-most-once" or not count or not records:
+        return ()
+    if count / records <= claim.redelivered_max_ratio:
+        return ()
+    told = (
+        f"{count} of {records} records were delivered again; the claim allows {claim.redelivered_max_ratio:g} of them"
+    )
+    return (Violation("redelivered", count, told, redelivered.instances[0].events[:EVENTS_MAX]),)
+
+
+def _never_looked_for(case: Case, claim: Claim) -> list[str]:
+    """Returns the claimed properties that no invariant of this judge looks for."""
+    needed = [*CORE[claim.delivery], *(["memory-over-limit"] if claim.memory_max_bytes is not None else [])]
+    known = {found.anomaly for found in case.found}
+    return [f"{name} is claimed but not judged: no invariant looks for it" for name in needed if name not in known]
+
+
+def _fault_gaps(faults: Sequence[Fault]) -> list[str]:
+    numbered = [(f"fault {number} ({fault.kind} on {fault.target})", fault) for number, fault in enumerate(faults)]
+    did_not_bite = [
+        f"{name} is not shown to have bitten: {fault.evidence}" for name, fault in numbered if not fault.bit
+    ]
+    return did_not_bite + [
+        f"{name}: traffic did not come back after healing" for name, fault in numbered if fault.bit and not fault.healed
+    ]
+
+
+def _severity(violation: Violation) -> tuple[int, str]:
+    order = list(RULES)
+    return (order.index(violation.anomaly) if violation.anomaly in RULES else -1), violation.anomaly
+
+
+def _by_name(tolerated: Tolerated) -> tuple[str, str]:
+    return tolerated.anomaly, tolerated.because
+
+
+# ------------------------------------------------------------------------------------------------------- the files
+
+
+def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
+    """Returns the verdict as plain data, for verdict.json."""
+    table = {"schema": VERDICT_SCHEMA} | asdict(verdict)
+    table["faults"] = [{name: value for name, value in fault.items() if name != "healed"} for fault in table["faults"]]
+    return table
+
+
+def write_verdict(folder: RunFolder, verdict: Verdict, case: Case) -> None:
+    """Writes verdict.json and anomalies.jsonl: keys sorted, no times, no paths, the same bytes for the same case."""
+    folder.write_json("verdict.json", verdict_to_table(verdict))
+    lines = (orjson.dumps(row, option=LINE) for row in anomaly_rows(case, verdict.claim))
+    (folder.path / "anomalies.jsonl").write_bytes(b"".join(lines))
+
+
+def anomaly_rows(case: Case, claim: Claim) -> Iterator[dict[str, Any]]:
+    """Yields every anomaly with its weight under the claim, sorted by name."""
+    for found in sorted(case.found, key=lambda found: found.anomaly):
+        rule = RULES.get(found.anomaly)
+        for instance in found.instances:
+            weight, because = (
+                rule.excuse(claim, instance.attributes)
+                if rule is not None and rule.claimed(claim)
+                else ("tolerated", NOT_EXCLUDED)
+            )
+            row = {
+                "anomaly": found.anomaly,
+                "topic": instance.topic,
+                "partition": instance.partition,
+                "attributes": dict(instance.attributes),
+                "events": list(instance.events),
+                "sentence": sentence(found.anomaly, instance),
+                "weight": weight,
+            }
+            yield row | ({"because": because} if because else {})
