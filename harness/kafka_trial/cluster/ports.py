@@ -26,7 +26,7 @@ def block_of_ports(size: int) -> Iterator[range]:
         StartError: every block is taken.
     """
     blocks = -(-size // BLOCK)
-    for first in range(FIRST, LAST + 1 - blocks * BLOCK, blocks * BLOCK):
+    for first in range(FIRST, LAST + 2 - blocks * BLOCK, blocks * BLOCK):
         locks = _locked(first, blocks)
         if locks is None:
             continue

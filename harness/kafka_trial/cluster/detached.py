@@ -1,0 +1,228 @@
+"""Clusters that stay up between commands: `cluster up | down | status | list`.
+
+Each has a holder: a process that owns the cluster's household and ends with it at SIGTERM or Ctrl-C. With `--detach`
+the holder runs in the background; `detached_state.py` says how the others find it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.detached_state import SCHEMA, State, find, holder_of, state_file, state_folder, states, written
+from kafka_trial.cluster.processes import ProcessCluster, process_cluster
+from kafka_trial.cluster.toxiproxy import Toxiproxy
+from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
+from kafka_trial.concurrency import start_detached
+from kafka_trial.errors import (
+    INTERRUPTED,
+    NOT_BEGUN,
+    PASS,
+    InputError,
+    KafkaTrialError,
+    StartError,
+    UnjudgeableError,
+    WaitTimeout,
+)
+from kafka_trial.waiting import wait_until
+
+UP_WITHIN_S = 900.0  # the first time provisions: jars, archive, Toxiproxy
+DOWN_WITHIN_S = 60.0
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+BROKERS_MAX = 9
+
+
+def up(version: str | None, *, brokers: int = 3, name: str | None = None, detach: bool = False) -> int:
+    """Boots a cluster and prints where it is reached; in the foreground it stays until Ctrl-C or `down`.
+
+    Raises:
+        InputError: the version, the name or the number of brokers makes no sense, or the name is taken.
+        StartError: it did not come up.
+    """
+    given = name or f"c{secrets.token_hex(2)}"
+    known = find_version(version or DEFAULT_VERSION)
+    _check(given, brokers)
+    if not detach:
+        return hold(given, known, brokers)
+    log = state_folder() / f"{given}.log"
+    command = [sys.executable, "-m", "kafka_trial.cluster.detached", given, known, str(brokers)]
+    holder = start_detached(command, log=log)
+    try:
+        print(told(_come_up(given, holder, log)))
+    except KeyboardInterrupt:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(holder, signal.SIGTERM)
+        raise
+    return PASS
+
+
+def down(name: str | None = None) -> int:
+    """Ends a cluster and returns when its processes are gone.
+
+    Raises:
+        InputError: there is no such cluster, or several and no name.
+        StartError: it is still there after a minute.
+    """
+    state = find(name)
+    holder = holder_of(state)
+    if holder is not None:
+        holder.terminate()
+        try:
+            holder.wait(DOWN_WITHIN_S)
+        except psutil.TimeoutExpired as error:
+            raise StartError(
+                f"cluster {state.name} (pid {state.pid}) still runs {DOWN_WITHIN_S:g} s after SIGTERM; "
+                f"kill -9 {state.pid} ends it and everything it started"
+            ) from error
+    state_file(state.name).unlink(missing_ok=True)
+    print(f"cluster {state.name} is down")
+    return PASS
+
+
+def status(name: str | None = None) -> int:
+    """Prints where a cluster is reached and what is wrong with it; 3 when something is.
+
+    Raises:
+        InputError: there is no such cluster, or several and no name.
+    """
+    state = find(name)
+    problems = state_problems(state)
+    print(told(state))
+    print("\n".join(f"  problem    {problem}" for problem in problems) or "  health     all brokers in sync, no toxics")
+    return NOT_BEGUN if problems else PASS
+
+
+def list_clusters() -> int:
+    """Prints one line for each cluster that a holder keeps up, or whose holder is gone."""
+    for state in states():
+        alive = f"pid {state.pid}" if holder_of(state) else "its holder is gone: `kafka-trial cluster down` clears it"
+        print(f"{state.name}  Kafka {state.kafka_version}  {state.brokers} brokers  {alive}")
+    return PASS
+
+
+def hold(name: str, version: str, brokers: int) -> int:
+    """Boots a cluster, writes its state file, and keeps it up until SIGTERM or Ctrl-C."""
+    booted, ended = threading.Event(), threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ended.set()
+        if not booted.is_set():
+            raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    try:
+        with process_cluster(version, brokers=brokers) as cluster, written(state_of(name, cluster)) as state:
+            booted.set()
+            print(told(state), flush=True)
+            ended.wait()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return PASS
+
+
+def state_of(name: str, cluster: ProcessCluster) -> State:
+    """Returns what others need to know of a cluster that this process holds."""
+    wiring = cluster.wiring
+    return State(
+        schema=SCHEMA,
+        name=name,
+        pid=os.getpid(),
+        started_s=psutil.Process().create_time(),
+        kafka_version=cluster.kafka_version,
+        brokers=len(cluster.brokers),
+        lanes=tuple(wiring.lane(index, cluster.name).bootstrap for index in range(wiring.lanes)),
+        observer_bootstrap=cluster.observer_bootstrap,
+        toxiproxy_port=wiring.toxiproxy_port,
+        folder=str(cluster.folder),
+    )
+
+
+def state_problems(state: State) -> list[str]:
+    """Returns what is wrong with a cluster, asked from outside; empty when all is well."""
+    if holder_of(state) is None:
+        return [
+            f"its holder (pid {state.pid}) is gone, and the brokers with it: `kafka-trial cluster down {state.name}`"
+        ]
+    try:
+        with Admin(state.observer_bootstrap) as admin:
+            missing = set(range(state.brokers)) - admin.broker_ids()
+            problems = [f"broker {broker} is not registered" for broker in sorted(missing)] or admin.under_replicated()
+        proxies = Toxiproxy(state.toxiproxy_port).proxies().values()
+    except UnjudgeableError as error:
+        return [str(error)]
+    return problems + [
+        f"proxy {one.name} is {'toxic' if one.toxics else 'disabled'}"
+        for one in proxies
+        if one.toxics or not one.enabled
+    ]
+
+
+def told(state: State) -> str:
+    """Returns the lines that say where a cluster is reached."""
+    return "\n".join(
+        [
+            f"cluster {state.name}: Kafka {state.kafka_version}, {state.brokers} brokers, {len(state.lanes)} lanes",
+            f"  bootstrap  {state.lanes[0]}  (lane 0, through Toxiproxy)",
+            f"  observer   {state.observer_bootstrap}  (passes no proxy)",
+            f"  toxiproxy  http://127.0.0.1:{state.toxiproxy_port}",
+            f"  logs       {state.folder}",
+            f"  end it     kafka-trial cluster down {state.name}",
+        ]
+    )
+
+
+def _check(name: str, brokers: int) -> None:
+    problems = []
+    if not NAME.fullmatch(name):
+        problems.append(f"--name {name!r}: lower-case letters, digits and hyphens, at most 40, no hyphen first")
+    if not 1 <= brokers <= BROKERS_MAX:
+        problems.append(f"--brokers {brokers}: from 1 to {BROKERS_MAX}")
+    if any(state.name == name and holder_of(state) for state in states()):
+        problems.append(f"--name {name}: is up already; `kafka-trial cluster down {name}` ends it")
+    if problems:
+        raise InputError("cluster up", problems)
+
+
+def _come_up(name: str, holder: int, log: Path) -> State:
+    def up_now() -> State | None:
+        return next((state for state in states() if state.name == name and state.pid == holder), None)
+
+    def dead() -> str | None:
+        return None if _runs(holder) else "its holder has ended"
+
+    try:
+        return wait_until(up_now, within_s=UP_WITHIN_S, what=f"cluster {name} to come up", every_s=0.1, alive=dead)
+    except WaitTimeout as error:
+        said = log.read_text(errors="replace").strip().splitlines()[-6:]
+        raise StartError(f"{error}. It said: {' | '.join(said)}  (all of it: {log})") from error
+
+
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def main(arguments: list[str]) -> int:
+    """Holds one cluster, as `up --detach` asks: name, version, number of brokers."""
+    name, version, brokers = arguments
+    try:
+        return hold(name, version, int(brokers))
+    except KafkaTrialError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,184 @@
+"""`doctor`: for each part a trial needs, where it is, which version, and what to do if it is not there.
+
+Only looks, unless asked to fetch: a part that the first trial would make by itself is reported as missing until then.
+Leftovers of earlier runs are in `leftovers.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from kafka_trial.cluster import archive, provision, spark_java
+from kafka_trial.cluster.detached_state import holder_of, states
+from kafka_trial.cluster.leftovers import leftovers
+from kafka_trial.cluster.ports import FIRST, LAST
+from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
+from kafka_trial.errors import KafkaTrialError
+
+LIBRARIES = ("confluent-kafka", "kafka-python", "pyspark", "pyarrow", "numpy", "psutil", "orjson")
+DISK_FREE_MIN_BYTES = 3 * 10**9
+MEMORY_FREE_MIN_BYTES = 2 * 10**9
+EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part; `ok` is False when a trial with the default version cannot run, or must fetch or make it first."""
+
+    part: str
+    ok: bool
+    where: str = ""
+    version: str = ""
+    remedy: str = ""
+
+
+def examine(*, fetch: Sequence[str] = ()) -> list[Finding]:
+    """Returns a finding for every part, after having fetched and made what the versions in `fetch` need.
+
+    Raises:
+        InputError: `fetch` names an unknown version, or something fetched has the wrong checksum.
+        StartError: something could not be fetched or made.
+    """
+    for version in [find_version(given) for given in fetch]:
+        _fetch(version)
+    findings: list[Finding] = []
+    for look in (_python, _java, _spark, _toxiproxy, _kafka, _machine, _clusters):
+        findings += look()
+    return [*findings, *(Finding(one.what, True, one.where, "", one.remedy) for one in leftovers())]
+
+
+def _fetch(version: str) -> None:
+    provision.toxiproxy_server()
+    provision.kafka_jars(version)
+    provision.formatted_template(version)
+    archive.class_data_archive(version)
+    spark_java.forget_archive_failure()
+    spark_java.spark_class_data_archive()
+
+
+def _python() -> Iterator[Finding]:
+    number = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("Python", sys.version_info >= (3, 11), sys.executable, number)
+    for library in LIBRARIES:
+        try:
+            found = metadata.distribution(library)
+            yield Finding(library, True, str(found.locate_file("")), found.version)
+        except metadata.PackageNotFoundError:
+            yield Finding(library, False, remedy="`make setup`, or `pip install kafka-trial` again")
+
+
+def _java() -> Iterator[Finding]:
+    def look() -> Finding:
+        java = provision.java()
+        return Finding("Java", True, str(java), str(provision.java_version(java)))
+
+    yield _guarded("Java", look)
+
+
+def _spark() -> Iterator[Finding]:
+    yield _guarded("Java for Spark", lambda: Finding("Java for Spark", True, str(spark_java.spark_java_home())))
+    yield _guarded("Spark's class-data archive", _spark_archive)
+
+
+def _spark_archive() -> Finding:
+    part, place = "Spark's class-data archive", spark_java.spark_class_data_archive(make=False)
+    if place:
+        return Finding(part, True, str(place))
+    failure = spark_java.archive_failure()
+    if failure:
+        retry = f"sessions start without it, slower; `kafka-trial doctor --fetch {DEFAULT_VERSION}` tries again"
+        return Finding(part, True, f"could not be made: {failure}", "", retry)
+    return Finding(part, True, "not made yet", "", "the first `check` makes it, once, in about 20 s")
+
+
+def _toxiproxy() -> Iterator[Finding]:
+    yield _guarded("Toxiproxy", _toxiproxy_server)
+
+
+def _toxiproxy_server() -> Finding:
+    there = provision.toxiproxy_there()
+    if there:
+        return Finding("Toxiproxy", True, str(there), provision.toxiproxy_version(there))
+    remedy = f"`kafka-trial doctor --fetch {DEFAULT_VERSION}` builds it with {provision.go()}"
+    return Finding("Toxiproxy", False, "not built yet", provision.TOXIPROXY_VERSION, remedy)
+
+
+def _kafka() -> Iterator[Finding]:
+    for version in KNOWN:
+        yield _guarded(f"Kafka {version}", lambda version=version: _jars(version))  # type: ignore[misc]
+        if provision.jars_folder(version).is_dir():
+            yield _made(f"template of Kafka {version}", provision.template_place(version))
+            yield _guarded(f"archive of Kafka {version}", lambda version=version: _archive(version))  # type: ignore[misc]
+
+
+def _jars(version: str) -> Finding:
+    folder = provision.jars_folder(version)
+    if not folder.is_dir():
+        needed = version == DEFAULT_VERSION
+        remedy = f"`kafka-trial doctor --fetch {version}`, or the first trial that names it, fetches it"
+        return Finding(f"Kafka {version}", not needed, "not fetched yet", version, remedy)
+    provision.verify(folder, version)
+    return Finding(f"Kafka {version}", True, f"{folder}, {len(list(folder.glob('*.jar')))} jars verified", version)
+
+
+def _archive(version: str) -> Finding:
+    return _made(f"archive of Kafka {version}", provision.archive_place(version))
+
+
+def _made(part: str, place: Path) -> Finding:
+    if place.exists():
+        return Finding(part, True, str(place))
+    return Finding(part, True, "not made yet", "", "the first cluster of this version makes it, once")
+
+
+def _machine() -> Iterator[Finding]:
+    cache = provision.cache_folder()
+    yield _folder("cache", cache, "set KAFKA_TRIAL_CACHE to a writable folder with 3 GB free")
+    yield _folder("run folders", Path.cwd(), "work in a writable folder with 3 GB free, or give --out")
+    yield _memory()
+    yield _ephemeral_ports()
+
+
+def _folder(part: str, folder: Path, remedy: str) -> Finding:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    free_bytes = shutil.disk_usage(there).free
+    ok = os.access(there, os.W_OK) and free_bytes >= DISK_FREE_MIN_BYTES
+    return Finding(part, ok, f"{folder}, {free_bytes / 1e9:.1f} GB free", "", "" if ok else remedy)
+
+
+def _memory() -> Finding:
+    import psutil
+
+    free_bytes = psutil.virtual_memory().available
+    ok = free_bytes >= MEMORY_FREE_MIN_BYTES
+    remedy = "" if ok else "a three-broker cluster and a Spark session need about 2 GB: end something else"
+    return Finding("memory", ok, f"{free_bytes / 1e9:.1f} GB available", "", remedy)
+
+
+def _ephemeral_ports() -> Finding:
+    part = "ephemeral ports"
+    if not EPHEMERAL_PORTS.exists():
+        return Finding(part, True, "unknown on this system")
+    first, last = map(int, EPHEMERAL_PORTS.read_text().split())
+    apart = first > LAST or last < FIRST
+    remedy = f"brokers listen between {FIRST} and {LAST}: `sysctl net.ipv4.ip_local_port_range='32768 60999'`"
+    return Finding(part, True, f"{first}-{last}", "", "" if apart else remedy)
+
+
+def _clusters() -> Iterator[Finding]:
+    for state in states():
+        if holder_of(state):
+            yield Finding(f"cluster {state.name}", True, f"up, pid {state.pid}", state.kafka_version)
+
+
+def _guarded(part: str, look: Callable[[], Finding]) -> Finding:
+    try:
+        return look()
+    except KafkaTrialError as error:
+        return Finding(part, False, "", "", str(error))

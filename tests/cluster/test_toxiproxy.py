@@ -1,0 +1,161 @@
+"""Toxiproxy: every change is read back, and a server that does not do as told is found out."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from kafka_trial.cluster import provision
+from kafka_trial.cluster.ports import block_of_ports
+from kafka_trial.cluster.toxiproxy import Toxiproxy
+from kafka_trial.concurrency import Household
+from kafka_trial.errors import UnjudgeableError
+from kafka_trial.waiting import wait_until
+
+STALL = {"rate": 0}
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[tuple[Toxiproxy, range]]:
+    """A real server with the proxies `a` and `b` in front of nothing, and its block of ports."""
+    with block_of_ports(5) as ports, Household("toxiproxy-test") as household:
+        household.spawn("toxiproxy", [provision.toxiproxy_server(), "-host", "127.0.0.1", "-port", str(ports[0])])
+        server = Toxiproxy(ports[0])
+        wait_until(lambda: _answers(server), within_s=10, what="Toxiproxy to answer")
+        server.populate([("a", ports[1], ports[2]), ("b", ports[3], ports[4])])
+        yield server, ports
+
+
+@pytest.fixture
+def toxiproxy(real: tuple[Toxiproxy, range]) -> Iterator[Toxiproxy]:
+    """The real server, clean again after each test."""
+    server, _ = real
+    yield server
+    server.reset(["a", "b"])
+
+
+@pytest.mark.cluster
+def test_the_server_is_the_pinned_version(toxiproxy: Toxiproxy) -> None:
+    """What was provisioned says 2.12.0 itself."""
+    assert toxiproxy.version() == provision.TOXIPROXY_VERSION
+
+
+@pytest.mark.cluster
+def test_a_toxic_is_added_changed_and_removed(toxiproxy: Toxiproxy) -> None:
+    """Each call leaves the server with what was asked, seen by asking again."""
+    toxiproxy.add_toxic("a", "slow", "latency", "downstream", {"latency": 100, "jitter": 0})
+    added = toxiproxy.proxy("a").toxics[0]["attributes"]["latency"]
+    toxiproxy.update_toxic("a", "slow", {"latency": 200})
+    changed = toxiproxy.proxy("a").toxics[0]["attributes"]["latency"]
+    toxiproxy.remove_toxic("a", "slow")
+    assert (added, changed, toxiproxy.proxy("a").toxics) == (100, 200, ())
+
+
+@pytest.mark.cluster
+def test_a_disabled_proxy_refuses_and_an_enabled_one_listens(
+    real: tuple[Toxiproxy, range], toxiproxy: Toxiproxy
+) -> None:
+    """Switching is seen from outside, not only in the server's answer."""
+    port = real[1][1]
+    toxiproxy.disable("a")
+    while_disabled = _listens(port)
+    toxiproxy.enable("a")
+    assert (while_disabled, _listens(port)) == (False, True)
+
+
+@pytest.mark.cluster
+def test_a_reset_leaves_other_proxies_alone(toxiproxy: Toxiproxy) -> None:
+    """A lane that comes back is made clean; the toxics of a trial beside it stay."""
+    for proxy in ("a", "b"):
+        toxiproxy.add_toxic(proxy, "stall", "bandwidth", "upstream", STALL)
+    toxiproxy.disable("a")
+    toxiproxy.reset(["a"])
+    a, b = toxiproxy.proxy("a"), toxiproxy.proxy("b")
+    assert (a.enabled, len(a.toxics), len(b.toxics)) == (True, 0, 1)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("proxy", "kind", "attributes"),
+    [("nope", "latency", {"latency": 1}), ("a", "no-such-toxic", {}), ("a", "latency", {"latency": "x"})],
+    ids=["no such proxy", "no such toxic", "wrong attribute"],
+)
+def test_what_the_server_refuses_is_an_error(
+    toxiproxy: Toxiproxy, proxy: str, kind: str, attributes: dict[str, object]
+) -> None:
+    """The message quotes the server's status and words."""
+    with pytest.raises(UnjudgeableError, match=r"POST .*→ 4\d\d"):
+        toxiproxy.add_toxic(proxy, "t", kind, "downstream", attributes)
+
+
+@pytest.mark.cluster
+def test_populating_a_taken_port_is_an_error(real: tuple[Toxiproxy, range], toxiproxy: Toxiproxy) -> None:
+    """A port that somebody else holds cannot silently stay without its proxy."""
+    with pytest.raises(UnjudgeableError):
+        toxiproxy.populate([("c", real[1][1], real[1][2])])
+
+
+def test_a_server_that_forgets_is_found_out() -> None:
+    """It answers 200 to every change and shows none of them: each call says what it expected and saw."""
+    with _forgetful_server() as server:
+        changes = [
+            lambda: server.populate([("c", 1, 2)]),
+            lambda: server.add_toxic("a", "stall", "bandwidth", "upstream", STALL),
+            lambda: server.update_toxic("a", "stall", STALL),
+            lambda: server.disable("a"),
+            lambda: server.remove_toxic("a", "old"),
+        ]
+        for change in changes:
+            with pytest.raises(UnjudgeableError, match="expected"):
+                change()
+
+
+def test_a_server_that_is_gone_is_an_error() -> None:
+    """Nobody listens: the message names the port and the call."""
+    with block_of_ports(1) as ports, pytest.raises(UnjudgeableError, match=rf"port {ports[0]} does not answer GET"):
+        Toxiproxy(ports[0]).proxies()
+
+
+class _Forgetful(BaseHTTPRequestHandler):
+    def _answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        old = {"name": "old", "type": "timeout", "stream": "upstream", "toxicity": 1.0, "attributes": {"timeout": 0}}
+        proxy = {"name": "a", "listen": "x:1", "upstream": "x:2", "enabled": True, "toxics": [old]}
+        body = json.dumps({"a": proxy} if self.path == "/proxies" else proxy).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - the names http.server calls
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def _forgetful_server() -> Iterator[Toxiproxy]:
+    with HTTPServer(("127.0.0.1", 0), _Forgetful) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield Toxiproxy(server.server_port)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _answers(server: Toxiproxy) -> bool:
+    try:
+        return bool(server.version())
+    except UnjudgeableError:
+        return False
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
