@@ -80,22 +80,27 @@ LED_BY_2 = TopicLook(0, (Leader(0, 2, 4, (2, 3)), Leader(1, 2, 3, (2, 3))), coor
 DOWN = Evidence(True, "process 9 ended by signal 9")
 
 
-def test_broker_down_moves_what_it_led() -> None:
-    """A broker's loss is shown by its process and by what moved away from it."""
-    seen = evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1, LED_BY_2], 1)
-    assert (seen.bit, seen.details["moved"]) == (True, ["partition 0: broker 1 epoch 3 → broker 2 epoch 4"])
-
-
-def test_broker_that_led_nothing_proves_nothing() -> None:
-    """The loss of a broker without a role is no experiment."""
-    idle = replace(LED_BY_2, coordinator=2, controller=3)
-    assert not evidence.broker_down(DOWN, idle, [idle], 1).bit
+@pytest.mark.parametrize(
+    ("role", "bit"), [("partition 0", True), ("partition 1", False), ("coordinator", False), ("controller", False)]
+)
+def test_broker_down_moves_its_role(role: str, bit: bool) -> None:
+    """A broker's loss is shown by its process and by its role moving away; other roles prove nothing."""
+    assert evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1, LED_BY_2], 1, role=role).bit is bit
 
 
 def test_broker_down_by_a_bystander() -> None:
     """Nothing moved, or the process lives: not bitten."""
-    assert not evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1], 1).bit
-    assert not evidence.broker_down(Evidence(False, "it still runs"), LED_BY_1, [LED_BY_2], 1).bit
+    assert not evidence.broker_down(DOWN, LED_BY_1, [LED_BY_1], 1, role="partition 0").bit
+    alive = Evidence(False, "it still runs")
+    assert not evidence.broker_down(alive, LED_BY_1, [LED_BY_2], 1, role="partition 0").bit
+
+
+def test_moved_names_what_the_broker_lost() -> None:
+    """Leaders that moved before an epoch rose, or to nobody, are no move."""
+    nobody = replace(LED_BY_2, leaders=(Leader(0, -1, 4, ()),), coordinator=None)
+    assert evidence.moved(LED_BY_1, [LED_BY_2], 1) == {"partition 0": "epoch 3 → broker 2 epoch 4"}
+    assert evidence.moved(LED_BY_1, [nobody], 1) == {}
+    assert evidence.moved(LED_BY_1, [replace(LED_BY_1, coordinator=3)], 2) == {"coordinator": "→ broker 3"}
 
 
 def test_leader_moved() -> None:

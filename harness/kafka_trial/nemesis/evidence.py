@@ -1,0 +1,296 @@
+"""Did the network fault bite? Pure functions from samples to evidence; they never see the plan or Toxiproxy.
+
+A toxic that Toxiproxy reports as present proves nothing: it may have toxicity 0, sit on somebody else's proxy, or the
+client may have gone around it. So each function asks what the kernel counted on the target's own connections (S) and
+what an own round trip through the same proxies met (P). Each route (client, broker) is a *hit* (the effect was there),
+a *miss* (traffic passed that should not have), or idle (nothing was offered, nothing can be said). A fault bit when
+there are hits, no misses, and, for each of the `clients` it had to reach, at least one hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kafka_trial.nemesis.fault import Evidence
+from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Flow, Look, Probe, flow, flows
+
+Route = tuple[str, int]
+NO_CONNECTION = "the target had no live connection through its proxies: nothing to bite"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found on the routes of a target; a route with a hit and a miss counts as a miss."""
+
+    hits: frozenset[Route]
+    misses: frozenset[Route]
+
+    def evidence(self, *, clients: Sequence[str], hit: str, miss: str, idle: str, **details: object) -> Evidence:
+        """Returns the evidence: `hit`, `miss` and `idle` are the sentences for each case."""
+        hits = self.hits - self.misses
+        unreached = sorted(set(clients) - {client for client, _ in hits})
+        details = {"hits": _names(hits), "misses": _names(self.misses), "unreached": unreached, **details}
+        if self.misses:
+            return Evidence(False, f"{miss} ({', '.join(_names(self.misses))})", details)
+        if not hits:
+            return Evidence(False, idle, details)
+        if unreached:
+            return Evidence(False, f"not shown for {', '.join(unreached)}: {idle}", details)
+        return Evidence(True, f"{hit} ({', '.join(_names(hits))})", details)
+
+
+def latency(
+    before: Look,
+    inside: Sequence[Look],
+    probes_before: Sequence[Probe],
+    probes_inside: Sequence[Probe],
+    *,
+    rise_ms: float,
+    clients: Sequence[str] = (),
+) -> Evidence:
+    """P rises by at least `rise_ms`; bytes still flow; the connections are kept."""
+    rises = _rises(probes_before, probes_inside)
+    live = before.routes()
+    if not live or not inside:
+        return Evidence(False, NO_CONNECTION)
+    kept = _kept_routes(inside)
+    found = Found(
+        hits=frozenset(r for r in live if r in rises and rises[r] >= rise_ms and r in kept),
+        misses=frozenset(r for r in live if r in rises and rises[r] < rise_ms),
+    )
+    flowed = sum(f.passed_bytes for direction in (ANSWERS, REQUESTS) for f in flows(inside, direction))
+    evidence = found.evidence(
+        clients=clients,
+        hit=f"round trips take at least {rise_ms:.0f} ms longer",
+        miss=f"round trips did not take {rise_ms:.0f} ms longer",
+        idle="no connection lived through it, or no probe was answered",
+        rise_ms={_name(route): round(rise, 1) for route, rise in rises.items()},
+        bytes=flowed,
+    )
+    if evidence.bit and flowed == 0:
+        return Evidence(False, "no bytes flowed while round trips were slow: idle, or cut off", evidence.details)
+    return evidence
+
+
+def stall(before: Look, inside: Sequence[Look], *, clients: Sequence[str] = ()) -> Evidence:
+    """Both ways: bytes were offered, none passed, what was offered is held."""
+    if not before.routes():
+        return Evidence(False, NO_CONNECTION)
+    both = [*flows(inside, ANSWERS), *flows(inside, REQUESTS)]
+    return _held_back(both).evidence(
+        clients=clients,
+        hit="no byte passed while bytes were held",
+        miss="bytes passed",
+        idle="no bytes were offered: nothing to hold",
+        **_figures(inside),
+    )
+
+
+def one_way(
+    before: Look,
+    inside: Sequence[Look],
+    *,
+    held: str,
+    probe_passed: frozenset[Route] = frozenset(),
+    clients: Sequence[str] = (),
+) -> Evidence:
+    """`held` (answers or requests) is held, the other direction passes: nothing is held there and bytes did pass.
+
+    Passing answers are measured from just before the injection: they answer requests that were already under way.
+    `probe_passed` are routes on which an own request was seen to reach the broker, for a client that waits for an
+    answer before it asks again.
+    """
+    if not before.routes():
+        return Evidence(False, NO_CONNECTION)
+    other = REQUESTS if held == ANSWERS else ANSWERS
+    found = _held_back(flows(inside, held))
+    open_flows = flows([before, *inside] if other == ANSWERS else inside, other)
+    blocked = frozenset(f.route for f in flows(inside, other) if f.held_bytes and f.passed_bytes == 0)
+    passed = frozenset(f.route for f in open_flows if f.passed_bytes > 0) | probe_passed
+    found = Found(hits=(found.hits & passed) - blocked, misses=found.misses)
+    return found.evidence(
+        clients=clients,
+        hit=f"{held} were held while the other direction passed",
+        miss=f"{held} passed",
+        idle=f"no {held} were offered, or the other direction did not pass either",
+        blocked_both_ways=_names(blocked),
+        **_figures(inside),
+    )
+
+
+def dropped(
+    before: Look,
+    inside: Sequence[Look],
+    *,
+    lost: str,
+    probe_passed: frozenset[Route] = frozenset(),
+    clients: Sequence[str] = (),
+) -> Evidence:
+    """Half-open: `lost` reach the proxy and go nowhere, and nothing queues: they were dropped, not held."""
+    evidence = one_way(before, inside, held=lost, probe_passed=probe_passed, clients=clients)
+    queued = sum(f.queue_bytes for f in flows(inside, lost))
+    if evidence.bit and queued:
+        return Evidence(False, f"{queued} bytes wait in a queue: held, not dropped", evidence.details)
+    message = evidence.message.replace(f"{lost} were held", f"{lost} were dropped")
+    return Evidence(evidence.bit, message, {**evidence.details, "queue_bytes": queued})
+
+
+def slow_link(
+    before: Look,
+    inside: Sequence[Look],
+    *,
+    rate_bytes_per_s: float,
+    probes_inside: Sequence[Probe] = (),
+    clients: Sequence[str] = (),
+) -> Evidence:
+    """Answers come at about `rate_bytes_per_s` a connection while the broker had offered more; P is still answered."""
+    if not before.routes():
+        return Evidence(False, NO_CONNECTION)
+    rates = _saturated_rates(inside)
+    fast = frozenset(route for route, rate in _all_rates(inside).items() if rate > 1.6 * rate_bytes_per_s)
+    near = frozenset(route for route, rate in rates.items() if rate >= 0.4 * rate_bytes_per_s) - fast
+    evidence = Found(hits=near, misses=fast).evidence(
+        clients=clients,
+        hit=f"answers came at about {rate_bytes_per_s:.0f} bytes/s a connection while more was offered",
+        miss=f"answers came faster than {rate_bytes_per_s:.0f} bytes/s",
+        idle="no more was offered than the link carries: nothing to slow",
+        rates_bytes_per_s={_name(route): round(rate) for route, rate in rates.items()},
+        **_figures(inside),
+    )
+    unanswered = [probe for probe in probes_inside if probe.answer_ms is None]
+    if evidence.bit and unanswered:
+        return Evidence(False, f"a probe was not answered ({unanswered[0].error}): cut off, not slow", evidence.details)
+    return evidence
+
+
+def closed(before: Look, inside: Sequence[Look], *, clients: Sequence[str] = ()) -> Evidence:
+    """No connection that carried bytes was kept. Idle ones (bootstrap) are counted and prove nothing."""
+    if not before.routes():
+        return Evidence(False, NO_CONNECTION)
+    last = inside[-1] if inside else before
+    gone = {port[:2] for port in before.ports() - last.ports()}
+    carrying = frozenset(f.route for f in _flows_across(inside) if f.passed_bytes > 0)
+    return Found(hits=frozenset(gone), misses=carrying).evidence(
+        clients=clients,
+        hit=f"{len(before.ports() - last.ports())} connections were closed",
+        miss="connections were kept and carried bytes",
+        idle="every connection was kept, and idle",
+        kept_idle=len(before.ports() & last.ports()),
+    )
+
+
+def refused(
+    before: Look, inside: Sequence[Look], probes_inside: Sequence[Probe], *, clients: Sequence[str] = ()
+) -> Evidence:
+    """No connection was kept, and new ones are refused."""
+    if not before.routes():
+        return Evidence(False, NO_CONNECTION)
+    kept = frozenset(port[:2] for look in inside for port in look.ports() & before.ports())
+    answered = frozenset((p.client, p.broker) for p in probes_inside if p.error != REFUSED)
+    probed = frozenset((p.client, p.broker) for p in probes_inside if p.error == REFUSED)
+    return Found(hits=frozenset(before.routes()) & probed, misses=kept | answered).evidence(
+        clients=clients,
+        hit="every connection was closed and new ones are refused",
+        miss="connections were kept or accepted",
+        idle="no new connection was tried: not shown",
+    )
+
+
+REFUSED = "refused"
+
+
+def connections_kept(before: Look, after: Look) -> bool:
+    """Whether every connection that lived before still lives after."""
+    return before.ports() <= after.ports()
+
+
+def traffic_again(base: Look, now: Look, *, each: Iterable[str] = ()) -> bool:
+    """Whether bytes moved both ways since `base`, on kept or new connections: for each client of `each`, else any."""
+    moved = {client for client, broker in now.routes() if _moved(base, now, (client, broker))}
+    return bool(moved) and set(each) <= moved
+
+
+def _moved(base: Look, now: Look, route: Route) -> bool:
+    old = base.side("client", route)
+    ends = [(half, old.get(port)) for port, half in now.side("client", route).items()]
+    received = sum(half.received_bytes - (start.received_bytes if start else 0) for half, start in ends)
+    sent = sum(half.sent_bytes - (start.sent_bytes if start else 0) for half, start in ends)
+    return received > 0 and sent > 0
+
+
+def _held_back(pairs: Sequence[Flow]) -> Found:
+    return Found(
+        hits=frozenset(f.route for f in pairs if f.held and f.passed_bytes == 0),
+        misses=frozenset(f.route for f in pairs if f.passed_bytes > 0),
+    )
+
+
+def _flows_across(looks: Sequence[Look]) -> list[Flow]:
+    return [*flows(looks, ANSWERS), *flows(looks, REQUESTS)]
+
+
+def _rises(before: Sequence[Probe], inside: Sequence[Probe]) -> dict[Route, float]:
+    """Least rise of a round trip per route in milliseconds; the slowest undisturbed one is the base."""
+    base: dict[Route, float] = {}
+    for probe in before:
+        if probe.answer_ms is not None:
+            key = (probe.client, probe.broker)
+            base[key] = max(base.get(key, 0.0), probe.answer_ms)
+    rises: dict[Route, float] = {}
+    for probe in inside:
+        key = (probe.client, probe.broker)
+        if probe.answer_ms is not None and key in base:
+            rise = probe.answer_ms - base[key]
+            rises[key] = min(rises.get(key, rise), rise)
+    return rises
+
+
+def _kept_routes(inside: Sequence[Look]) -> set[Route]:
+    return {port[:2] for port in inside[0].ports() & inside[-1].ports()}
+
+
+def _connection_rates(first: Look, last: Look, route: Route) -> list[float]:
+    start, end = first.side("client", route), last.side("client", route)
+    seconds = (last.time_ns - first.time_ns) / 1e9
+    return [(end[p].sent_bytes - start[p].sent_bytes) / seconds for p in start.keys() & end.keys() if seconds > 0]
+
+
+def _all_rates(looks: Sequence[Look]) -> dict[Route, float]:
+    """The fastest connection of each route over the whole window, in bytes/s."""
+    rates = {r: _connection_rates(looks[0], looks[-1], r) for r in looks[0].routes()} if looks else {}
+    return {route: max(found) for route, found in rates.items() if found}
+
+
+def _saturated_rates(looks: Sequence[Look]) -> dict[Route, float]:
+    """The fastest connection of each route between looks at whose end the proxy still held answers."""
+    rates: dict[Route, float] = {}
+    for first, last in pairwise(looks):
+        for route in first.routes():
+            found = _connection_rates(first, last, route)
+            if found and flow(first, last, route, ANSWERS).held:
+                rates[route] = max(rates.get(route, 0.0), *found)
+    return rates
+
+
+def _figures(inside: Sequence[Look]) -> dict[str, object]:
+    """Bytes offered, passed and (at most) held in each direction, for the reader of the evidence."""
+    table: dict[str, object] = {}
+    for direction in (ANSWERS, REQUESTS):
+        found = flows(inside, direction)
+        table[direction] = {
+            "offered_bytes": sum(f.offered_bytes for f in found),
+            "passed_bytes": sum(f.passed_bytes for f in found),
+            "held_bytes_max": max((f.held_bytes or 0 for f in found), default=0),
+            "queue_bytes_max": max((f.queue_bytes for f in found), default=0),
+        }
+    return table
+
+
+def _name(route: Route) -> str:
+    return f"{route[0]}-b{route[1]}"
+
+
+def _names(routes: Iterable[Route]) -> list[str]:
+    return sorted(_name(route) for route in routes)

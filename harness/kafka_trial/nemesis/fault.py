@@ -1,0 +1,162 @@
+"""The fault: what the nemesis can do, one generator each, found by name.
+
+A fault is a generator over a `Scene` (`scene.py`): inject, `yield Evidence`, heal. Everything before the yield
+injects and holds; the evidence is judged from samples only (`evidence.py`); everything after it heals, and must be
+reached whatever happens, so faults keep what they injected in a `with`. A fault that nobody has shown to have bitten
+makes the trial unknown.
+
+```python
+@fault("latency", targets=NETWORK, blast="members", heals=True)
+def latency(scene: Scene, *, latency_ms: int = 400) -> Iterator[Evidence]:
+    before = scene.links("before")
+    with toxics(scene, "latency", streams=("downstream",), attributes={"latency": latency_ms}):
+        inside = scene.hold(lambda: scene.links("inside"))
+        yield evidence.latency(before, inside, ...)
+```
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kafka_trial import nemesis
+from kafka_trial.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from kafka_trial.nemesis.scene import Scene
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Whether a fault bit, in a sentence, with the figures that show it."""
+
+    bit: bool
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_details(self, **more: Any) -> Evidence:
+        """Returns the same evidence with further figures."""
+        return replace(self, details={**self.details, **more})
+
+
+class Fault(Protocol):
+    """Inject, yield evidence, heal. Options are keyword-only and have defaults."""
+
+    def __call__(self, scene: Scene, /, **options: Any) -> Iterator[Evidence]: ...
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One fault of a plan: `target` is a role; `resolved` the name it had (m1, b2, all) once injected."""
+
+    no: int
+    fault: str
+    target: str
+    at_s: float
+    for_s: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    resolved: str | None = None
+
+
+Complete = Callable[["Scene", Evidence], Evidence]
+
+
+@dataclass(frozen=True)
+class FaultSpec:
+    """A registered fault: its generator, the roles it can hit, what it breaks, and whether traffic must come back.
+
+    `complete` adds, after healing, the evidence that brokers write late (a session that expired, an ISR that came
+    back); it may take `bit` away, never give it without samples.
+    """
+
+    name: str
+    play: Fault
+    targets: tuple[str, ...]
+    blast: str
+    heals: bool
+    summary: str
+    options: Mapping[str, Any]
+    complete: Complete | None = None
+
+
+BLASTS = ("members", "brokers")
+_REGISTRY: dict[str, FaultSpec] = {}
+
+
+def fault(
+    name: str, *, targets: tuple[str, ...], blast: str, heals: bool, complete: Complete | None = None
+) -> Callable[[Any], Any]:
+    """Registers the decorated generator as the fault called `name`."""
+    if blast not in BLASTS:
+        raise ValueError(f"blast {blast!r} is none of {BLASTS}")
+
+    def register(play: Any) -> Any:
+        summary = (inspect.getdoc(play) or "").partition("\n")[0]
+        options = {
+            parameter.name: parameter.default
+            for parameter in inspect.signature(play).parameters.values()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+        _REGISTRY[name] = FaultSpec(name, play, targets, blast, heals, summary, options, complete)
+        return play
+
+    return register
+
+
+def list_faults() -> dict[str, FaultSpec]:
+    """Returns every registered fault by name, sorted; modules of this package are walked once."""
+    for module in pkgutil.iter_modules(nemesis.__path__):
+        importlib.import_module(f"{nemesis.__name__}.{module.name}")
+    return dict(sorted(_REGISTRY.items()))
+
+
+def find_fault(name: str) -> FaultSpec:
+    """Returns the fault called `name`.
+
+    Raises:
+        InputError: there is none; the message lists those there are.
+    """
+    faults = list_faults()
+    if name not in faults:
+        raise InputError("schedule", unknown_name("fault", name, faults))
+    return faults[name]
+
+
+def step_problems(fault_name: str, target: str, options: Mapping[str, Any]) -> list[str]:
+    """Returns what is wrong with one step, as sentences listing the valid choices; empty when it is sound."""
+    faults = list_faults()
+    if fault_name not in faults:
+        return [unknown_name("fault", fault_name, faults)]
+    spec = faults[fault_name]
+    role, _, index = target.partition(":")
+    problems = []
+    if role not in spec.targets:
+        problems.append(unknown_name(f"target of {fault_name}", role, spec.targets))
+    elif index and not (index.isdecimal() and role in ("member", "leader")):
+        problems.append(f"target {target!r}: only member:<index> and leader:<partition> take a number")
+    problems += [
+        unknown_name(f"option of {fault_name}", name, spec.options) for name in options if name not in spec.options
+    ]
+    return problems + [
+        f"option {name} of {fault_name} must be {_kinds(default)}, not {options[name]!r}"
+        for name, default in spec.options.items()
+        if name in options and not _like(options[name], default)
+    ]
+
+
+def _like(value: Any, default: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(default, int | float):
+        return isinstance(value, int | float) and value >= 0
+    return isinstance(value, type(default))
+
+
+def _kinds(default: Any) -> str:
+    return "a number, 0 or more" if isinstance(default, int | float) else f"a {type(default).__name__}"

@@ -1,0 +1,125 @@
+"""Faults of the network: toxics on the proxies between the target's clients and the brokers.
+
+A bandwidth of 0 holds bytes and lets them go when it is removed, so it can heal; `timeout` drops and `reset_peer`
+closes, and both close connections for good. The evidence never rests on the toxic being there (`evidence.py`).
+Directions are Toxiproxy's: downstream carries answers to the client, upstream carries requests to the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from kafka_trial.nemesis import evidence
+from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Probe
+from kafka_trial.nemesis.scene import Scene
+
+NETWORK = ("member", "coordinator", "leader", "all")
+DOWN, UP = "downstream", "upstream"
+
+
+@fault("latency", targets=NETWORK, blast="members", heals=True)
+def latency(scene: Scene, *, latency_ms: int = 400, jitter_ms: int = 0) -> Iterator[Evidence]:
+    """Delays answers by latency_ms, give or take jitter_ms."""
+    before, calm = scene.links("before"), scene.probes("before")
+    slow: list[Probe] = []
+    with toxics(scene, "latency", (DOWN,), {"latency": int(latency_ms), "jitter": int(jitter_ms)}):
+        inside = scene.hold(lambda: scene.links("inside"), once=lambda: slow.extend(scene.probes("inside")))
+        rise_ms = 0.75 * max(0, latency_ms - jitter_ms)
+        yield evidence.latency(before, inside, calm, slow, rise_ms=rise_ms, clients=scene.clients)
+
+
+@fault("slow-link", targets=NETWORK, blast="members", heals=True)
+def slow_link(scene: Scene, *, rate_kb_per_s: int = 16) -> Iterator[Evidence]:
+    """Lets answers through at rate_kb_per_s kilobytes a second and connection."""
+    before = scene.links("before")
+    probes: list[Probe] = []
+    with toxics(scene, "bandwidth", (DOWN,), {"rate": max(1, int(rate_kb_per_s))}):
+        inside = scene.hold(lambda: scene.links("inside"), once=lambda: probes.extend(scene.probes("inside")))
+        rate = 1000.0 * max(1, int(rate_kb_per_s))
+        yield evidence.slow_link(before, inside, rate_bytes_per_s=rate, probes_inside=probes, clients=scene.clients)
+
+
+@fault("stall", targets=NETWORK, blast="members", heals=True)
+def stall(scene: Scene) -> Iterator[Evidence]:
+    """Holds every byte both ways; what was held arrives when it heals."""
+    before = scene.links("before")
+    with toxics(scene, "bandwidth", (DOWN, UP), {"rate": 0}):
+        inside = scene.hold(lambda: scene.links("inside"))
+        yield evidence.stall(before, inside, clients=scene.clients)
+
+
+@fault("answers-held", targets=NETWORK, blast="members", heals=True)
+def answers_held(scene: Scene) -> Iterator[Evidence]:
+    """Holds answers while requests pass: brokers do what the clients never hear of."""
+    before = scene.links("before")
+    passed: set[tuple[str, int]] = set()
+    with toxics(scene, "bandwidth", (DOWN,), {"rate": 0}):
+        inside = scene.hold(lambda: scene.links("inside"), once=lambda: passed.update(scene.requests_that_pass()))
+        yield evidence.one_way(
+            before, inside, held=ANSWERS, probe_passed=frozenset(passed), clients=scene.clients
+        ).with_details(commits_accepted=scene.commits_accepted())
+
+
+@fault("requests-held", targets=NETWORK, blast="members", heals=True)
+def requests_held(scene: Scene) -> Iterator[Evidence]:
+    """Holds requests while answers pass."""
+    before = scene.links("before")
+    with toxics(scene, "bandwidth", (UP,), {"rate": 0}):
+        inside = scene.hold(lambda: scene.links("inside"))
+        yield evidence.one_way(before, inside, held=REQUESTS, clients=scene.clients)
+
+
+@fault("half-open", targets=NETWORK, blast="members", heals=False)
+def half_open(scene: Scene) -> Iterator[Evidence]:
+    """Drops answers; live connections do not survive its removal."""
+    before = scene.links("before")
+    passed: set[tuple[str, int]] = set()
+    with toxics(scene, "timeout", (DOWN,), {"timeout": 0}):
+        inside = scene.hold(lambda: scene.links("inside"), once=lambda: passed.update(scene.requests_that_pass()))
+        yield evidence.dropped(before, inside, lost=ANSWERS, probe_passed=frozenset(passed), clients=scene.clients)
+
+
+@fault("close", targets=NETWORK, blast="members", heals=True)
+def close(scene: Scene) -> Iterator[Evidence]:
+    """Closes every connection at its next byte, new ones too, until it heals."""
+    before = scene.links("before")
+    with toxics(scene, "reset_peer", (DOWN, UP), {"timeout": 0}):
+        inside = scene.hold(lambda: scene.links("inside"))
+        yield evidence.closed(before, inside, clients=scene.clients)
+
+
+@fault("refused", targets=NETWORK, blast="members", heals=True)
+def refused(scene: Scene) -> Iterator[Evidence]:
+    """Closes every connection and refuses new ones."""
+    before = scene.links("before")
+    probes: list[Probe] = []
+    with disabled(scene):
+        inside = scene.hold(lambda: scene.links("inside"), once=lambda: probes.extend(scene.probes("inside", before)))
+        yield evidence.refused(before, inside, probes, clients=scene.clients)
+
+
+@contextmanager
+def toxics(scene: Scene, kind: str, streams: Sequence[str], attributes: Mapping[str, Any]) -> Iterator[None]:
+    """Puts a toxic on each proxy of the target and stream, and takes them away again, the newest first."""
+    toxiproxy = scene.ground.cluster.toxiproxy
+    with ExitStack() as undo:
+        for proxy in scene.target.proxies:
+            for stream in streams:
+                name = f"f{scene.no}-{kind}-{stream}"
+                undo.callback(toxiproxy.remove_toxic, proxy, name)  # before adding: adding may fail half-way
+                toxiproxy.add_toxic(proxy, name, kind, stream, dict(attributes))
+        yield
+
+
+@contextmanager
+def disabled(scene: Scene) -> Iterator[None]:
+    """Disables each proxy of the target, and enables them again, the last first."""
+    toxiproxy = scene.ground.cluster.toxiproxy
+    with ExitStack() as undo:
+        for proxy in scene.target.proxies:
+            undo.callback(toxiproxy.enable, proxy)
+            toxiproxy.disable(proxy)
+        yield

@@ -1,0 +1,155 @@
+"""Playing the faults of a plan: each in its own thread, each healed, the newest first when the run is stopped.
+
+Stands between the schedule and the scenes: journals the four instants (injecting, injected, healing, healed) and the
+evidence, asks after healing whether traffic came back, and turns a fault that could not be injected into evidence that
+it did not bite.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from kafka_trial.errors import KafkaTrialError, UnjudgeableError
+from kafka_trial.nemesis.fault import Evidence, Planned, find_fault
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.scene import Scene
+from kafka_trial.nemesis.targets import resolve
+from kafka_trial.waiting import pause
+
+RECOVERY_WITHIN_S = 5.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one planned fault; `healed_traffic` None where it was not asked."""
+
+    planned: Planned
+    evidence: Evidence
+    healed_traffic: bool | None
+    heals: bool
+
+    @property
+    def proven(self) -> bool:
+        """Whether it bit and, where it is to heal, traffic came back."""
+        return self.evidence.bit and (self.healed_traffic is not False or not self.heals)
+
+
+@dataclass
+class _Open:
+    """A fault in force."""
+
+    scene: Scene
+    play: Iterator[Evidence]
+    evidence: Evidence
+
+
+class Show:
+    """The faults being played; `opened` is in the order of injection."""
+
+    def __init__(self, ground: Ground, *, exact: bool) -> None:
+        self.ground = ground
+        self.exact = exact
+        self.stop = threading.Event()
+        self.opened: list[_Open] = []
+        self.outcomes: list[Outcome] = []
+        self._lock = threading.Lock()
+
+    def in_force(self) -> str:
+        """Names the faults in force."""
+        with self._lock:
+            return (
+                ", ".join(f"{act.scene.fault} on {act.scene.target.name}" for act in self.opened) or "no fault in force"
+            )
+
+    def play(self, planned: Planned) -> None:
+        """Waits for its instant, injects, holds, and heals unless the run was stopped meanwhile."""
+        if pause(planned.at_s, stop=self.stop):
+            return
+        act = self._inject(planned)
+        if act is not None and not self.stop.is_set():
+            self._heal(act)
+
+    def heal_rest(self) -> None:
+        """Heals everything still in force, the newest first; one failure does not keep the others from healing."""
+        errors = []
+        while self.opened:
+            try:
+                self._heal(self.opened[-1], stopping=True)
+            except UnjudgeableError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _inject(self, planned: Planned) -> _Open | None:
+        spec = find_fault(planned.fault)
+        scene: Scene | None = None
+        try:
+            rng = random.Random(planned.seed)
+            target = resolve(self.ground, planned.resolved if self.exact else None, role=planned.target, rng=rng)
+            planned = replace(planned, resolved=target.name)
+            scene = Scene(self.ground, planned, target, stop=self.stop, rng=rng)
+            scene.journal("injecting")
+            play = spec.play(scene, **planned.options)
+            act = _Open(scene, play, Evidence(False, "in force, not judged yet"))
+            with self._lock:
+                self.opened.append(act)
+            act.evidence = next(play)
+        except (KafkaTrialError, OSError) as error:
+            self._failed(planned, scene, error)
+            return None
+        return act
+
+    def _heal(self, act: _Open, *, stopping: bool = False) -> None:
+        scene, spec = act.scene, find_fault(act.scene.fault)
+        scene.journal("healing")
+        try:
+            with suppress(StopIteration):
+                next(act.play)
+        except (KafkaTrialError, OSError) as error:
+            self.ground.cluster.ruin(f"{scene.fault} on {scene.target.name} could not be healed: {error}")
+            raise UnjudgeableError(f"{scene.fault} on {scene.target.name} could not be healed: {error}") from error
+        finally:
+            self._forget(act)
+            scene.journal("healed")
+        healed_traffic = None if stopping else scene.traffic_within(RECOVERY_WITHIN_S)
+        evidence = act.evidence if stopping or not spec.complete else spec.complete(scene, act.evidence)
+        self._settle(scene, evidence, healed_traffic, spec.heals)
+
+    def _settle(self, scene: Scene, evidence: Evidence, healed_traffic: bool | None, heals: bool) -> None:
+        scene.journal(
+            "evidence",
+            bit=evidence.bit,
+            heals=heals,
+            healed_traffic=healed_traffic,
+            message=evidence.message,
+            details=dict(evidence.details),
+        )
+        with self._lock:
+            self.outcomes.append(Outcome(scene.planned, evidence, healed_traffic, heals))
+
+    def _failed(self, planned: Planned, scene: Scene | None, error: Exception) -> None:
+        """An injection that raised has undone itself (its `with` was left); say so, and that it did not bite."""
+        if scene is not None:
+            with self._lock:
+                self.opened = [act for act in self.opened if act.scene is not scene]
+        evidence = Evidence(False, f"could not be injected: {error}")
+        self.ground.recorder.record(
+            "evidence",
+            fault_no=planned.no,
+            fault=planned.fault,
+            target=f"{planned.target}: {planned.resolved}",
+            bit=False,
+            heals=find_fault(planned.fault).heals,
+            message=evidence.message,
+        )
+        with self._lock:
+            self.outcomes.append(Outcome(planned, evidence, None, find_fault(planned.fault).heals))
+
+    def _forget(self, act: _Open) -> None:
+        with self._lock:
+            if act in self.opened:
+                self.opened.remove(act)

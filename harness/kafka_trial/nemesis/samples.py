@@ -1,0 +1,166 @@
+"""What a sample is: the frozen values that the code judging evidence sees, and nothing else.
+
+`Look` is the kernel's socket table cut down to one target (S), `Probe` an own ApiVersions round trip through the
+target's proxies (P), `ProcessLook` a process group, `TopicLook` what the brokers say of leaders, and `GroupLook` the
+group as the offsets log has it (O). They are taken by `scene.py`, written to the history, and judged by
+`evidence.py`. Counters are as the *proxy's* sockets see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+CLIENT, BROKER = "client", "broker"
+ANSWERS, REQUESTS = "answers", "requests"  # broker → client, client → broker
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One half of a proxied connection, the proxy's own socket: towards the client or towards the broker.
+
+    `port` is the ephemeral one: on the client's side the client's own source port. Bytes sent are those the peer
+    acknowledged; bytes received include what still waits in the receive queue.
+    """
+
+    client: str
+    broker: int
+    side: str
+    port: int
+    received_bytes: int
+    sent_bytes: int
+    receive_queue_bytes: int = 0
+    send_queue_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """S: every live half of a target's connections at one instant."""
+
+    time_ns: int
+    halves: tuple[Half, ...] = ()
+
+    def routes(self) -> list[tuple[str, int]]:
+        """Returns the (client, broker) pairs with a live connection, sorted."""
+        return sorted({(half.client, half.broker) for half in self.halves if half.side == CLIENT})
+
+    def side(self, side: str, route: tuple[str, int]) -> dict[int, Half]:
+        """Returns one side of one route's connections, by ephemeral port."""
+        return {half.port: half for half in self.halves if half.side == side and (half.client, half.broker) == route}
+
+    def ports(self) -> set[tuple[str, int, int]]:
+        """Returns the clients' own connections as (client, broker, source port)."""
+        return {(half.client, half.broker, half.port) for half in self.halves if half.side == CLIENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """P: one ApiVersions round trip; `answer_ms` None means none came, and `error` says how that ended."""
+
+    client: str
+    broker: int
+    answer_ms: float | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLook:
+    """A process group at one instant: the letters of /proc, CPU seconds, how it ended, and its sockets."""
+
+    time_ns: int
+    pid: int
+    states: tuple[str, ...] = ()
+    cpu_s: float = 0.0
+    exit_code: int | None = None
+    sockets: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads a partition: broker, leader epoch, in-sync replicas."""
+
+    partition: int
+    broker: int
+    epoch: int
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLook:
+    """What the brokers say: leaders of the topic, coordinator of the group, controller."""
+
+    time_ns: int
+    leaders: tuple[Leader, ...] = ()
+    coordinator: int | None = None
+    controller: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLook:
+    """O: the newest generation (classic) or epoch (KIP-848) in the offsets log and the member ids in the group."""
+
+    time_ns: int
+    epoch: int | None = None
+    member_ids: frozenset[str] = field(default_factory=frozenset)
+    records: int = 0
+
+
+Sample = Look | Probe | ProcessLook | TopicLook | GroupLook
+
+
+def to_details(sample: Sample) -> dict[str, Any]:
+    """Returns a sample as plain data, for the history."""
+    table = asdict(sample)
+    table.pop("time_ns", None)
+    return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in table.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One direction of one route between two looks, over the connections that lived through both.
+
+    `offered_bytes` reached the proxy, `passed_bytes` left it. `held_bytes` is what the proxy had taken and not passed
+    on at the later look (None where halves cannot be paired: a connection is half-closed); `queue_bytes` waited
+    before it in the kernel.
+    """
+
+    route: tuple[str, int]
+    connections: int
+    offered_bytes: int
+    passed_bytes: int
+    held_bytes: int | None
+    queue_bytes: int
+
+    @property
+    def held(self) -> bool:
+        return bool(self.held_bytes and self.held_bytes > 0) or self.queue_bytes > 0
+
+
+def flow(first: Look, last: Look, route: tuple[str, int], direction: str) -> Flow:
+    """Returns what one direction of `route` did between two looks."""
+    source, sink = (BROKER, CLIENT) if direction == ANSWERS else (CLIENT, BROKER)
+    taken, given = _kept(first, last, route, source), _kept(first, last, route, sink)
+    # The proxy dialled the broker: an acknowledged SYN counts as one byte sent on that side.
+    syns = len(given) if sink == BROKER else 0
+    held = sum(end.received_bytes for _, end in taken) - (sum(end.sent_bytes for _, end in given) - syns)
+    return Flow(
+        route=route,
+        connections=len(_kept(first, last, route, CLIENT)),
+        offered_bytes=sum(end.received_bytes - start.received_bytes for start, end in taken),
+        passed_bytes=sum(end.sent_bytes - start.sent_bytes for start, end in given),
+        held_bytes=held if len(taken) == len(given) else None,
+        queue_bytes=sum(end.receive_queue_bytes for _, end in taken),
+    )
+
+
+def flows(looks: Iterable[Look], direction: str) -> list[Flow]:
+    """Returns the flow of every route between each look and the next."""
+    looks = list(looks)
+    return [flow(first, last, route, direction) for first, last in pairwise(looks) for route in first.routes()]
+
+
+def _kept(first: Look, last: Look, route: tuple[str, int], side: str) -> list[tuple[Half, Half]]:
+    start, end = first.side(side, route), last.side(side, route)
+    return [(start[port], end[port]) for port in sorted(start.keys() & end.keys())]

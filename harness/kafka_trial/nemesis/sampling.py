@@ -1,0 +1,165 @@
+"""Taking samples: the kernel's socket table and /proc cut down to one target, and own probes through its proxies.
+
+Reads, and judges nothing. A member's connections are found by its own source ports, which the kernel's table gives
+for the descriptors of its process group: a socket on the proxy that belongs to anybody else is not the member's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.nemesis.evidence import REFUSED
+from kafka_trial.nemesis.ground import Ground, OffsetsLog
+from kafka_trial.nemesis.samples import BROKER, CLIENT, GroupLook, Half, Look, Probe, ProcessLook
+from kafka_trial.waiting import pause
+from kafka_trial.witness import sockets
+
+HOST = "127.0.0.1"
+# ApiVersions v0, correlation id 7, client id "kt-probe": the one request a broker answers before anything else.
+PROBE_REQUEST = struct.pack(">ihhih", 18, 18, 0, 7, 8) + b"kt-probe"
+PROBE_SETTLE_S = 0.25
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class RoutePorts:
+    """Where one route runs: the proxy's listening port, and the broker's port behind it."""
+
+    client: str
+    broker: int
+    proxy_port: int
+    broker_port: int
+
+
+Routes = Mapping[tuple[str, int], RoutePorts]
+
+
+def routes_of(ground: Ground, wanted: Sequence[tuple[str, int]]) -> Routes:
+    """Returns the ports of each (member, broker) route."""
+    lanes = {member.name: member.lane for member in ground.group.members}
+    return {
+        (client, broker): RoutePorts(
+            client, broker, lanes[client].ports[broker], ground.cluster.server_port(broker, lanes[client].index)
+        )
+        for client, broker in wanted
+    }
+
+
+def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
+    """Returns every established half of the members' connections on `routes`, from one dump of the socket table."""
+    table = [entry for entry in sockets.sample() if entry.established]
+    own_ports = {client: ports_of_group(pid) for client, pid in process_groups.items()}
+    by_proxy = {route.proxy_port: route for route in routes.values()}
+    by_broker = {route.broker_port: route for route in routes.values()}
+    halves = []
+    for entry in table:
+        near, far = by_proxy.get(entry.sport), by_broker.get(entry.dport)
+        if near is not None and entry.dport in own_ports.get(near.client, ()):
+            halves.append(_half(near, CLIENT, entry.dport, entry))
+        elif far is not None:
+            halves.append(_half(far, BROKER, entry.sport, entry))
+    return Look(time.monotonic_ns(), tuple(halves))
+
+
+def probe(route: RoutePorts, *, within_s: float) -> Probe:
+    """Makes one ApiVersions round trip through the route's proxy."""
+    try:
+        answer_s = sockets.api_versions_round_trip(HOST, route.proxy_port, within_s)
+    except ConnectionRefusedError:
+        return Probe(route.client, route.broker, None, REFUSED)
+    except OSError as error:
+        return Probe(route.client, route.broker, None, str(error) or type(error).__name__)
+    return Probe(route.client, route.broker, answer_s * 1000)
+
+
+def requests_that_pass(routes: Sequence[RoutePorts]) -> set[tuple[str, int]]:
+    """Returns the routes on which an own request reaches the broker: seen on the proxy's new socket towards it."""
+    old = {(entry.sport, entry.dport) for entry in sockets.sample()}
+    with ExitStack() as opened:
+        for route in routes:
+            with suppress(OSError):  # a route that refuses does not pass
+                link = opened.enter_context(socket.create_connection((HOST, route.proxy_port), timeout=1.0))
+                link.sendall(PROBE_REQUEST)
+        pause(PROBE_SETTLE_S)
+        new = [entry for entry in sockets.sample() if (entry.sport, entry.dport) not in old]
+    by_broker = {route.broker_port: (route.client, route.broker) for route in routes}
+    return {by_broker[e.dport] for e in new if e.dport in by_broker and e.bytes_acked >= len(PROBE_REQUEST)}
+
+
+def process(pid: int, exit_code: int | None, ports: set[int]) -> ProcessLook:
+    """Returns a process group at one instant; `ports` are its source ports of old, counted while still established."""
+    states, cpu_s = [], 0.0
+    for stat in _stats_of_group(pid):
+        if stat[0] not in "ZX":  # a zombie waits only for its parent
+            states.append(stat[0])
+            cpu_s += stat[1]
+    kept = sum(entry.established and entry.sport in ports for entry in sockets.sample())
+    return ProcessLook(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
+
+
+def ports_of_group(pid: int) -> set[int]:
+    """Returns the source ports of every TCP socket that the process group `pid` holds."""
+    return {entry.sport for entry in sockets.of_process_group(pid)}
+
+
+class GroupFold:
+    """Folds the events of one group in the offsets log into its newest epoch and the member ids in it."""
+
+    def __init__(self, log: OffsetsLog) -> None:
+        self._log = log
+        self._epoch: int | None = None
+        self._member_ids: set[str] = set()
+        self._records = 0
+        self.commits = 0
+
+    def look(self) -> GroupLook:
+        """Reads on, and returns the group as of now."""
+        for event in self._log.new_events():
+            self._take(event.kind, event.details)
+        return GroupLook(time.monotonic_ns(), self._epoch, frozenset(self._member_ids), self._records)
+
+    def _take(self, kind: str, details: Mapping[str, Any]) -> None:
+        if kind == "committed":
+            self.commits += 1
+            return
+        self._records += 1
+        if kind in ("group", "group_epoch"):
+            self._epoch = details["epoch"]
+        if kind == "group":
+            self._member_ids = {member["member_id"] for member in details.get("members", ())}
+        elif kind == "member":
+            self._member_ids.add(details["member_id"])
+        elif kind == "group_tombstone" and details.get("record_type") == 5:
+            self._member_ids.discard(details.get("member_id", ""))
+
+
+def _half(route: RoutePorts, side: str, port: int, entry: Any) -> Half:
+    return Half(
+        client=route.client,
+        broker=route.broker,
+        side=side,
+        port=port,
+        received_bytes=entry.bytes_received,
+        sent_bytes=entry.bytes_acked,
+        receive_queue_bytes=entry.receive_queue,
+        send_queue_bytes=entry.send_queue,
+    )
+
+
+def _stats_of_group(pgid: int) -> list[tuple[str, float]]:
+    """State letter and CPU seconds of each process of the group, from /proc."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended while we looked
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == pgid:
+                found.append((fields[0], (int(fields[11]) + int(fields[12])) / _TICKS_PER_S))
+    return found

@@ -1,0 +1,215 @@
+"""The scene: one injection of one fault, with its target, its samples, and its lines in the history.
+
+A fault asks the scene for samples `before`, calls `hold` for the time it is in force (which journals `injected` and
+looks inside), and yields evidence. The scene decides nothing: it takes samples, writes each down, hands them on.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kafka_trial.errors import WaitTimeout
+from kafka_trial.nemesis import evidence, sampling
+from kafka_trial.nemesis.fault import Planned, find_fault
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.samples import GroupLook, Look, Probe, ProcessLook, TopicLook, to_details
+from kafka_trial.nemesis.targets import Target, member_named
+from kafka_trial.waiting import pause, wait_until
+
+if TYPE_CHECKING:
+    from kafka_trial.consumers.consumer import Member
+
+T = TypeVar("T")
+S = TypeVar("S", Look, Probe, ProcessLook, TopicLook, GroupLook)
+
+SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
+LOOK_EVERY_S = 0.5
+LOOKS_MAX = 12
+WITNESSES = {Look: "S", Probe: "P", ProcessLook: "process", TopicLook: "metadata", GroupLook: "O"}
+
+
+class Actor(Protocol):
+    """What has a process: a member or a broker; `pid` leads its process group."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def exit_code(self) -> int | None: ...
+
+
+class Scene:
+    """One injection. `target` is what the role meant just before it; `rng` draws from the fault's own seed."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        planned: Planned,
+        target: Target,
+        *,
+        stop: threading.Event,
+        rng: random.Random,
+    ) -> None:
+        self.ground = ground
+        self.planned = planned
+        self.no = planned.no
+        self.fault = planned.fault
+        self.for_s = planned.for_s
+        self.blast = find_fault(planned.fault).blast
+        self.target = target
+        self.stop = stop
+        self.rng = rng
+        self._group = sampling.GroupFold(ground.offsets_log())
+        self._group_before = self._group.look()
+        self._ports_before: set[int] = set()
+        self.topic_before = TopicLook(0)
+        self._injected = False
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The members on each of which the effect must be shown; none in particular for a broker's role."""
+        return () if self.target.broker is not None else self.target.members
+
+    def member(self) -> Member:
+        """Returns the one member that is the target, in its current incarnation."""
+        return member_named(self.ground, self.target.name)
+
+    def hold(self, look: Callable[[], T], *, once: Callable[[], object] | None = None) -> list[T]:
+        """Journals `injected`, lets the step's time pass, and returns what `look` saw inside, at least twice.
+
+        `once` is called after the first look. Returns early when the run is stopped.
+        """
+        self.injected()
+        end = time.monotonic() + self.for_s
+        pause(min(SETTLE_S, self.for_s / 4), stop=self.stop)
+        looks = [look()]
+        if once:
+            once()
+        every_s = max(LOOK_EVERY_S, self.for_s / LOOKS_MAX)
+        while len(looks) < 2 or (time.monotonic() < end and not self.stop.is_set()):
+            pause(max(0.0, min(every_s, end - time.monotonic())), stop=self.stop)
+            looks.append(look())
+        return looks
+
+    def hold_until(self, look: Callable[[], T], done: Callable[[list[T]], bool], *, within_s: float) -> list[T]:
+        """Holds, and looks on for `within_s` seconds until `done`: what brokers have to detect may outlast the step."""
+        looks = self.hold(look)
+        end = time.monotonic() + within_s
+        while not done(looks) and time.monotonic() < end and not self.stop.is_set():
+            pause(LOOK_EVERY_S, stop=self.stop)
+            looks.append(look())
+        return looks
+
+    def injected(self) -> None:
+        """Journals the instant from which the fault is in force; once."""
+        if not self._injected:
+            self._injected = True
+            self.journal("injected")
+
+    def links(self, phase: str) -> Look:
+        """S: the live connections of the target's members through its proxies."""
+        return self._keep(phase, sampling.links(self._routes, self._process_groups()))
+
+    def probes(self, phase: str, known: Look | None = None) -> list[Probe]:
+        """P: an own round trip on one live route of each member (the routes of `known`, else those live now)."""
+        live = (known or sampling.links(self._routes, self._process_groups())).routes()
+        chosen = {client: (client, broker) for client, broker in live}
+        limit_s = max(1.0, min(3.0, self.for_s))
+        return [self._keep(phase, sampling.probe(self._routes[route], within_s=limit_s)) for route in chosen.values()]
+
+    def requests_that_pass(self) -> set[tuple[str, int]]:
+        """Routes on which an own request was seen to reach the broker while the fault is in force."""
+        live = sampling.links(self._routes, self._process_groups()).routes()
+        return sampling.requests_that_pass([self._routes[route] for route in live])
+
+    def process(self, phase: str) -> ProcessLook:
+        """The process group of the target: the broker's, or the member's in its current incarnation."""
+        if self.target.broker is not None:
+            return self.process_of(phase, self.ground.cluster.brokers[self.target.broker])
+        return self.process_of(phase, self.member())
+
+    def process_of(self, phase: str, actor: Actor) -> ProcessLook:
+        """The process group that a member or broker leads."""
+        if phase == "before":
+            self._ports_before = sampling.ports_of_group(actor.pid)
+        return self._keep(phase, sampling.process(actor.pid, actor.exit_code, self._ports_before))
+
+    def topic(self, phase: str) -> TopicLook:
+        """What the brokers say of leaders, coordinator and controller, over the observer's listener.
+
+        Inside, a target that is a broker is not asked: it is down, paused, or knows less than the others.
+        """
+        without = self.target.broker if phase == "inside" and self.blast == "brokers" else None
+        return self._keep(phase, self.ground.look_at_topic(without=without))
+
+    def group_look(self, phase: str) -> GroupLook:
+        """O: the group as the offsets log has it up to now."""
+        return self._keep(phase, self._group.look())
+
+    def group_since(self) -> dict[str, Any]:
+        """What the offsets log shows of the group since the scene began, for the evidence."""
+        now, before = self._group.look(), self._group_before
+        return {
+            "epoch_before": before.epoch,
+            "epoch_after": now.epoch,
+            "rebalanced": now.epoch != before.epoch if now.epoch is not None else None,
+            "left": sorted(before.member_ids - now.member_ids),
+        }
+
+    def commits_accepted(self) -> int:
+        """O: how many commits of the group took effect since the scene began, as far as the witness has come."""
+        before = self._group.commits
+        self._group.look()
+        return self._group.commits - before
+
+    def traffic_within(self, within_s: float) -> bool:
+        """S: whether bytes move both ways again on the target's connections, kept or new."""
+        base = sampling.links(self._recovery_routes, self._process_groups())
+        each = [name for name in self.clients if member_named(self.ground, name).alive]
+
+        def again() -> bool:
+            now = sampling.links(self._recovery_routes, self._process_groups())
+            return self.stop.is_set() or evidence.traffic_again(base, now, each=each)
+
+        try:
+            wait_until(again, within_s=within_s, what=f"traffic after {self.fault}", every_s=0.1)
+        except WaitTimeout:
+            return False
+        finally:
+            self.links("after")
+        return True
+
+    def journal(self, kind: str, **fields: Any) -> None:
+        """Writes one line about this injection into the history."""
+        self.ground.recorder.record(
+            kind,
+            fault_no=self.no,
+            fault=self.fault,
+            target=f"{self.target.role}: {self.target.name}",
+            member=self.target.name if self.target.name in self.target.members else None,
+            broker=self.target.broker,
+            **({"message": self.target.message} | fields),
+        )
+
+    def _keep(self, phase: str, sample: S) -> S:
+        self.journal("sample", phase=phase, witness=WITNESSES[type(sample)], details=to_details(sample), message=None)
+        return sample
+
+    @cached_property
+    def _routes(self) -> sampling.Routes:
+        return sampling.routes_of(self.ground, self.target.routes)
+
+    @cached_property
+    def _recovery_routes(self) -> sampling.Routes:
+        """Where traffic has to come back: after a broker fell its clients may talk to others."""
+        if self.blast == "members":
+            return self._routes
+        everywhere = [(name, broker) for name in self.target.members for broker in self.ground.cluster.brokers]
+        return sampling.routes_of(self.ground, everywhere)
+
+    def _process_groups(self) -> dict[str, int]:
+        return {member.name: member.process_group for member in self.ground.group.members if member.alive}

@@ -1,0 +1,164 @@
+"""The schedule: planned faults, seeded, saved and replayed; and the runner that plays them and always heals.
+
+A plan keeps instants relative to the start of the faults phase and targets by role; which member or broker a role
+meant is written beside it (`resolved`) when it was injected. `exact` replays the resolved names instead and refuses
+those that do not exist. Faults may overlap; each heals at its own time, and whatever is still open when the run is
+stopped is healed in reverse order.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kafka_trial.concurrency import Crew
+from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.nemesis.fault import Planned, find_fault, step_problems
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.playing import Outcome, Show
+from kafka_trial.nemesis.targets import known_names
+from kafka_trial.scenario import Step
+from kafka_trial.waiting import pause
+
+PLAN_SCHEMA = 1
+TICK_S = 0.25
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All faults of one trial, in the order of their instants."""
+
+    seed: int
+    faults: tuple[Planned, ...] = ()
+
+    @property
+    def length_s(self) -> float:
+        """When the last fault is to be healed, in seconds after the start of the faults phase."""
+        return max((planned.at_s + planned.for_s for planned in self.faults), default=0.0)
+
+    @property
+    def breaks_brokers(self) -> bool:
+        return any(find_fault(planned.fault).blast == "brokers" for planned in self.faults)
+
+
+def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> Plan:
+    """Returns the plan of `steps` under a seed; each fault draws from a seed of its own.
+
+    Raises:
+        InputError: a fault, target or option does not exist; all problems at once, with the valid choices.
+    """
+    rng = random.Random(f"nemesis {seed}")
+    ordered = sorted(enumerate(steps), key=lambda pair: (pair[1].at_s, pair[0]))
+    plan = Plan(
+        seed,
+        tuple(
+            Planned(no, step.fault, step.target, step.at_s, step.for_s, dict(step.options), rng.getrandbits(32))
+            for no, (_, step) in enumerate(ordered)
+        ),
+    )
+    _require_sound(plan, where)
+    return plan
+
+
+def schedule_problems(steps: Sequence[Step | Planned]) -> list[str]:
+    """Returns what is wrong with the steps of a schedule, as sentences listing the valid choices."""
+    return [
+        f"schedule[{number}]: {problem}"
+        for number, step in enumerate(steps)
+        for problem in step_problems(step.fault, step.target, step.options)
+    ]
+
+
+def plan_to_table(plan: Plan) -> dict[str, Any]:
+    """Returns the plan as plain data, for schedule.json."""
+    return {"schema": PLAN_SCHEMA, "seed": plan.seed, "faults": [asdict(planned) for planned in plan.faults]}
+
+
+def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -> Plan:
+    """Returns the plan of a parsed schedule.json.
+
+    Raises:
+        InputError: newer schema, keys missing or unknown, or faults, targets and options that do not exist.
+    """
+    if table.get("schema") != PLAN_SCHEMA:
+        raise InputError(
+            where, f"schema {table.get('schema')!r}, this version reads {PLAN_SCHEMA}; upgrade kafka-trial"
+        )
+    faults, problems = [], []
+    for number, row in enumerate(table.get("faults", ())):
+        try:
+            faults.append(Planned(**row))
+        except TypeError as error:
+            valid = ", ".join(Planned.__dataclass_fields__)
+            problems.append(f"faults[{number}]: {error}. Valid keys: {valid}")
+    if problems:
+        raise InputError(where, problems)
+    plan = Plan(int(table.get("seed", 0)), tuple(faults))
+    _require_sound(plan, where)
+    return plan
+
+
+def require_resolved(plan: Plan, names: Sequence[str], *, where: str = "schedule.json") -> None:
+    """Checks that an exact replay is possible: each fault has a recorded name, and it exists.
+
+    Raises:
+        InputError: names that were never recorded or do not exist here, with the valid ones.
+    """
+    problems = [
+        f"faults[{planned.no}] ({planned.fault}): "
+        + ("no target was recorded; replay by role" if planned.resolved is None else _unknown(planned.resolved, names))
+        for planned in plan.faults
+        if planned.resolved not in names
+    ]
+    if problems:
+        raise InputError(where, problems)
+
+
+def run_schedule(
+    ground: Ground,
+    plan: Plan,
+    stop: threading.Event | None = None,
+    *,
+    exact: bool = False,
+    progress: Callable[..., object] | None = None,
+) -> tuple[Plan, tuple[Outcome, ...]]:
+    """Plays the plan from now; returns it with the resolved names, and what became of each fault.
+
+    Ends early when `stop` is set or Ctrl-C comes; whatever is open then is healed in reverse order before it returns
+    or raises. A fault that could not be injected is evidence that it did not bite, never an exception. `progress` is
+    told, about twice a second, what is in force.
+
+    Raises:
+        InputError: `exact`, and a recorded name does not exist.
+        UnjudgeableError: a fault or its healing failed in a way nobody planned.
+    """
+    if exact:
+        require_resolved(plan, known_names(ground))
+    show = Show(ground, exact=exact)
+    try:
+        with Crew("nemesis", join_within_s=60.0) as crew:
+            show.stop = crew.stop
+            acts = [crew.start(f"{p.no}-{p.fault}", show.play, p) for p in plan.faults]
+            ends_s = time.monotonic() + plan.length_s
+            while any(act.is_alive() for act in acts) and not crew.errors and not pause(TICK_S, stop=stop):
+                if progress:
+                    progress(show.in_force(), left_s=ends_s - time.monotonic())
+    finally:
+        show.heal_rest()
+    done = {outcome.planned.no: outcome for outcome in show.outcomes}
+    played = replace(plan, faults=tuple(done[p.no].planned if p.no in done else p for p in plan.faults))
+    return played, tuple(done[no] for no in sorted(done))
+
+
+def _require_sound(plan: Plan, where: str) -> None:
+    problems = schedule_problems(plan.faults)
+    if problems:
+        raise InputError(where, problems)
+
+
+def _unknown(given: str, names: Sequence[str]) -> str:
+    return unknown_name("recorded target", given, names)

@@ -1,0 +1,40 @@
+"""Faults are found by name and say what they hit, break and heal."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_trial.errors import InputError
+from kafka_trial.nemesis.fault import BLASTS, find_fault, list_faults
+from kafka_trial.nemesis.targets import ROLES
+
+EXPECTED = (
+    "answers-held broker-kill broker-pause broker-restart close half-open join "
+    "kill latency leader-move leave pause refused requests-held restart rolling-restart slow-link stall terminate"
+)
+
+
+def test_every_kind_is_registered() -> None:
+    """The kinds the documentation promises are there."""
+    assert " ".join(list_faults()) == EXPECTED
+
+
+def test_each_fault_says_what_it_does() -> None:
+    """Each has a summary, known roles and a known blast."""
+    wrong = [
+        spec.name
+        for spec in list_faults().values()
+        if not spec.summary.endswith(".") or not set(spec.targets) <= set(ROLES) or spec.blast not in BLASTS
+    ]
+    assert wrong == []
+
+
+def test_only_half_open_does_not_heal() -> None:
+    """A fault that cannot heal live connections says so."""
+    assert [spec.name for spec in list_faults().values() if not spec.heals] == ["half-open"]
+
+
+def test_an_unknown_fault_names_the_valid_ones() -> None:
+    """A misspelt fault is answered with the nearest and all names."""
+    with pytest.raises(InputError, match="Did you mean 'stall'"):
+        find_fault("stal")

@@ -1,0 +1,171 @@
+"""Plans are seeded, checked and replayable; whatever was injected is healed, the newest first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.nemesis import fault as faults
+from kafka_trial.nemesis import playing
+from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.scene import Scene
+from kafka_trial.nemesis.schedule import make_plan, plan_from_table, plan_to_table, run_schedule
+from kafka_trial.scenario import Step
+
+STEPS = (Step("kill", "member", at_s=3, for_s=2), Step("stall", "coordinator", at_s=1, for_s=4))
+
+
+def test_a_plan_is_replayable_from_its_file() -> None:
+    """A plan survives its way through schedule.json unchanged."""
+    plan = make_plan(STEPS, seed=7)
+    assert plan_from_table(orjson.loads(orjson.dumps(plan_to_table(plan)))) == plan
+
+
+def test_a_plan_is_drawn_from_its_seed() -> None:
+    """The same seed gives the same plan, another seed another; instants come in order."""
+    assert make_plan(STEPS, seed=7) == make_plan(STEPS, seed=7) != make_plan(STEPS, seed=8)
+    assert [planned.fault for planned in make_plan(STEPS, seed=7).faults] == ["stall", "kill"]
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (Step("latancy", "member"), "unknown fault 'latancy'. Did you mean 'latency'?"),
+        (Step("latency", "brokr"), "unknown target of latency 'brokr'"),
+        (Step("kill", "coordinator"), "Valid: member"),
+        (Step("latency", "member", options={"latency": 3}), "Did you mean 'latency_ms'?"),
+        (Step("latency", "member", options={"latency_ms": "3"}), "must be a number"),
+        (Step("latency", "member:x"), "take a number"),
+    ],
+)
+def test_wrong_steps_name_the_valid_choices(step: Step, problem: str) -> None:
+    """What does not exist is refused before anything starts, with the choices there are."""
+    with pytest.raises(InputError, match="schedule") as raised:
+        make_plan([step], seed=1)
+    assert problem in str(raised.value)
+
+
+def test_a_newer_schema_is_refused() -> None:
+    """A schedule of a newer version is not guessed at."""
+    with pytest.raises(InputError, match="schema 2"):
+        plan_from_table({"schema": 2, "seed": 1, "faults": []})
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Registers the fault `note`, which writes down that it came and went, and hands out what it wrote."""
+    faults.list_faults()
+    monkeypatch.setattr(faults, "_REGISTRY", dict(faults._REGISTRY))
+    monkeypatch.setattr(playing, "RECOVERY_WITHIN_S", 0.0)
+    written: list[str] = []
+
+    @fault("note", targets=("all",), blast="members", heals=False)
+    def note(scene: Scene, *, name: str = "", fails: str = "") -> Iterator[Evidence]:
+        """Writes into a list."""
+        if fails == "inject":
+            raise UnjudgeableError("the injection failed")
+        written.append(f"{name} injected")
+        try:
+            scene.hold(lambda: None)
+            yield Evidence(True, "seen")
+        finally:
+            written.append(f"{name} healed")
+        if fails == "heal":
+            raise UnjudgeableError("the healing failed")
+
+    return written
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    """A ground with nothing on it: one member without connections, no brokers."""
+    member = SimpleNamespace(name="m0", index=0, alive=True, process_group=0, lane=SimpleNamespace(proxies={}))
+    cluster = SimpleNamespace(brokers={}, toxiproxy=SimpleNamespace(proxies=dict), ruin=lambda reason: None)
+    group: Any = SimpleNamespace(members=[member])
+    admin: Any = None
+    with Recorder(tmp_path, "nemesis") as recorder:
+        yield Ground(cluster, group, admin, recorder, topic="t", group_name="g", history=tmp_path)  # type: ignore[arg-type]
+
+
+def note_step(name: str, at_s: float, for_s: float, **options: str) -> Step:
+    return Step("note", "all", at_s=at_s, for_s=for_s, options={"name": name} | options)
+
+
+def journal(ground: Ground) -> list[str]:
+    lines = map(orjson.loads, ground.recorder.path.read_bytes().splitlines())
+    return [f"{line['kind']} {line['fault_no']}" for line in lines if line["kind"] != "sample"]
+
+
+def test_a_fault_is_journaled_with_four_instants_and_its_evidence(ground: Ground, notes: list[str]) -> None:
+    """Injecting, injected, healing, healed, evidence: in this order, with the resolved target in the plan."""
+    played, outcomes = run_schedule(ground, make_plan([note_step("a", 0, 0.1)], seed=1))
+    assert journal(ground) == ["injecting 0", "injected 0", "healing 0", "healed 0", "evidence 0"]
+    assert (played.faults[0].resolved, outcomes[0].proven) == ("all", True)
+
+
+def test_overlapping_faults_each_heal_at_their_own_time(ground: Ground, notes: list[str]) -> None:
+    """A short fault inside a long one is healed first."""
+    run_schedule(ground, make_plan([note_step("long", 0, 0.8), note_step("short", 0.2, 0.1)], seed=1))
+    assert notes == ["long injected", "short injected", "short healed", "long healed"]
+
+
+def stopping(notes: list[str], count: int, act: Callable[[], None]) -> Callable[..., None]:
+    """Returns a `progress` that calls `act` once `count` faults are in force."""
+    return lambda text, left_s: act() if len(notes) >= count else None
+
+
+def test_stopping_heals_in_reverse_order(ground: Ground, notes: list[str]) -> None:
+    """Whatever is open when the run is stopped is healed, the newest first."""
+    stop = threading.Event()
+    plan = make_plan([note_step("a", 0, 60), note_step("b", 0.3, 60), note_step("never", 50, 1)], seed=1)
+    run_schedule(ground, plan, stop, progress=stopping(notes, 2, stop.set))
+    assert notes == ["a injected", "b injected", "b healed", "a healed"]
+
+
+def test_ctrl_c_heals_in_reverse_order(ground: Ground, notes: list[str]) -> None:
+    """Ctrl-C leaves the runner only after healing."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    plan = make_plan([note_step("a", 0, 60), note_step("b", 0.3, 60)], seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        run_schedule(ground, plan, progress=stopping(notes, 2, interrupt))
+    assert notes == ["a injected", "b injected", "b healed", "a healed"]
+
+
+def test_an_injection_that_fails_did_not_bite(ground: Ground, notes: list[str]) -> None:
+    """A fault that could not be injected is evidence of nothing, and the others go on."""
+    plan = make_plan([note_step("a", 0, 0.1, fails="inject"), note_step("b", 0, 0.1)], seed=1)
+    _, outcomes = run_schedule(ground, plan)
+    assert [(o.evidence.bit, o.evidence.message) for o in outcomes] == [
+        (False, "could not be injected: the injection failed"),
+        (True, "seen"),
+    ]
+
+
+def test_a_healing_that_fails_is_never_silent(ground: Ground, notes: list[str]) -> None:
+    """A fault that could not be healed ends the run as not judgeable, after the others were healed."""
+    plan = make_plan([note_step("a", 0, 0.1, fails="heal"), note_step("b", 0, 0.3)], seed=1)
+    with pytest.raises(UnjudgeableError, match="could not be healed"):
+        run_schedule(ground, plan)
+    assert sorted(note for note in notes if "healed" in note) == ["a healed", "b healed"]
+
+
+def test_an_exact_replay_wants_recorded_names_that_exist(ground: Ground, notes: list[str]) -> None:
+    """`exact` refuses names that were never recorded, or that do not exist here."""
+    table = plan_to_table(make_plan([note_step("a", 0, 0), note_step("b", 0, 0)], seed=1))
+    table["faults"][1]["resolved"] = "m9"
+    with pytest.raises(InputError) as raised:
+        run_schedule(ground, plan_from_table(table), exact=True)
+    assert "no target was recorded" in str(raised.value)
+    assert "unknown recorded target 'm9'" in str(raised.value)
