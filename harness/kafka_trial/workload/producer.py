@@ -1,0 +1,203 @@
+"""The workload process: sends a load through a lane, records every send's fate, and obeys commands on stdin.
+
+`python -m kafka_trial.workload.producer --bootstrap … --topic … --history DIR --load JSON --seed N`. A command is a
+line, an answer a JSON line on stdout:
+
+```
+open      sends the opening burst; answers with the counts once every send of it is decided
+steady    begins the steady load; answers at once
+burst N   sends N records at full speed, between those of the steady load; answers at once
+stop S    sends nothing more, waits up to S seconds for acknowledgements, writes the rest as info; answers with counts
+```
+The end of stdin is `stop`. One thread: sends, delivery reports and lines happen in one order. Idempotent, acks=all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kafka_trial.scenario import Load
+from kafka_trial.workload.conductor import Conductor
+from kafka_trial.workload.handle import load_from_json
+from kafka_trial.workload.payload import ID_HEADER, payload_for
+from kafka_trial.workload.send_log import NoLog, SendLog
+from kafka_trial.workload.workload import LoadWorkload, Op
+
+METADATA_WITHIN_S = 30.0
+QUEUE_BYTES_MAX = 128 * 1024 * 1024
+RECORD_BYTES_MAX = 12 * 1024 * 1024
+
+# Errors that say "definitely not in Kafka" (a whole batch is refused before it is appended); all others may hide a
+# record that was appended and whose acknowledgement was lost: those are info.
+DEFINITELY_NOT = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+
+
+class Sender:
+    """Hands records to the client and delivery reports to the log; `client` is a confluent-kafka producer."""
+
+    def __init__(self, client: Any, log: SendLog, payload: Callable[[Op], bytes], topic: str) -> None:
+        self.log = log
+        self._client = client
+        self._payload = payload
+        self._topic = topic
+        self._waiting: deque[tuple[int, Op, bytes]] = deque()
+
+    @property
+    def full(self) -> bool:
+        """True while the client's queue has no room for records that are already invoked."""
+        return bool(self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """True when every send is decided."""
+        return not self.log.undecided
+
+    def send(self, ops: Iterable[Op]) -> None:
+        """Sends `ops`: their invokes are with the kernel before the client has the first of them."""
+        for op in ops:
+            value = self._payload(op)
+            send = self.log.invoke(op, size_bytes=len(value), checksum=zlib.crc32(value))
+            self._waiting.append((send, op, value))
+        self.log.write()
+        self.push()
+
+    def push(self) -> None:
+        """Hands waiting records to the client as far as its queue has room."""
+        while self._waiting:
+            try:
+                self._produce(*self._waiting[0])
+            except BufferError:
+                return
+            self._waiting.popleft()
+
+    def poll(self, within_s: float) -> None:
+        """Takes delivery reports, waiting up to `within_s` seconds for the first, and writes what they say."""
+        self._client.poll(within_s)
+        self.log.write()
+
+    def drop(self) -> None:
+        """Gives up what is not acknowledged: nothing more leaves for the brokers; every undecided send becomes info."""
+        self._waiting.clear()
+        self._client.purge(in_queue=True, in_flight=True, blocking=True)
+        self._client.poll(0)
+        self.log.write()
+
+    def _produce(self, send: int, op: Op, value: bytes) -> None:
+        key = None if op.key is None else op.key.encode()
+        partition = -1 if op.partition is None else op.partition
+        try:
+            self._client.produce(
+                self._topic,
+                value,
+                key,
+                partition,
+                on_delivery=partial(self._reported, send),
+                headers=[(ID_HEADER, op.id.encode())],
+            )
+        except KafkaException as refusal:
+            self._failed(send, refusal.args[0])
+
+    def _reported(self, send: int, error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            self.log.acknowledged(send, message.partition(), message.offset())
+        else:
+            self._failed(send, error)
+
+    def _failed(self, send: int, error: KafkaError) -> None:
+        outcome = "fail" if error.code() in DEFINITELY_NOT else "info"
+        self.log.not_acknowledged(send, outcome, f"{error.name()}: {error.str()}")
+
+
+def client_settings(bootstrap: str, load: Load) -> dict[str, Any]:
+    """Returns the client's settings: idempotent, acks=all, Java's partitioner, quick to come back after a fault."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": "kafka-trial-workload",
+        "enable.idempotence": True,
+        "acks": "all",
+        "partitioner": "murmur2_random",
+        "compression.type": load.compression,
+        "linger.ms": 5,
+        "message.max.bytes": RECORD_BYTES_MAX,
+        "queue.buffering.max.messages": 100_000,
+        "queue.buffering.max.kbytes": QUEUE_BYTES_MAX // 1024,
+        # Longer than any fault of a trial: a record given up early is an info that tells nothing.
+        "message.timeout.ms": 120_000,
+        # A request into a black hole is tried again on a new connection.
+        "request.timeout.ms": 10_000,
+        "socket.timeout.ms": 15_000,
+        "topic.metadata.refresh.interval.ms": 5000,  # how soon partitions that were added get records
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 1000,
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the workload process; 0 after a `stop`, 1 when the client can send no more."""
+    options = _options(arguments)
+    load = load_from_json(options.load)
+    fatal: list[str] = []
+    client = Producer(
+        client_settings(options.bootstrap, load),
+        error_cb=lambda error: fatal.append(str(error)) if error.fatal() else None,
+    )
+    workload = LoadWorkload(load, partitions=_partitions(client, options.topic))
+    log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
+    sender = Sender(client, log, payload_for(load, seed=options.seed), options.topic)
+    conductor = Conductor(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
+    _answer({"ready": True})
+    conductor.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
+    if fatal:
+        print(f"the producer can send no more: {fatal[0]}", file=sys.stderr)
+    return 1 if fatal else 0
+
+
+def _partitions(client: Any, topic: str) -> int:
+    found = client.list_topics(topic, timeout=METADATA_WITHIN_S).topics[topic]
+    if found.error is not None:
+        raise SystemExit(f"topic {topic!r}: {found.error}; the harness creates it before the workload starts")
+    return len(found.partitions)
+
+
+def _answer(body: dict[str, Any]) -> None:
+    with suppress(BrokenPipeError):  # the harness is gone; the history is closed all the same
+        os.write(sys.stdout.fileno(), orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="kafka_trial.workload.producer", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--bootstrap", required=True, help="addresses of the workload's lane")
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--history", required=True, type=Path, help="folder that gets workload.jsonl")
+    parser.add_argument("--load", required=True, help="scenario.Load as JSON")
+    parser.add_argument("--seed", required=True, type=int)
+    parser.add_argument("--unrecorded", action="store_true", help="for `bench`: send without writing events")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

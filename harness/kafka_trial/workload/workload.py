@@ -1,0 +1,95 @@
+"""What is sent: a seeded stream of operations, one for each record. The producer turns them into sends.
+
+A workload is replayable: the same seed gives the same keys, sizes and dues, record by record. Each part (opening
+burst, bursts, steady load) has its own run of record numbers, so that the n-th record of a part is the same record
+however long the other parts lasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, repeat
+from random import Random
+from typing import NamedTuple, Protocol, TypeVar
+
+from kafka_trial.scenario import Load
+
+OPENING_BURST, STEADY, BURST = "opening-burst", "steady", "burst"
+DRAW = 1024  # random choices are drawn this many at a time: five times cheaper than one by one
+ZIPF_EXPONENT = 1.1
+T = TypeVar("T")
+
+
+class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at up to 50,000 a second
+    """One record to be sent: `at_s` is when it is due, relative to the start of its part's phase.
+
+    `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key.
+    """
+
+    id: str
+    n: int
+    key: str | None
+    partition: int | None
+    size_bytes: int
+    at_s: float
+    part: str
+
+
+class Workload(Protocol):
+    """A stream of operations: first the opening burst, then the planned bursts, then the steady load by due time."""
+
+    def ops(self, rng: Random) -> Iterator[Op]:
+        """Yields the operations; all randomness comes from `rng`."""
+        ...
+
+
+class LoadWorkload:
+    """The workload of a scenario's `Load`, on a topic of `partitions` partitions.
+
+    Records without a key get a partition from the seed; otherwise the client would choose by chance.
+    """
+
+    def __init__(self, load: Load, *, partitions: int) -> None:
+        self.load = load
+        self.partitions = partitions
+
+    def ops(self, rng: Random) -> Iterator[Op]:
+        """Yields at most `records_max` operations."""
+        keys, sizes = _keys(self.load, rng), _sizes(self.load, rng)
+        places = repeat(None) if self.load.keyed else _drawn(rng, range(self.partitions))
+        rows = zip(_dues(self.load), keys, sizes, places, strict=False)
+        for n, ((part, at_s), key, size_bytes, partition) in enumerate(islice(rows, self.load.records_max)):
+            yield Op(f"r{n:07d}", n, key, partition, size_bytes, at_s, part)
+
+
+def _dues(load: Load) -> Iterator[tuple[str, float]]:
+    yield from repeat((OPENING_BURST, 0.0), load.opening_burst)
+    for burst in load.bursts:
+        yield from repeat((BURST, burst.at_s), burst.records)
+    yield from ((STEADY, number / load.rate_per_s) for number in range(load.records_max))
+
+
+def _keys(load: Load, rng: Random) -> Iterator[str | None]:
+    if not load.keyed:
+        return repeat(None)
+    names = [f"k{number}" for number in range(load.key_count)]
+    return _drawn(rng, names, list(accumulate(_weights(load.keys, load.key_count))))
+
+
+def _weights(keys: str, count: int) -> list[float]:
+    """How often each key comes: equally, by Zipf's law, or half of all records on the first."""
+    if keys == "zipf":
+        return [1 / rank**ZIPF_EXPONENT for rank in range(1, count + 1)]
+    if keys == "hot":
+        return [float(max(1, count - 1)), *repeat(1.0, count - 1)]
+    return [1.0] * count
+
+
+def _sizes(load: Load, rng: Random) -> Iterator[int]:
+    least, most = load.size_bytes_min, load.size_bytes_max
+    return repeat(least) if least == most else _drawn(rng, range(least, most + 1))
+
+
+def _drawn(rng: Random, choices: Sequence[T], cumulative: Sequence[float] | None = None) -> Iterator[T]:
+    while True:
+        yield from rng.choices(choices, cum_weights=cumulative, k=DRAW)

@@ -1,0 +1,234 @@
+"""The workload process against real brokers, through a lane: what it records is what happened."""
+
+import os
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.concurrency import Household
+from kafka_trial.errors import UnjudgeableError
+from kafka_trial.history.event import Event
+from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
+from kafka_trial.waiting import wait_until
+from kafka_trial.workload.bench import bench_producer
+from kafka_trial.workload.handle import ProducerHandle, start_producer
+
+pytestmark = pytest.mark.cluster
+LOAD = Load(opening_burst=500, rate_per_s=2000, size_bytes_max=2048, bursts=(Burst(0.0, 100),))
+Start = Callable[[Load], ProducerHandle]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A lane, a fresh topic, a run folder, and a way to start producers on them."""
+
+    cluster: Cluster
+    lane: Lane
+    topic: str
+    folder: RunFolder
+    start: Start
+
+    def sends(self, outcome: str) -> dict[str, Event]:
+        """Returns the sends with an outcome, by record id."""
+        events = [event for event in self.folder.events() if event.kind == "send" and event.outcome == outcome]
+        found = {event.id: event for event in events if event.id is not None}
+        assert len(found) == len(events)
+        return found
+
+    def records(self) -> list[Any]:
+        """Reads the whole topic past the proxies."""
+        return _read(self.cluster.observer_bootstrap, self.topic)
+
+
+@pytest.fixture
+def stage(cluster: Cluster, tmp_path: Path) -> Iterator[Stage]:
+    """A stage on a fresh topic of six partitions."""
+    with _stage(cluster, tmp_path, configs={}) as made:
+        yield made
+
+
+def test_every_acknowledged_record_lies_where_the_history_says(stage: Stage) -> None:
+    """Opening burst, steady load and a burst: partition, offset, id, key, size and checksum agree with the topic."""
+    producer = stage.start(LOAD)
+    assert producer.opening_burst(within_s=30) == 500
+    producer.steady()
+    producer.burst(100)
+    wait_until(lambda: len(stage.sends("ok")) > 1000, within_s=30, what="some steady load")
+    counts = producer.stop(within_s=20)
+    invoked, acknowledged = stage.sends("invoke"), stage.sends("ok")
+    told = {
+        (one.id, one.key, one.partition, one.offset, invoked[name].details["size_bytes"], _checksum(invoked[name]))
+        for name, one in acknowledged.items()
+    }
+    assert (told, counts) == (
+        {_told(record) for record in stage.records()},
+        {"sent": len(invoked), "ok": len(invoked), "fail": 0, "info": 0},
+    )
+
+
+def test_the_same_seed_sends_the_same_bytes(cluster: Cluster, tmp_path: Path) -> None:
+    """Ids, keys and checksums of two runs are equal."""
+    seen = []
+    for number in range(2):
+        with _stage(cluster, tmp_path / str(number), configs={}) as stage:
+            stage.start(LOAD).opening_burst(within_s=30)
+            seen.append([(name, one.key, _checksum(one)) for name, one in stage.sends("invoke").items()])
+    assert (seen[0] == seen[1], len(seen[0])) == (True, 500)
+
+
+def test_what_a_stall_leaves_undecided_is_info(stage: Stage) -> None:
+    """Requests held in the network may arrive later: nobody knows, so never fail."""
+    producer = stage.start(LOAD)
+    producer.opening_burst(within_s=30)
+    _stall(stage)
+    producer.burst(100)
+    counts = producer.stop(within_s=1)
+    assert (counts, set(stage.sends("info")), stage.sends("fail")) == (
+        {"sent": 600, "ok": 500, "fail": 0, "info": 100},
+        set(stage.sends("invoke")) - set(stage.sends("ok")),
+        {},
+    )
+
+
+def test_records_beyond_the_topics_limit_fail(cluster: Cluster, tmp_path: Path) -> None:
+    """Too large is refused before it is appended: definitely not in the topic, and no opening to build on."""
+    with _stage(cluster, tmp_path, configs={"max.message.bytes": "1000"}) as stage:
+        producer = stage.start(Load(opening_burst=20, size_bytes_min=5000, size_bytes_max=5000))
+        with pytest.raises(UnjudgeableError, match="expected 20 acknowledgements"):
+            producer.opening_burst(within_s=30)
+        counts = producer.stop(within_s=5)
+        assert (counts["fail"], stage.records(), _messages(stage, "fail")) == (20, [], {"MSG_SIZE_TOO_LARGE"})
+
+
+def test_ten_megabytes_pass(stage: Stage) -> None:
+    """The largest records a scenario may ask for arrive whole."""
+    size = SIZE_BYTES_LIMIT
+    stage.start(Load(opening_burst=3, size_bytes_min=size, size_bytes_max=size)).opening_burst(within_s=60)
+    assert [len(record.value()) for record in stage.records()] == [size] * 3
+
+
+def test_no_record_is_in_kafka_without_an_invoke(stage: Stage) -> None:
+    """Killed with -9 at full speed: every record that got through has its invoke in the file."""
+    producer = stage.start(Load(opening_burst=1_000_000, records_max=1_000_000, size_bytes_min=100, size_bytes_max=100))
+    os.write(producer._commands, b"open\n")
+    wait_until(lambda: stage.folder.history.joinpath("workload.jsonl").stat().st_size > 5e6, within_s=30, what="sends")
+    producer.child.kill()
+    producer.child.wait(within_s=10)
+    arrived = {_told(record)[0] for record in stage.records()}
+    assert (len(arrived) > 1000, arrived - set(stage.sends("invoke"))) == (True, set())
+
+
+def test_a_dead_producer_is_told(stage: Stage) -> None:
+    """Its history is incomplete, so the trial cannot be judged; the error says how it ended."""
+    producer = stage.start(LOAD)
+    producer.child.kill()
+    producer.child.wait(within_s=10)
+    with pytest.raises(UnjudgeableError, match=r"exited with -9|Broken pipe"):
+        producer.stop(within_s=1)
+
+
+def test_a_closed_pipe_is_a_stop(stage: Stage) -> None:
+    """A harness that goes leaves a whole file behind, with the fate of every send."""
+    producer = stage.start(LOAD)
+    producer.opening_burst(within_s=30)
+    producer.close()
+    assert (producer.child.wait(within_s=20), len(stage.sends("ok"))) == (0, 500)
+
+
+def test_a_missing_topic_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    """The process ends at once and its complaint is in the error."""
+    with _stage(cluster, tmp_path, configs={}) as stage, Household("test") as household:
+        options = {"bootstrap": stage.lane.bootstrap, "folder": create_run_folder(tmp_path / "other", "s", "c")}
+        with pytest.raises(UnjudgeableError, match="'nowhere'"):
+            start_producer(household, topic="nowhere", load=LOAD, seed=1, **options)  # type: ignore[arg-type]
+
+
+def test_the_bench_measures_both_ways(stage: Stage, tmp_path: Path) -> None:
+    """Each round sends every record once with recording and once without; only the former leaves events."""
+    bursts, ratio = bench_producer(
+        bootstrap=stage.lane.bootstrap, topic=stage.topic, folder=tmp_path, records=2000, rounds=1
+    )
+    lines = [len(path.read_bytes().splitlines()) for path in sorted(tmp_path.glob("0-*/history/workload.jsonl"))]
+    assert ([one.records for one in bursts], ratio > 0, lines) == ([2000, 2000], True, [4002, 2])
+
+
+@contextmanager
+def _stage(cluster: Cluster, folder: Path, *, configs: dict[str, str]) -> Iterator[Stage]:
+    topic = f"t-{secrets.token_hex(4)}"
+    with (
+        cluster.lease_lanes(1) as (lane,),
+        Admin(cluster.observer_bootstrap) as admin,
+        Household("test") as household,
+    ):
+        admin.create_topic(topic, partitions=6, replication_factor=3, configs=configs)
+        run = create_run_folder(folder / "run", "s", "c")
+
+        def start(load: Load) -> ProducerHandle:
+            return start_producer(household, bootstrap=lane.bootstrap, topic=topic, folder=run, load=load, seed=7)
+
+        yield Stage(cluster, lane, topic, run, start)
+
+
+def _stall(stage: Stage) -> None:
+    for proxy in stage.lane.proxies.values():
+        for stream in ("upstream", "downstream"):
+            stage.cluster.toxiproxy.add_toxic(proxy, f"stall-{stream}", "bandwidth", stream, {"rate": 0})
+
+
+def _read(bootstrap: str, topic: str) -> list[Any]:
+    reader = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "nobody",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.message.max.bytes": 2 * SIZE_BYTES_LIMIT,
+        }
+    )
+    partitions = reader.list_topics(topic, timeout=20).topics[topic].partitions
+    reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+    records: list[Any] = []
+    ended: set[int | None] = set()
+
+    def read() -> bool:
+        message = reader.poll(1)
+        if message is not None and message.error():
+            ended.add(message.partition())
+        elif message is not None:
+            records.append(message)
+        return len(ended) == len(partitions)
+
+    wait_until(read, within_s=60, what=f"the end of {topic}", every_s=0)
+    reader.close()
+    return records
+
+
+def _told(record: Any) -> tuple[str, str, int, int, int, int]:
+    """What a record says of itself: id, key, partition, offset, size and checksum."""
+    value = record.value()
+    return (
+        dict(record.headers())["kt-id"].decode(),
+        record.key().decode(),
+        record.partition(),
+        record.offset(),
+        len(value),
+        zlib.crc32(value),
+    )
+
+
+def _checksum(invoke: Event) -> int:
+    return int(invoke.details["checksum"])
+
+
+def _messages(stage: Stage, outcome: str) -> set[str]:
+    return {event.details["message"].partition(":")[0] for event in stage.sends(outcome).values()}

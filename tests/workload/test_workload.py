@@ -1,0 +1,84 @@
+"""The stream of operations: replayable, distributed as the load says, each part with records of its own."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby
+from random import Random
+
+from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
+from kafka_trial.workload.workload import LoadWorkload, Op
+
+LOAD = Load(opening_burst=20, rate_per_s=10, records_max=2000, key_count=50)
+
+
+def test_the_same_seed_gives_the_same_operations() -> None:
+    """A replay sends the same records; another seed sends others."""
+    load = replace(LOAD, size_bytes_max=4096)
+    assert (_ops(load, seed=1) == _ops(load, seed=1), _ops(load, seed=1) == _ops(load, seed=2)) == (True, False)
+
+
+def test_parts_follow_each_other_with_their_dues() -> None:
+    """First the opening burst at once, then the planned bursts at their instants, then the steady load at its rate."""
+    load = replace(LOAD, opening_burst=2, bursts=(Burst(1.5, 1),), records_max=6)
+    assert [(op.id, op.part, op.at_s) for op in _ops(load)] == [
+        ("r0000000", "opening-burst", 0.0),
+        ("r0000001", "opening-burst", 0.0),
+        ("r0000002", "burst", 1.5),
+        ("r0000003", "steady", 0.0),
+        ("r0000004", "steady", 0.1),
+        ("r0000005", "steady", 0.2),
+    ]
+
+
+def test_records_max_bounds_the_whole_workload() -> None:
+    """The opening burst counts too, and no id comes twice."""
+    assert len({op.id for op in _ops(LOAD)}) == LOAD.records_max
+
+
+def test_a_hot_key_takes_half() -> None:
+    """`hot`: one key takes half of the records, the others share the rest."""
+    counts = _key_counts("hot")
+    assert (900 < counts[0] < 1100, counts[1] < 50) == (True, True)
+
+
+def test_zipf_keys_fall_off() -> None:
+    """`zipf`: the second key comes about half as often as the first, the tenth far less."""
+    first, second, *_, tenth = _key_counts("zipf")[:10]
+    assert first > 1.5 * second > 3 * tenth
+
+
+def test_uniform_keys_are_level() -> None:
+    """`uniform`: every key comes, none more than twice its share of 40."""
+    counts = _key_counts("uniform")
+    assert (len(counts), max(counts) < 80) == (50, True)
+
+
+def test_sizes_cover_their_range() -> None:
+    """Sizes lie in the range, up to 10 MB, and use both of its halves."""
+    sizes = [op.size_bytes for op in _ops(replace(LOAD, size_bytes_min=64, size_bytes_max=SIZE_BYTES_LIMIT))]
+    assert 64 <= min(sizes) < SIZE_BYTES_LIMIT / 10 < SIZE_BYTES_LIMIT * 0.9 < max(sizes) <= SIZE_BYTES_LIMIT
+
+
+def test_records_without_a_key_get_a_partition_from_the_seed() -> None:
+    """Left to the client, where they go would be chance and no replay would repeat it."""
+    ops = _ops(replace(LOAD, keyed=False))
+    assert ({op.key for op in ops}, {op.partition for op in ops}) == ({None}, {0, 1, 2})
+
+
+def test_records_with_a_key_are_placed_by_it() -> None:
+    """A partition of their own would tear a key apart when partitions are added."""
+    assert {op.partition for op in _ops(LOAD)} == {None}
+
+
+def test_one_key_is_enough_for_every_distribution() -> None:
+    """A single key has no others to share with."""
+    loads = [replace(LOAD, keys=keys, key_count=1) for keys in ("uniform", "zipf", "hot")]
+    assert {key for load in loads for key, _ in groupby(_ops(load), key=lambda op: op.key)} == {"k0"}
+
+
+def _ops(load: Load, *, seed: int = 1) -> list[Op]:
+    return list(LoadWorkload(load, partitions=3).ops(Random(seed)))
+
+
+def _key_counts(keys: str) -> list[int]:
+    return [count for _, count in Counter(op.key for op in _ops(replace(LOAD, keys=keys))).most_common()]
