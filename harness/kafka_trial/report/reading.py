@@ -1,0 +1,232 @@
+"""The report as plain data: what every page says, read from a judged run folder. Text, HTML and JSON only show it.
+
+Stands after the verdict, before the pages. A folder whose run.json, history or series are cut off still gives a
+report: what is missing is said, not guessed. What a consumer wrote is bounded here (`words.py`), escaped by the pages.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kafka_trial.errors import InputError
+from kafka_trial.history.event import Event, from_line
+from kafka_trial.history.store import RunFolder
+from kafka_trial.report.excerpts import Row, Wanted, excerpts
+from kafka_trial.report.series import Lag, read_lag
+from kafka_trial.report.words import bounded
+
+REPORT_SCHEMA = 1
+EXAMPLES_PER_ANOMALY = 2
+EXCERPTS_MAX = 24
+DAMAGED_BYTES = 80
+MISSING = "not recorded"
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """One anomaly with the events around it."""
+
+    anomaly: str
+    sentence: str
+    weight: str
+    where: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """One judged trial. `verdict` is verdict.json as it stands."""
+
+    schema: int
+    consumer: str
+    scenario: str
+    summary: str
+    kafka_version: str
+    seed: str
+    replay: str
+    headline: str
+    worst: str
+    verdict: Mapping[str, Any]
+    phases: tuple[tuple[str, float], ...]
+    excerpts: tuple[Excerpt, ...]
+    lag: tuple[Lag, ...]
+    gaps: tuple[str, ...]
+
+
+def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
+    """Returns the report of a judged run folder; without history: no phases, excerpts and lag.
+
+    Raises:
+        InputError: the run has not been judged yet, or its verdict is of a newer schema.
+    """
+    gaps: list[str] = []
+    verdict = _verdict(folder)
+    run, scenario = (_optional(folder, name, gaps) for name in ("run.json", "scenario.json"))
+    consumer = _consumer_name(folder, gaps)
+    return Report(
+        schema=REPORT_SCHEMA,
+        consumer=consumer or MISSING,
+        scenario=_said(scenario, "name") or MISSING,
+        summary=_said(scenario, "summary"),
+        kafka_version=_said(run, "kafka") or MISSING,
+        seed=_said(run, "seed") or MISSING,
+        replay=replay_command(folder, run, scenario=_said(scenario, "name"), consumer=consumer),
+        headline=headline(verdict),
+        worst=worst(verdict),
+        verdict=verdict,
+        phases=_phases(folder) if with_history else (),
+        excerpts=_excerpts(folder, gaps) if with_history else (),
+        lag=read_lag(folder, gaps) if with_history else (),
+        gaps=tuple(gaps),
+    )
+
+
+def headline(verdict: Mapping[str, Any]) -> str:
+    """Returns the first line of every report: the verdict, and for unknown its first reason."""
+    word = str(verdict["verdict"])
+    if word == "unknown":
+        reasons = list(verdict["reasons"]) or [MISSING]
+        more = f" (and {len(reasons) - 1} more)" if reasons[1:] else ""
+        return f"UNKNOWN: {reasons[0]}{more}"
+    if word == "fail":
+        names = ", ".join(str(violation["anomaly"]) for violation in verdict["violations"])
+        return f"FAIL: {names}"
+    return "PASS: every property claimed was judged, and holds"
+
+
+def worst(verdict: Mapping[str, Any]) -> str:
+    """Returns the worst violation in one sentence; verdict.json lists the worst first."""
+    violations: Sequence[Mapping[str, Any]] = verdict["violations"]
+    if violations:
+        held = " (seen, but not held against the consumer)" if verdict["verdict"] == "unknown" else ""
+        return f"{violations[0]['anomaly']}: {violations[0]['sentence']}{held}"
+    return f"no violation in {verdict['counts'].get('records', 0)} records judged"
+
+
+def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, consumer: str) -> str:
+    """Returns the command that runs this trial again, from what the run folder knows; capitals stand for the rest."""
+    words = ["kafka-trial", "run", scenario or "SCENARIO"]
+    words += ["--consumer", _said(run, "consumer_file") or consumer or "FILE"]
+    words += ["--kafka", _said(run, "kafka")] if run.get("kafka") else []
+    words += ["--seed", _said(run, "seed")] if run.get("seed") is not None else []
+    if (folder.path / "schedule.json").exists():
+        words += ["--schedule", str(folder.path / "schedule.json")]
+    return shlex.join(words)
+
+
+def _verdict(folder: RunFolder) -> Mapping[str, Any]:
+    if not (folder.path / "verdict.json").exists():
+        raise InputError(str(folder.path), "has not been judged yet: there is no verdict.json. Run: kafka-trial check")
+    verdict = folder.read_json("verdict.json")
+    wanted = ("verdict", "violations", "tolerated", "reasons", "faults", "counts", "judged", "not_judged", "claim")
+    missing = [name for name in wanted if name not in verdict]
+    if missing:
+        raise InputError(
+            str(folder.path / "verdict.json"), f"lacks {', '.join(missing)}: it was edited. Run: kafka-trial check"
+        )
+    return dict(verdict)
+
+
+def _excerpts(folder: RunFolder, gaps: list[str]) -> tuple[Excerpt, ...]:
+    shown = _shown(folder, gaps)
+    if not shown:
+        return ()
+    found = excerpts((_readable(folder, gaps), _readable(folder, [])), [_wanted(row) for row in shown])
+    return tuple(
+        Excerpt(
+            anomaly=bounded(row.get("anomaly")),
+            sentence=bounded(row.get("sentence", ""), most=600),
+            weight=bounded(row.get("weight", "")),
+            where=_where(row),
+            rows=tuple(rows),
+        )
+        for row, rows in zip(shown, found, strict=True)
+    )
+
+
+def _shown(folder: RunFolder, gaps: list[str]) -> list[Mapping[str, Any]]:
+    """Returns the anomalies whose surroundings a page shows: violations first, a few of each name."""
+    path = folder.path / "anomalies.jsonl"
+    if not path.exists():
+        gaps.append("anomalies.jsonl is missing: no events are shown")
+        return []
+    lines = [row for row in map(orjson.loads, _lines(path)) if row.get("events")]
+    chosen: list[Mapping[str, Any]] = []
+    for weight in ("violation", "undecided", "tolerated"):
+        taken: dict[str, int] = {}
+        for line in lines:
+            name = str(line.get("anomaly"))
+            most = EXAMPLES_PER_ANOMALY if weight == "violation" else 1
+            if line.get("weight") == weight and taken.get(name, 0) < most:
+                taken[name] = taken.get(name, 0) + 1
+                chosen.append(line)
+    return chosen[:EXCERPTS_MAX]
+
+
+def _wanted(line: Mapping[str, Any]) -> Wanted:
+    topic, partition = line.get("topic"), line.get("partition")
+    place = (topic, partition) if isinstance(topic, str) and isinstance(partition, int) else None
+    return Wanted(place, tuple(str(name) for name in line["events"]))
+
+
+def _where(line: Mapping[str, Any]) -> str:
+    return f"partition {line['partition']}" if line.get("partition") is not None else "the group"
+
+
+def _readable(folder: RunFolder, gaps: list[str]) -> Iterator[Event]:
+    """Yields the events of a history that may be damaged; lines that are no events are counted and said."""
+    for file in folder.history_files():
+        damaged: list[bytes] = []
+        yield from _events(file, damaged)
+        if damaged:
+            gaps.append(f"{file.name}: {len(damaged)} line{'s' * (len(damaged) > 1)} could not be read")
+
+
+def _events(file: Path, damaged: list[bytes]) -> Iterator[Event]:
+    for line in _lines(file):
+        try:
+            yield from_line(line)
+        except (ValueError, TypeError):
+            damaged.append(line[:DAMAGED_BYTES])
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as lines:
+        yield from lines
+
+
+def _phases(folder: RunFolder) -> tuple[tuple[str, float], ...]:
+    path = folder.history / "run.jsonl"
+    if not path.exists():
+        return ()
+    events = [event for event in _events(path, []) if event.kind == "phase"]
+    return tuple((str(event.details.get("phase")), (event.time_ns - events[0].time_ns) / 1e9) for event in events)
+
+
+def _optional(folder: RunFolder, name: str, gaps: list[str]) -> Mapping[str, Any]:
+    try:
+        value = folder.read_json(name)
+    except InputError as error:
+        gaps.append(f"{name} {error.problems[0]}")
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _consumer_name(folder: RunFolder, gaps: list[str]) -> str:
+    try:
+        return _said(tomllib.loads((folder.path / "consumer.toml").read_text(encoding="utf-8")), "name")
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        gaps.append(f"consumer.toml cannot be read: {type(error).__name__}")
+        return ""
+
+
+def _said(table: Mapping[str, Any], name: str) -> str:
+    value = table.get(name)
+    return "" if value is None else bounded(value)

@@ -1,0 +1,90 @@
+"""The lag of each partition over time, read from series.parquet for the pages, and its shape as an SVG path.
+
+The judge writes the series, at most some thousand points each; here they are thinned to what a page can show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_trial.history.store import RunFolder
+
+POINTS_MAX = 300
+PARTITIONS_MAX = 12
+WIDTH, HEIGHT = 640, 120
+COLUMNS = ("partition", "time_ns", "committed_lag", "handled_lag")
+
+Point = tuple[float, int]
+
+
+@dataclass(frozen=True)
+class Lag:
+    """The lag of one partition: records after the committed offset, and records not yet handled; times in seconds."""
+
+    topic: str
+    partition: int
+    committed: tuple[Point, ...]
+    handled: tuple[Point, ...]
+
+    @property
+    def peak(self) -> int:
+        return max((value for _, value in (*self.committed, *self.handled)), default=0)
+
+
+def read_lag(folder: RunFolder, gaps: list[str]) -> tuple[Lag, ...]:
+    """Returns the lag series of the partitions with the highest peaks; says in `gaps` what cannot be read."""
+    path = folder.path / "series.parquet"
+    if not path.exists():
+        return ()
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        gaps.append(f"series.parquet cannot be read: {error}")
+        return ()
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if missing:
+        gaps.append(f"series.parquet lacks the columns {', '.join(missing)}: written by another version")
+        return ()
+    lags = sorted(_lags(table.to_pylist()), key=lambda lag: (-lag.peak, lag.topic, lag.partition))
+    return tuple(sorted(lags[:PARTITIONS_MAX], key=lambda lag: (lag.topic, lag.partition)))
+
+
+def path_of(points: Sequence[Point], *, length_s: float, peak: int) -> str:
+    """Returns the points as the `d` of an SVG path in a box of WIDTH × HEIGHT: steps, for lag jumps."""
+    if not points:
+        return ""
+    across, up = WIDTH / max(length_s, 0.001), HEIGHT / max(peak, 1)
+    places = [(at_s * across, HEIGHT - value * up) for at_s, value in points]
+    head = f"M{places[0][0]:.1f},{places[0][1]:.1f}"
+    return head + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
+
+
+def _lags(rows: Iterable[Mapping[str, Any]]) -> Iterable[Lag]:
+    slices: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        slices.setdefault((str(row.get("topic") or ""), int(row["partition"])), []).append(row)
+    began_ns = min((int(row["time_ns"]) for part in slices.values() for row in part), default=0)
+    for (topic, partition), part in slices.items():
+        part.sort(key=lambda row: row["time_ns"])
+        committed, handled = (_points(part, name, began_ns) for name in ("committed_lag", "handled_lag"))
+        yield Lag(topic, partition, committed, handled)
+
+
+def _points(rows: Sequence[Mapping[str, Any]], name: str, began_ns: int) -> tuple[Point, ...]:
+    points = [(round((row["time_ns"] - began_ns) / 1e9, 3), int(row[name])) for row in rows if row[name] is not None]
+    return _thinned(points)
+
+
+def _thinned(points: list[Point]) -> tuple[Point, ...]:
+    """Keeps the highest point of each of POINTS_MAX stretches, and the last of all: no peak is lost."""
+    if len(points) <= POINTS_MAX:
+        return tuple(points)
+    size = -(-len(points) // POINTS_MAX)
+    stretches = [points[start : start + size] for start in range(0, len(points), size)]
+    kept = [max(stretch, key=lambda point: point[1]) for stretch in stretches]
+    return (*kept, points[-1]) if kept[-1] != points[-1] else tuple(kept)

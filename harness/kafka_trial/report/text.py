@@ -1,0 +1,86 @@
+"""The report as text, for a terminal: the verdict, the worst violation, the command that replays it; then the rest."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kafka_trial.history.store import RunFolder
+from kafka_trial.report.reading import Report, read_report
+from kafka_trial.report.words import bounded
+
+WIDTH = 118
+INDENT = "  "
+EVENTS_MAX = 4
+LINE_MAX = 2000
+
+
+def text_report(folder: RunFolder) -> str:
+    """Returns the report of a judged run folder as text, without a final newline.
+
+    Raises:
+        InputError: the run has not been judged yet.
+    """
+    return text_of(read_report(folder, with_history=False))
+
+
+def text_of(report: Report) -> str:
+    """Returns a report as text."""
+    verdict = report.verdict
+    lines = [report.headline, f"worst: {report.worst}", f"replay: {report.replay}", "", *_asked(report)]
+    lines += _section("violations", _violations(verdict))
+    lines += _section("reasons", verdict["reasons"])
+    lines += _section("faults and their evidence", _faults(verdict["faults"]))
+    lines += _section("tolerated", _tolerated(verdict["tolerated"]))
+    lines += _section("judged", _wrapped(", ".join(verdict["judged"]) or "nothing"))
+    lines += _section("not judged", [f"{row['anomaly']}: {bounded(row['because'])}" for row in verdict["not_judged"]])
+    lines += _section("counts", _wrapped(_counts(verdict["counts"])))
+    lines += _section("missing from the run folder", report.gaps)
+    return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
+
+
+def claim_in_words(claim: Mapping[str, Any]) -> str:
+    """Returns a claim in one line."""
+    words = [str(claim.get("delivery")), f"order per {claim.get('order')}", f"commits {claim.get('commits')}"]
+    words += ["fenced"] if claim.get("fenced") else []
+    limits = ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")
+    return ", ".join([*words, *(f"{name} {claim[name]:g}" for name in limits if claim.get(name) is not None)])
+
+
+def _asked(report: Report) -> list[str]:
+    asked = f"{report.consumer} on {report.scenario}, Kafka {report.kafka_version}, seed {report.seed}"
+    return [asked, f"claims {claim_in_words(report.verdict['claim'])}"]
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    body = [INDENT + line for line in lines]
+    return ["", title, *body] if body else []
+
+
+def _violations(verdict: Mapping[str, Any]) -> Iterator[str]:
+    for row in verdict["violations"]:
+        yield f"{row['anomaly']} × {row['count']}: {row['sentence']}"
+        events = row["events"]
+        more = f" and {len(events) - EVENTS_MAX} more" if events[EVENTS_MAX:] else ""
+        yield f"{INDENT}proved by {', '.join(events[:EVENTS_MAX]) or 'no single event'}{more}"
+
+
+def _faults(faults: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    names = [f"{fault['kind']} on {fault['target']}" for fault in faults]
+    width = max(map(len, names), default=0)
+    for name, fault in zip(names, faults, strict=True):
+        bit = "bit          " if fault["bit"] else "NOT shown    "
+        yield f"{name:{width}}  {bit}{bounded(fault['evidence'])}"
+
+
+def _tolerated(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{row['anomaly']} × {row['count']}: {row['because']}" for row in rows]
+
+
+def _counts(counts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in counts.items() if value)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH - len(INDENT), break_on_hyphens=False) if text else []

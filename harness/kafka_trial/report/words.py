@@ -1,0 +1,150 @@
+"""Events in words: one short line for each event a page shows. What strangers wrote is bounded here, escaped there.
+
+Stands between the history and the pages; used by `excerpts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafka_trial.history.event import Event
+
+TEXT_MAX = 200
+ENTRIES_MAX = 8
+
+
+def bounded(value: object, *, most: int = TEXT_MAX) -> str:
+    """Returns a stranger's text on one line, at most `most` characters, control characters shown as `·`."""
+    text = str(value)
+    cut = text[:most] + ("…" if len(text) > most else "")
+    return "".join(letter if letter.isprintable() else "·" for letter in cut)
+
+
+def in_words(event: Event) -> str:
+    """Returns what one event says, without its time and its source."""
+    teller = TELLERS.get(event.kind)
+    return bounded(teller(event) if teller else _plain(event))
+
+
+def who(event: Event) -> str:
+    """Returns who wrote an event: member and incarnation (`m1-0`), else the source."""
+    if event.member is not None and event.incarnation is not None:
+        return bounded(f"{event.member}-{event.incarnation}", most=40)
+    return bounded(event.source, most=40)
+
+
+def _record(event: Event) -> str:
+    outcome = f": {event.outcome}" if event.outcome else ""
+    key = f", key {bounded(event.key, most=40)}" if event.key is not None else ""
+    return f"{event.kind} offset {event.offset}{key}{outcome}"
+
+
+def _partitions(event: Event) -> str:
+    return f"{event.kind} partitions {_listed(entry.get('partition') for entry in _entries(event))}"
+
+
+def _commit(event: Event) -> str:
+    said = {"invoke": "asks to commit", "ok": "commit acknowledged", "fail": "commit refused", "info": "commit unknown"}
+    return f"{said.get(event.outcome or '', 'commit')}: {_positions(event)}{_message(event)}"
+
+
+def _committed(event: Event) -> str:
+    return f"committed offset {event.committed_offset} took effect{_place(event)}"
+
+
+def _tombstone(event: Event) -> str:
+    return f"committed offset removed{_place(event)}"
+
+
+def _aborted(event: Event) -> str:
+    return f"commit of {event.committed_offset} was aborted{_place(event)}"
+
+
+def _request(event: Event) -> str:
+    details = event.details
+    error = f", error {bounded(details['error'], most=40)}" if details.get("error") not in (None, 0, "NONE") else ""
+    lane = f" on lane {details['lane']}" if details.get("lane") is not None else ""
+    positions = f": {_positions(event)}" if _entries(event) else ""
+    return f"{bounded(details.get('api', 'request'), most=40)}{lane}{error}{positions}"
+
+
+def _ownership(event: Event) -> str:
+    details = event.details
+    owners = _listed(
+        f"{entry.get('partition')} → {bounded(entry['member_id'], most=24)}"
+        if "member_id" in entry
+        else entry["partition"]
+        for entry in _entries(event)
+        if "partition" in entry
+    )
+    whose = f" of {bounded(details['member_id'], most=40)}" if "member_id" in details else ""
+    return f"{event.kind.replace('_', ' ')}{whose}, epoch {details.get('epoch', '?')}, owns {owners or 'nothing'}"
+
+
+def _fault(event: Event) -> str:
+    return f"{event.kind} {event.details.get('fault', '?')} on {event.details.get('target', '?')}"
+
+
+def _phase(event: Event) -> str:
+    return f"phase {event.details.get('phase', '?')} begins{_message(event)}"
+
+
+def _exited(event: Event) -> str:
+    signal, code = event.details.get("signal"), event.details.get("code")
+    return f"process ended by signal {signal}" if signal else f"process ended with status {code}"
+
+
+def _plain(event: Event) -> str:
+    return f"{event.kind}{f' offset {event.offset}' if event.offset is not None else ''}{_message(event)}"
+
+
+def _positions(event: Event) -> str:
+    return _listed(
+        f"{entry.get('partition')} at {entry.get('committed_offset', entry.get('offset'))}"
+        + (f" ({bounded(entry['error'], most=24)})" if entry.get("error") else "")
+        for entry in _entries(event)
+    )
+
+
+def _listed(parts: Iterable[object]) -> str:
+    words = [str(part) for part in parts]
+    return ", ".join(words[:ENTRIES_MAX]) + (f", and {len(words) - ENTRIES_MAX} more" if words[ENTRIES_MAX:] else "")
+
+
+def _entries(event: Event) -> list[Mapping[str, Any]]:
+    entries = event.details.get("entries")
+    return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+
+
+def _place(event: Event) -> str:
+    place = event.details.get("log_offset")
+    return f" (offsets log {place})" if place is not None else ""
+
+
+def _message(event: Event) -> str:
+    message = event.details.get("message")
+    return f": {bounded(message)}" if message else ""
+
+
+TELLERS: dict[str, Callable[[Event], str]] = {
+    "delivered": _record,
+    "processed": _record,
+    "effect": _record,
+    "assigned": _partitions,
+    "revoked": _partitions,
+    "lost": _partitions,
+    "commit": _commit,
+    "committed": _committed,
+    "commit_tombstone": _tombstone,
+    "commit_aborted": _aborted,
+    "request": _request,
+    "group": _ownership,
+    "member_assignment": _ownership,
+    "injecting": _fault,
+    "injected": _fault,
+    "healing": _fault,
+    "healed": _fault,
+    "phase": _phase,
+    "exited": _exited,
+}

@@ -1,0 +1,16 @@
+"""What the tests of the reports share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from literal_run import make_folder
+
+from kafka_trial.history.store import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """Returns a literal run folder that has been judged."""
+    return make_folder(tmp_path)

@@ -1,0 +1,43 @@
+"""The report as plain data."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_trial.errors import InputError
+from kafka_trial.history.store import RunFolder
+from kafka_trial.report.reading import read_report
+
+
+def test_the_events_that_prove_an_anomaly_are_marked(folder: RunFolder) -> None:
+    """The excerpt shows both commits, marked, among the deliveries of their partition."""
+    (excerpt,) = read_report(folder).excerpts
+    assert [row.name for row in excerpt.rows if row.marked] == ["offsets#0", "offsets#1"]
+    assert all("offset 900" not in row.text for row in excerpt.rows)
+
+
+def test_phases_begin_where_the_run_says(folder: RunFolder) -> None:
+    """Seconds after the first phase."""
+    assert read_report(folder).phases == (("prepare", 0.0), ("steady", 2.0))
+
+
+def test_a_damaged_history_is_read_as_far_as_it_goes(folder: RunFolder) -> None:
+    """A torn line is counted and said; the other events are shown."""
+    with (folder.history / "consumer-m1-0.jsonl").open("ab") as file:
+        file.write(b'{"schema":1,"source":"cons')
+    report = read_report(folder)
+    assert (report.gaps, len(report.excerpts[0].rows) > 2) == (("consumer-m1-0.jsonl: 1 line could not be read",), True)
+
+
+def test_a_run_that_was_not_judged_says_what_to_do(folder: RunFolder) -> None:
+    """There is no report without a verdict."""
+    (folder.path / "verdict.json").unlink()
+    with pytest.raises(InputError, match="kafka-trial check"):
+        read_report(folder)
+
+
+def test_a_verdict_that_was_edited_is_refused(folder: RunFolder) -> None:
+    """A verdict.json that lacks its parts is named, not guessed."""
+    folder.write_json("verdict.json", {"schema": 1, "verdict": "pass"})
+    with pytest.raises(InputError, match="lacks violations"):
+        read_report(folder)

@@ -1,0 +1,52 @@
+"""The report as text."""
+
+from __future__ import annotations
+
+from literal_run import verdict
+
+from kafka_trial.history.store import RunFolder
+from kafka_trial.report.text import text_report
+
+
+def test_verdict_worst_violation_replay(folder: RunFolder) -> None:
+    """The first three lines are the verdict, the worst violation, and the command that replays it."""
+    assert text_report(folder).splitlines()[:3] == [
+        "FAIL: commit-regression",
+        "worst: commit-regression: the committed offset of partition 1 fell from 12 to 11 and stood there at the end",
+        "replay: kafka-trial run member-paused --consumer orders --kafka 4.3.1 --seed 7"
+        f" --schedule {folder.path}/schedule.json",
+    ]
+
+
+def test_unknown_names_its_reason_in_the_first_line(folder: RunFolder) -> None:
+    """The reason comes with the word; what was seen is not held against the consumer."""
+    folder.write_json("verdict.json", verdict("unknown", reasons=["the offsets witness died", "no end"]))
+    assert text_report(folder).splitlines()[:2] == [
+        "UNKNOWN: the offsets witness died (and 1 more)",
+        "worst: commit-regression: the committed offset of partition 1 fell from 12 to 11 and stood there at the end"
+        " (seen, but not held against the consumer)",
+    ]
+
+
+def test_pass_says_how_much_was_judged(folder: RunFolder) -> None:
+    """Nothing seen is told with the number of records it rests on."""
+    folder.write_json("verdict.json", verdict("pass", violations=[]))
+    assert text_report(folder).splitlines()[:2] == [
+        "PASS: every property claimed was judged, and holds",
+        "worst: no violation in 120 records judged",
+    ]
+
+
+def test_a_stranger_cannot_write_to_the_terminal(folder: RunFolder) -> None:
+    """Escape sequences and line breaks from a key or a message do not reach the screen."""
+    folder.write_json("verdict.json", verdict("unknown", reasons=["key \x1b[2J\nFAKE: pass"]))
+    assert text_report(folder).splitlines()[0] == "UNKNOWN: key ·[2J·FAKE: pass"
+
+
+def test_a_folder_that_was_cut_off_is_still_told(folder: RunFolder) -> None:
+    """Without run.json, scenario, schedule and consumer the report says what is missing."""
+    for name in ("run.json", "scenario.json", "schedule.json", "consumer.toml"):
+        (folder.path / name).unlink()
+    text = text_report(folder)
+    assert "replay: kafka-trial run SCENARIO --consumer FILE" in text.splitlines()
+    assert text.count("is missing: the run folder is not whole") == 2

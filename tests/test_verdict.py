@@ -1,0 +1,214 @@
+"""The verdict: anomalies weighed under a claim, and when nothing can be said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from kafka_trial.claim import Claim
+from kafka_trial.history.store import RunFolder
+from kafka_trial.verdict import RULES, Case, Fault, Found, Instance, Verdict, Violation, decide, write_verdict
+
+AT_LEAST_ONCE = Claim("at-least-once")
+AT_MOST_ONCE = Claim("at-most-once")
+UNCLAIMED = Claim("unclaimed", order="none")
+NAMES = tuple(RULES)
+SETTLED = {"recovered": True, "own": True, "restart_inside": False}
+BITTEN = Fault("member-pause", "m0", "member", bit=True, evidence="stopped")
+
+
+def found(anomaly: str, **attributes: Any) -> Found:
+    """Returns one instance of an anomaly on partition 1."""
+    return Found(anomaly, (Instance("t", 1, attributes, (f"{anomaly}#0",)),))
+
+
+def case(*seen: Found, **more: Any) -> Case:
+    """Returns a case in which every invariant looked, and found what was `seen`."""
+    names = {one.anomaly for one in seen}
+    return Case((*seen, *(Found(name) for name in NAMES if name not in names)), counts={"records": 200}, **more)
+
+
+def verdict_of(claim: Claim, *seen: Found, **more: Any) -> Verdict:
+    """Returns the verdict on what was seen."""
+    return decide(case(*seen, **more), claim)
+
+
+# A claim, one anomaly with what is known of it, and the verdict.
+TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
+    *(
+        (UNCLAIMED, name, {}, "fail")
+        for name in ("commit-past-end", "stuck-partition", "false-lag", "late-convergence")
+    ),
+    *((UNCLAIMED, name, {}, "fail") for name in ("split-ownership", "work-after-revoke", "phantom", "commit-lost")),
+    *((AT_LEAST_ONCE, name, {}, "fail") for name in ("skipped", "unseen", "commit-ahead", "illegal-redelivery")),
+    *((UNCLAIMED, name, {}, "pass") for name in ("skipped", "unseen", "commit-ahead", "illegal-redelivery")),
+    (AT_LEAST_ONCE, "redelivered", {}, "pass"),
+    (AT_LEAST_ONCE, "skipped", {"in_flight_at_crash": True}, "fail"),
+    (AT_LEAST_ONCE, "skipped", {"by_operator": True}, "pass"),
+    (AT_MOST_ONCE, "skipped", {"in_flight_at_crash": True}, "pass"),
+    (AT_MOST_ONCE, "skipped", {"in_flight_at_crash": False}, "fail"),
+    *((AT_MOST_ONCE, name, {}, "fail") for name in ("redelivered", "illegal-redelivery", "duplicate-effect")),
+    *((AT_MOST_ONCE, name, {}, "pass") for name in ("unseen", "commit-ahead")),
+    *((Claim("exactly-once"), name, {}, "fail") for name in ("skipped", "unseen", "duplicate-effect", "aborted-read")),
+    *((Claim("exactly-once"), name, {}, "pass") for name in ("redelivered", "commit-ahead", "illegal-redelivery")),
+    (AT_LEAST_ONCE, "nonmonotonic-poll", {}, "fail"),
+    (replace(AT_LEAST_ONCE, order="key"), "nonmonotonic-poll", {}, "pass"),
+    (AT_LEAST_ONCE, "reordered-key", {"same_key": False}, "fail"),
+    (replace(AT_LEAST_ONCE, order="key"), "reordered-key", {"same_key": False}, "pass"),
+    (replace(AT_LEAST_ONCE, order="key"), "reordered-key", {"same_key": True}, "fail"),
+    (replace(AT_LEAST_ONCE, order="none"), "reordered-key", {"same_key": True}, "pass"),
+    (AT_LEAST_ONCE, "overlapping-handlers", {"same_key": False}, "fail"),
+    (replace(AT_LEAST_ONCE, order="key"), "overlapping-handlers", {"same_key": False}, "pass"),
+    (replace(AT_LEAST_ONCE, order="none"), "overlapping-handlers", {"same_key": True}, "pass"),
+    (AT_LEAST_ONCE, "commit-regression", SETTLED, "pass"),
+    (AT_LEAST_ONCE, "commit-regression", SETTLED | {"recovered": False}, "fail"),
+    (AT_LEAST_ONCE, "commit-regression", SETTLED | {"own": False}, "fail"),
+    (AT_LEAST_ONCE, "commit-regression", SETTLED | {"own": None}, "unknown"),
+    (AT_LEAST_ONCE, "commit-regression", SETTLED | {"own": None, "restart_inside": True}, "fail"),
+    (AT_LEAST_ONCE, "commit-regression", SETTLED | {"recovered": False, "by_operator": True}, "pass"),
+    (replace(AT_LEAST_ONCE, commits="monotonic"), "commit-regression", SETTLED, "fail"),
+    (AT_LEAST_ONCE, "zombie-commit", {"fell": False, "skipped_record": False}, "pass"),
+    (AT_LEAST_ONCE, "zombie-commit", {"fell": True, "skipped_record": False}, "fail"),
+    (AT_LEAST_ONCE, "zombie-commit", {"fell": False, "skipped_record": True}, "fail"),
+    (AT_LEAST_ONCE, "zombie-work", {}, "pass"),
+    (replace(AT_LEAST_ONCE, fenced=True), "zombie-work", {}, "fail"),
+    (AT_LEAST_ONCE, "something-new", {}, "pass"),
+]
+
+
+@pytest.mark.parametrize(("claim", "anomaly", "attributes", "word"), TABLE)
+def test_the_claim_sorts_the_anomalies(claim: Claim, anomaly: str, attributes: dict[str, Any], word: str) -> None:
+    """The table of violations, row by row: the same anomaly under another claim is another verdict."""
+    assert verdict_of(claim, found(anomaly, **attributes)).verdict == word
+
+
+def test_nothing_seen_and_all_judged_is_a_pass() -> None:
+    """No anomaly, every fault bit, every property judged: status 0 and no reasons."""
+    verdict = verdict_of(AT_LEAST_ONCE, faults=(BITTEN,))
+    assert (verdict.verdict, verdict.exit, verdict.reasons, verdict.violations) == ("pass", 0, (), ())
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        {"faults": (replace(BITTEN, bit=False),)},
+        {"faults": (replace(BITTEN, healed=False),)},
+        {"gaps": ("20 records judged, fewer than 100",)},
+        {"ground": ("the offsets witness died",)},
+    ],
+)
+def test_what_is_missing_keeps_a_clean_run_from_passing(lacking: dict[str, Any]) -> None:
+    """A fault that did not bite or heal, a vacuous history, a broken ground: unknown, status 4, with its reason."""
+    verdict = verdict_of(AT_LEAST_ONCE, **lacking)
+    assert (verdict.verdict, verdict.exit, len(verdict.reasons)) == ("unknown", 4, 1)
+
+
+def test_a_violation_stands_where_a_fault_did_not_bite() -> None:
+    """A violation with its own evidence is a fail; what could not be shown is named beside it."""
+    verdict = verdict_of(AT_LEAST_ONCE, found("skipped", offset=7), faults=(replace(BITTEN, bit=False),))
+    assert (verdict.verdict, verdict.exit) == ("fail", 1)
+    assert verdict.reasons == ("fault 0 (member-pause on m0) is not shown to have bitten: stopped",)
+
+
+def test_a_broken_ground_acquits_and_convicts_nobody() -> None:
+    """Where the environment failed, a violation is told, and the verdict is unknown."""
+    verdict = verdict_of(AT_LEAST_ONCE, found("skipped", offset=7), ground=("the history is truncated",))
+    assert (verdict.verdict, [row.anomaly for row in verdict.violations]) == ("unknown", ["skipped"])
+
+
+def test_a_claimed_property_that_was_not_judged_is_unknown() -> None:
+    """Without evidence of delivery nothing is said about loss; where nothing is claimed, nothing is missing."""
+    blind = Found("skipped", not_judged="the consumer tells nothing and has no sink")
+    assert verdict_of(AT_LEAST_ONCE, blind).reasons == (
+        "skipped is claimed but not judged: the consumer tells nothing and has no sink",
+    )
+    assert verdict_of(UNCLAIMED, blind).verdict == "pass"
+
+
+def test_a_rule_that_is_not_about_this_consumer_is_not_missed() -> None:
+    """Progress that lives elsewhere has no commits to judge: not judged, because…, and still a pass."""
+    verdict = verdict_of(AT_LEAST_ONCE, Found("commit-regression", not_judged="progress is a table", applies=False))
+    assert (verdict.verdict, [row.anomaly for row in verdict.not_judged]) == ("pass", ["commit-regression"])
+
+
+def test_the_undecided_is_unknown_only_where_it_matters() -> None:
+    """One case that could not be decided keeps a claim open that forbids it."""
+    undecided = Found("unseen", undecided={"the snapshot was not reached": 3})
+    assert verdict_of(AT_LEAST_ONCE, undecided).reasons == ("unseen: 3 undecided: the snapshot was not reached",)
+    assert verdict_of(AT_MOST_ONCE, undecided).verdict == "pass"
+
+
+def test_a_claim_nobody_looks_at_cannot_pass() -> None:
+    """A judge without the invariant that a claim rests on leaves it open."""
+    seen = Case(tuple(Found(name) for name in NAMES if name not in ("duplicate-effect", "memory-over-limit")))
+    reasons = decide(seen, Claim("exactly-once", memory_max_bytes=1)).reasons
+    assert reasons == (
+        "duplicate-effect is claimed but not judged: no invariant looks for it",
+        "memory-over-limit is claimed but not judged: no invariant looks for it",
+    )
+
+
+def test_the_ratio_of_redelivered_records_is_a_limit() -> None:
+    """3 of 200 are within 2 %, and beyond 1 %."""
+    again = Found("redelivered", tuple(Instance("t", 1, {"offset": n}, (f"m#{n}",)) for n in range(3)))
+    verdicts = [verdict_of(replace(AT_LEAST_ONCE, redelivered_max_ratio=limit), again) for limit in (0.02, 0.01)]
+    assert [verdict.verdict for verdict in verdicts] == ["pass", "fail"]
+    assert verdicts[1].violations[0].sentence == "3 of 200 records were delivered again; the claim allows 0.01 of them"
+
+
+def test_a_consumer_that_never_joins_is_a_fail() -> None:
+    """A plain failure on a sound cluster convicts, although nothing could be judged."""
+    never = Violation("never-assigned", 1, "no member was assigned, a control member was", ("run#3",))
+    verdict = verdict_of(AT_LEAST_ONCE, Found("skipped", not_judged="no delivery"), failures=(never,))
+    assert (verdict.verdict, verdict.violations[0]) == ("fail", never)
+
+
+def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
+    """Loss before liveness; of several, the one that stands."""
+    falls = Found(
+        "commit-regression",
+        (
+            Instance("t", 1, SETTLED | {"own": False, "from": 9, "to": 8}, ("offsets#1",)),
+            Instance("t", 2, SETTLED | {"recovered": False, "from": 12, "to": 11}, ("offsets#2",)),
+        ),
+    )
+    verdict = verdict_of(AT_LEAST_ONCE, found("false-lag", records=1), falls, found("skipped", offset=7))
+    assert [row.anomaly for row in verdict.violations] == ["skipped", "commit-regression", "false-lag"]
+    assert verdict.violations[1].sentence == (
+        "the committed offset of partition 2 fell from 12 to 11 and stood there at the end (and 1 more like it)"
+    )
+
+
+def test_what_is_tolerated_is_told_with_its_reason() -> None:
+    """Nothing that was seen is dropped: it is counted, and says why it is legal."""
+    verdict = verdict_of(AT_LEAST_ONCE, found("commit-regression", **SETTLED), found("redelivered", offset=1))
+    assert [(row.anomaly, row.count, row.because) for row in verdict.tolerated] == [
+        ("commit-regression", 1, "the owner's own, passed by later commits, with no restart inside: it settled"),
+        ("redelivered", 1, "this claim does not exclude it"),
+    ]
+
+
+def test_a_key_with_terminal_escapes_stays_on_its_line() -> None:
+    """What a stranger wrote is bounded and printable in a sentence."""
+    verdict = verdict_of(AT_LEAST_ONCE, found("reordered-key", offset=1, key="k\n\x1b[2J" + "x" * 500))
+    assert "of key k··[2Jxxx" in verdict.violations[0].sentence
+    assert len(verdict.violations[0].sentence) < 200
+
+
+def test_the_files_are_the_contract(tmp_path: Path) -> None:
+    """verdict.json has its keys and no other, sorted; anomalies.jsonl weighs every instance; both twice the same."""
+    folder, written = RunFolder(tmp_path), []
+    seen = case(found("skipped", offset=7), found("redelivered", offset=9), faults=(BITTEN,))
+    for _ in range(2):
+        write_verdict(folder, decide(seen, AT_LEAST_ONCE), seen)
+        written.append([(tmp_path / name).read_bytes() for name in ("verdict.json", "anomalies.jsonl")])
+    assert written[0] == written[1]
+    table = orjson.loads(written[0][0])
+    keys = "claim counts exit faults judged not_judged reasons schema tolerated verdict violations"
+    assert (" ".join(table), sorted(table["faults"][0])) == (keys, ["bit", "evidence", "kind", "role", "target"])
+    rows = [orjson.loads(line) for line in written[0][1].splitlines()]
+    assert [(row["anomaly"], row["weight"]) for row in rows] == [("redelivered", "tolerated"), ("skipped", "violation")]
