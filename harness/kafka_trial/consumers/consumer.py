@@ -1,0 +1,109 @@
+"""The protocols of the consumer under test: what a trial may ask of it and do to it.
+
+`ConsumerSpec` is its consumer.toml as a frozen value; `process.py` makes members of processes on this machine. A
+`Group` here is the thing under trial, all members of it; Kafka's consumer group has its name in their settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.consumers.spec import ConsumerSpec
+from kafka_trial.consumers.spec_toml import spec_from_toml
+
+__all__ = ["ConsumerSpec", "Group", "Member", "MemberFailure", "spec_from_toml"]
+
+
+class Member(Protocol):
+    """One incarnation of one member: a process with a lane of its own. `name` is m0, m1, … for all incarnations."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def lane(self) -> Lane: ...
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def process_group(self) -> int: ...
+    @property
+    def alive(self) -> bool: ...
+    @property
+    def exit_code(self) -> int | None:
+        """Exit status; negative for a signal's number; None while it runs."""
+        ...
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to its process group."""
+        ...
+
+    def kill(self) -> None:
+        """Kills its process group with -9."""
+        ...
+
+
+@dataclass(frozen=True)
+class MemberFailure:
+    """What a member did that no consumer may do on a healthy cluster; `what` is the name of it."""
+
+    member: str
+    incarnation: int
+    what: str  # never-assigned | exited | never-stopped
+    message: str
+
+
+class Group(Protocol):
+    """The members under trial. A member handed in may be of an older incarnation: its name finds the current one."""
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The current incarnation of every member, by index; one that ended stays listed, not alive."""
+        ...
+
+    @property
+    def events(self) -> Sequence[Path]:
+        """The history files of all incarnations so far."""
+        ...
+
+    def start(self) -> None:
+        """Starts all members at once."""
+        ...
+
+    def wait_ready(self, within_s: float) -> list[MemberFailure]:
+        """Waits until every member is ready as the spec says; returns who is not, empty when all are."""
+        ...
+
+    def kill(self, member: Member) -> None:
+        """kill -9 of its process group; waits until it is gone."""
+        ...
+
+    def pause(self, member: Member) -> None:
+        """SIGSTOP to its process group."""
+        ...
+
+    def resume(self, member: Member) -> None:
+        """SIGCONT to its process group."""
+        ...
+
+    def restart(self, member: Member) -> Member:
+        """Starts its next incarnation (killing what still runs of the last) and returns it."""
+        ...
+
+    def join(self) -> Member:
+        """Starts a further member on a lane of its own and returns it."""
+        ...
+
+    def leave(self, member: Member) -> float:
+        """Has it stop as the spec says, kills it when it does not, and returns the seconds it took."""
+        ...
+
+    def stop(self) -> list[MemberFailure]:
+        """Has all members stop as the spec says; returns who had to be killed, and who had exited before."""
+        ...

@@ -1,0 +1,66 @@
+"""What a member is told when it is started: the words behind the placeholders, and its environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_trial.cluster import provision
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.consumers.placeholders import fill, used_placeholders
+from kafka_trial.consumers.spec import ConsumerSpec
+
+# What a command needs of the caller's environment to run at all; everything else is [env] and pass_env.
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What the members are told: the words behind the placeholders. `sink_url` is asked per member."""
+
+    topic: str
+    group: str
+    seed: int
+    kafka_version: str
+    members: int
+    sink_url: Callable[[str], str] = lambda member: ""
+
+
+def words(spec: ConsumerSpec, errand: Errand, *, member: str, lane: Lane, run_dir: Path) -> dict[str, str]:
+    """Returns the value of every placeholder that `spec` uses or may use, for one member.
+
+    Raises:
+        StartError: it uses {java} or {kafka_classpath} and they cannot be provided.
+    """
+    values = {
+        "bootstrap": lane.bootstrap,
+        "group": errand.group,
+        "topics": errand.topic,
+        "member": member,
+        "members": str(errand.members),
+        "client_id": f"kt-{member}",
+        "sink_url": errand.sink_url(member),
+        "seed": str(errand.seed),
+        "protocol": spec.kafka.protocol,
+        "session_timeout_ms": str(round(spec.kafka.session_timeout_s * 1000)),
+        "poll_interval_ms": str(round(spec.kafka.poll_interval_s * 1000)),
+        "kafka_version": errand.kafka_version,
+        "python": sys.executable,
+        "run_dir": str(run_dir),
+    }
+    texts = [*spec.command, *spec.env.values(), spec.ready.http or ""]
+    used = {name for text in texts for name in used_placeholders(text)}
+    if "java" in used:
+        values["java"] = str(provision.java())
+    if "kafka_classpath" in used:
+        values["kafka_classpath"] = provision.class_path(errand.kafka_version)
+    return values
+
+
+def environment(spec: ConsumerSpec, values: Mapping[str, str]) -> dict[str, str]:
+    """Returns a member's environment: the little it inherits, pass_env, then [env]."""
+    passed = {name: os.environ[name] for name in (*INHERITED, *spec.pass_env) if name in os.environ}
+    return passed | {name: fill(text, values) for name, text in spec.env.items()}

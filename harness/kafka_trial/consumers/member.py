@@ -1,0 +1,170 @@
+"""One incarnation of one member as a process: spawned in its lane, its output read, its end recorded."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.concurrency import Child, Crew, Household
+from kafka_trial.consumers.lines import LineCutter
+from kafka_trial.consumers.output import BoundedLog, LogMatch, Reader, drain
+from kafka_trial.consumers.wire import Wire
+from kafka_trial.errors import StartError
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import RunFolder
+from kafka_trial.waiting import pause
+
+PIPE_BYTES = 1 << 20
+BUFFERED_EVENTS = 4096
+
+
+class ProcessMember:
+    """One incarnation; `assigned` once its own word said that it got an assignment."""
+
+    def __init__(self, index: int, incarnation: int, lane: Lane, folder: RunFolder, *, log_match: str | None) -> None:
+        self.name = f"m{index}"
+        self.index = index
+        self.incarnation = incarnation
+        self.lane = lane
+        self.assigned = False
+        self.asked_to_stop = False
+        self.log_match = LogMatch(log_match) if log_match else None
+        self.recorder = Recorder(folder.history, f"consumer-{self.name}-{incarnation}", buffer_events=BUFFERED_EVENTS)
+        self._logs = folder.logs
+        self._ended = threading.Event()
+        self._end_fields: dict[str, Any] = {}
+        self._child: Child | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.child.pid
+
+    @property
+    def process_group(self) -> int:
+        return self.child.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.child.alive
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.child.exit_code
+
+    @property
+    def ended(self) -> bool:
+        """Gone, and its last line written."""
+        return self._ended.is_set()
+
+    @property
+    def child(self) -> Child:
+        if self._child is None:
+            raise StartError(f"member {self.name} was never started")
+        return self._child
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to its process group."""
+        self.child.signal(number)
+
+    def kill(self) -> None:
+        """Kills its process group with -9."""
+        self.asked_to_stop = True
+        self.child.kill()
+
+    def note_end(self, **fields: Any) -> None:
+        """Adds fields to its last event, `exited`."""
+        self._end_fields |= fields
+
+    def start(
+        self,
+        household: Household,
+        crew: Crew,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        dialect: str,
+    ) -> None:
+        """Spawns the process and the thread that reads it.
+
+        Raises:
+            StartError: the command cannot be executed.
+        """
+        out_read, out_write = _pipe()
+        err_read, err_write = _pipe()
+        try:
+            self._child = household.spawn(self.name, argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write)
+        except StartError:
+            os.close(out_read)
+            os.close(err_read)
+            self.recorder.close()
+            raise
+        finally:
+            os.close(out_write)
+            os.close(err_write)
+        self._record("started", pid=self.pid, lane=self.lane.index)
+        self.recorder.flush()
+        crew.start(f"{self.name}-{self.incarnation}", self._follow, out_read, err_read, dialect, crew.stop)
+
+    def _follow(self, out_read: int, err_read: int, dialect: str, stop: threading.Event) -> None:
+        """Reads both streams to their end, waits for the process to go, and writes the last line."""
+        with ExitStack() as whole:
+            whole.callback(self._ended.set)
+            whole.callback(self.recorder.close)
+            with ExitStack() as streams:
+                errors = self._log("stderr", streams)
+                lines = self._log("stdout", streams) if dialect == "none" else self._history(dialect, streams)
+                drain({out_read: lines, err_read: errors}, alive=lambda: self.alive, stop=stop)
+            while self.alive:  # it may have closed its streams and live on; the household outlives nobody
+                pause(0.05)
+            self._record("exited", **_exit_fields(self.exit_code), **self._end_fields)
+
+    def _history(self, dialect: str, streams: ExitStack) -> Reader:
+        wire, cutter = Wire(self._record, dialect=dialect), LineCutter()
+
+        def read(chunk: bytes) -> None:
+            now_ns = time.monotonic_ns()
+            for line in cutter.feed(chunk):
+                wire.read(line, time_ns=now_ns)
+            self.recorder.flush()
+
+        def close() -> None:
+            for line in cutter.rest():
+                wire.read(line, time_ns=time.monotonic_ns())
+            wire.close(time_ns=time.monotonic_ns())
+
+        streams.callback(close)
+        return self._watched(read)
+
+    def _log(self, stream: str, streams: ExitStack) -> Reader:
+        log = BoundedLog(self._logs / f"{self.name}-{self.incarnation}.{stream}")
+        streams.callback(log.close)
+        return self._watched(log.write)
+
+    def _watched(self, reader: Reader) -> Reader:
+        return self.log_match.watching(reader) if self.log_match else reader
+
+    def _record(self, kind: str, **fields: Any) -> int:
+        self.assigned = self.assigned or kind == "assigned"
+        return self.recorder.record(kind, member=self.name, incarnation=self.incarnation, **fields)
+
+
+def _exit_fields(code: int | None) -> dict[str, Any]:
+    if code is None or code >= 0:
+        return {"code": code}
+    return {"signal": -code}
+
+
+def _pipe() -> tuple[int, int]:
+    """Returns a pipe wide enough that a burst of lines does not block the member while another is read."""
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    with suppress(OSError):  # beyond the user's quota the default width must do
+        fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return read_end, write_end

@@ -1,0 +1,262 @@
+"""Members of processes on this machine: the group under trial, each member in its own lane and process group.
+
+A lane belongs to one member for the whole trial (the brokers' request logs name members by lane), whatever number of
+incarnations the member has.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.concurrency import Crew, Household
+from kafka_trial.consumers.consumer import ConsumerSpec, Group, Member, MemberFailure
+from kafka_trial.consumers.launch import Errand, environment, words
+from kafka_trial.consumers.member import ProcessMember
+from kafka_trial.consumers.placeholders import fill
+from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.history.store import RunFolder
+from kafka_trial.waiting import wait_until
+
+__all__ = ["Errand", "Group", "ProcessGroup", "process_group"]
+
+KILLED_WITHIN_S = 10.0
+
+
+class ProcessGroup:
+    """All members under trial; made by `process_group`, which also ends it. `group_size` asks the coordinator."""
+
+    def __init__(
+        self,
+        spec: ConsumerSpec,
+        errand: Errand,
+        *,
+        household: Household,
+        crew: Crew,
+        lanes: Sequence[Lane],
+        folder: RunFolder,
+        group_size: Callable[[], int] | None,
+    ) -> None:
+        self.spec = spec
+        self.errand = errand
+        self._household = household
+        self._crew = crew
+        self._lanes = list(lanes)
+        self._folder = folder
+        self._group_size = group_size
+        self._current: dict[str, ProcessMember] = {}
+        self._past: list[ProcessMember] = []
+        self._left: list[str] = []
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The current incarnation of every member, by index; one that ended stays listed, not alive."""
+        return sorted(self._current.values(), key=lambda member: member.index)
+
+    @property
+    def events(self) -> Sequence[Path]:
+        """The history files of all incarnations so far."""
+        return [member.recorder.path for member in (*self._past, *self._current.values())]
+
+    def start(self) -> None:
+        """Starts all members at once."""
+        for index in range(self.errand.members):
+            self._start(index, incarnation=0)
+
+    def wait_ready(self, within_s: float) -> list[MemberFailure]:
+        """Waits until every member is ready as the spec says; returns who is not, empty when all are."""
+        with suppress(WaitTimeout):
+            wait_until(self._all_ready_or_gone, within_s=within_s, what="members to be ready", every_s=0.1)
+        gone = self._exits()
+        if gone or self._all_ready():
+            return gone
+        return [_never_assigned(member, within_s) for member in self._current.values() if not self._ready(member)]
+
+    def kill(self, member: Member) -> None:
+        """kill -9 of its process group; waits until it is gone."""
+        current = self._current[member.name]
+        current.asked_to_stop = True
+        current.kill()
+        self._wait_ended(current)
+
+    def kill_now(self, name: str) -> None:
+        """kill -9 of a member's process group by name, without waiting: what the sink does at a crash point."""
+        self._current[name].kill()
+
+    def pause(self, member: Member) -> None:
+        """SIGSTOP to its process group."""
+        self._current[member.name].signal(SIGSTOP)
+
+    def resume(self, member: Member) -> None:
+        """SIGCONT to its process group."""
+        self._current[member.name].signal(SIGCONT)
+
+    def restart(self, member: Member) -> Member:
+        """Starts its next incarnation (killing what still runs of the last) and returns it."""
+        current = self._current[member.name]
+        if current.alive:
+            self.kill(current)
+        self._wait_ended(current)
+        self._past.append(current)
+        if member.name in self._left:
+            self._left.remove(member.name)
+        return self._start(current.index, incarnation=current.incarnation + 1)
+
+    def join(self) -> Member:
+        """Starts a further member on a lane of its own: a free lane, else the one of a further member that left.
+
+        Raises:
+            UnjudgeableError: every lane is taken.
+        """
+        index = max((member.index for member in self._current.values()), default=-1) + 1
+        if index < len(self._lanes):
+            return self._start(index, incarnation=0)
+        guests = [name for name in self._left if self._current[name].index >= self.errand.members]
+        if not guests:
+            raise UnjudgeableError(f"all {len(self._lanes)} lanes have members: lease more lanes for members that join")
+        return self.restart(self._current[guests[0]])
+
+    def leave(self, member: Member) -> float:
+        """Has it stop as the spec says, kills it when it does not, and returns the seconds it took."""
+        current = self._current[member.name]
+        self._left.append(current.name)
+        began = time.monotonic()
+        self._ask_to_stop(current)
+        self._end(current, by=began + self.spec.stop.within_s)
+        return time.monotonic() - began
+
+    def stop(self) -> list[MemberFailure]:
+        """Has all members stop as the spec says; returns who had to be killed, and who had exited before."""
+        failures = self._exits()
+        running = [member for member in self._current.values() if member.alive]
+        began = time.monotonic()
+        for member in running:
+            self._ask_to_stop(member)
+        stopped = [self._end(member, by=began + self.spec.stop.within_s) for member in running]
+        return failures + [failure for failure in stopped if failure]
+
+    def close(self) -> None:
+        """Kills what still runs, and waits until every last line has been written."""
+        for member in self._current.values():
+            if member.alive:
+                member.asked_to_stop = True
+                member.kill()
+        for member in self._current.values():
+            self._wait_ended(member)
+
+    def _start(self, index: int, *, incarnation: int) -> ProcessMember:
+        member = ProcessMember(index, incarnation, self._lanes[index], self._folder, log_match=self.spec.ready.log)
+        values = self._values(member)
+        member.start(
+            self._household,
+            self._crew,
+            [fill(part, values) for part in self.spec.command],
+            env=environment(self.spec, values),
+            cwd=self.spec.folder,
+            dialect=self.spec.evidence.events,
+        )
+        self._current[member.name] = member
+        return member
+
+    def _values(self, member: ProcessMember) -> dict[str, str]:
+        return words(self.spec, self.errand, member=member.name, lane=member.lane, run_dir=self._folder.path)
+
+    def _all_ready_or_gone(self) -> bool:
+        return self._all_ready() or any(not member.alive for member in self._current.values())
+
+    def _all_ready(self) -> bool:
+        if all(self._ready(member) for member in self._current.values()):
+            return True
+        own_sign = self.spec.ready.log or self.spec.ready.http
+        return not own_sign and self._group_size is not None and self._group_size() >= len(self._current)
+
+    def _ready(self, member: ProcessMember) -> bool:
+        if not member.alive:
+            return False
+        if member.log_match is not None:
+            return member.log_match.seen
+        if self.spec.ready.http:
+            return _answers(fill(self.spec.ready.http, self._values(member)))
+        return member.assigned
+
+    def _exits(self) -> list[MemberFailure]:
+        gone = [member for member in (*self._past, *self._current.values()) if not member.alive]
+        return [
+            MemberFailure(member.name, member.incarnation, "exited", f"exited by itself, {_ending(member)}")
+            for member in gone
+            if not member.asked_to_stop
+        ]
+
+    def _ask_to_stop(self, member: ProcessMember) -> None:
+        member.asked_to_stop = True
+        member.signal(SIGCONT)
+        member.signal(self.spec.stop.number)
+
+    def _end(self, member: ProcessMember, *, by: float) -> MemberFailure | None:
+        asked = f"SIG{self.spec.stop.signal}"
+        left_s = max(0.0, by - time.monotonic())
+        try:
+            wait_until(lambda: not member.alive, within_s=left_s, what=f"{member.name} to stop", every_s=0.01)
+        except WaitTimeout:
+            message = f"did not stop within {self.spec.stop.within_s:g} s of {asked}: killed"
+            member.note_end(message=message)
+            member.signal(SIGKILL)
+            self._wait_ended(member)
+            return MemberFailure(member.name, member.incarnation, "never-stopped", message)
+        self._wait_ended(member)
+        return None
+
+    def _wait_ended(self, member: ProcessMember) -> None:
+        wait_until(lambda: member.ended, within_s=KILLED_WITHIN_S, what=f"the last line of {member.name}", every_s=0.01)
+
+
+@contextmanager
+def process_group(
+    spec: ConsumerSpec,
+    errand: Errand,
+    *,
+    household: Household,
+    lanes: Sequence[Lane],
+    folder: RunFolder,
+    group_size: Callable[[], int] | None = None,
+) -> Iterator[ProcessGroup]:
+    """Yields the members of `spec`, not started yet; kills what is left of them at the end.
+
+    Member i runs in `lanes[i]`; lanes beyond `errand.members` are for members that join. `group_size` returns how
+    many members the coordinator knows: for consumers that do not say when they were assigned.
+    """
+    with Crew("consumers") as crew:
+        group = ProcessGroup(
+            spec, errand, household=household, crew=crew, lanes=lanes, folder=folder, group_size=group_size
+        )
+        try:
+            yield group
+        finally:
+            group.close()
+
+
+def _never_assigned(member: ProcessMember, within_s: float) -> MemberFailure:
+    message = (
+        f"was not ready within {within_s:g} s; its own words are in logs/{member.name}-{member.incarnation}.stderr"
+    )
+    return MemberFailure(member.name, member.incarnation, "never-assigned", message)
+
+
+def _ending(member: ProcessMember) -> str:
+    code = member.exit_code
+    words = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
+    return f"{words}; its own words are in logs/{member.name}-{member.incarnation}.stderr"
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=1.0) as answer:
+            return bool(200 <= answer.status < 300)
+    except (URLError, OSError, ValueError):
+        return False

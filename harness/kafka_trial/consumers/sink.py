@@ -1,0 +1,223 @@
+"""The HTTP sink: the outside world of the consumers under test, and a witness of what reached it.
+
+`POST {sink_url}/effect` is recorded before it is answered; `POST {sink_url}/crash-point/<name>` lets a consumer be
+killed exactly there. The nemesis changes its manners: slow, refusing, holding, closing after recording. One thread
+serves all connections; the URL of each member carries a token, so that nobody else's effects come in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any
+
+import orjson
+
+from kafka_trial.concurrency import Crew
+from kafka_trial.consumers.http import CLOSE, HEAD_BYTES_MAX, HOLD, Answer, Head, serve_connection
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.waiting import wait_until
+
+HOST = "127.0.0.1"
+UP_WITHIN_S = 10.0
+ID_CHARACTERS_MAX = 1024
+
+DONE = Answer(204, "No Content")
+NO_ID = Answer(400, "Bad Request", "an effect needs the header KT-Id, or JSON with the record's id")
+FORBIDDEN = Answer(403, "Forbidden", "the path must begin as sink_url does")
+NOT_FOUND = Answer(404, "Not Found", "POST .../effect or .../crash-point/<name>")
+REFUSED = Answer(503, "Service Unavailable", "the sink refuses on purpose; nothing was done")
+
+
+class Manner(Enum):
+    """How the sink treats effects."""
+
+    NORMAL = "normal"
+    SLOW = "slow"  # waits `delay_s`, then records and answers
+    REFUSING = "refusing"  # 503, declared not done
+    HELD = "held"  # neither records nor answers until the manner changes
+    CLOSING = "closing"  # records, then closes the connection without an answer: nobody knows
+
+
+@dataclass(frozen=True)
+class CrashPoint:
+    """A place members ask about; armed for one member, or for whoever comes first."""
+
+    name: str
+    member: str | None = None
+
+
+class Sink:
+    """The running sink; made by `start_sink`."""
+
+    def __init__(self, recorder: Recorder, *, json_path: str | None, kill: Callable[[str], object] | None) -> None:
+        self._recorder = recorder
+        self._id_path = (json_path or "$.id").removeprefix("$.").split(".")
+        self._kill = kill
+        self._token = secrets.token_urlsafe(16)
+        self._lock = threading.Lock()
+        self._armed: list[CrashPoint] = []
+        self._manner, self._delay_s = Manner.NORMAL, 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._changed = asyncio.Event()
+        self._end: asyncio.Future[None] | None = None
+        self.port = 0
+
+    def url(self, member: str) -> str:
+        """Returns the sink's address for one member, its token in the path."""
+        return f"http://{HOST}:{self.port}/{self._token}/{member}"
+
+    def arm(self, name: str, *, member: str | None = None) -> None:
+        """Has the next member that asks at the crash point `name` (that one, if given) killed with -9; once."""
+        with self._lock:
+            self._armed.append(CrashPoint(name, member))
+        self._recorder.record("crash_point", name=name, member=member, state="armed")
+
+    @contextmanager
+    def mannered(self, manner: Manner, *, delay_s: float = 0.0) -> Iterator[None]:
+        """Treats effects so for as long as the `with` lasts; held ones are done when it ends."""
+        self._set(manner, delay_s)
+        try:
+            yield
+        finally:
+            self._set(Manner.NORMAL, 0.0)
+
+    def serve(self) -> None:
+        """Serves until `end`; the body of the sink's thread."""
+        asyncio.run(self._serve())
+
+    def end(self) -> None:
+        """Closes every connection and ends `serve`."""
+        if self._loop is not None and self._end is not None:
+            with suppress(RuntimeError):  # the loop has ended already, by an error its crew will tell
+                self._loop.call_soon_threadsafe(_finish, self._end, None)
+
+    def _set(self, manner: Manner, delay_s: float) -> None:
+        self._manner, self._delay_s = manner, delay_s
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._end = self._loop.create_future()
+        server = await asyncio.start_server(self._connected, HOST, 0, limit=HEAD_BYTES_MAX, backlog=1024)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            await self._end
+        finally:
+            server.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert self._end is not None
+        try:
+            await serve_connection(reader, writer, refuse=self._refuse, handle=self._handle)
+        except OSError as error:  # the history cannot be written: nothing may be answered any more
+            _finish(self._end, error)
+
+    def _refuse(self, head: Head) -> Answer | None:
+        if not secrets.compare_digest(head.path[1:].partition("/")[0].encode(), self._token.encode()):
+            return FORBIDDEN
+        return None if head.method == "POST" else NOT_FOUND
+
+    async def _handle(self, head: Head, body: bytes) -> Answer:
+        _, _, member, *place = head.path.split("/")
+        if place == ["effect"]:
+            return await self._effect(member, head, body)
+        if len(place) == 2 and place[0] == "crash-point":
+            return self._crash_point(member, place[1])
+        return NOT_FOUND
+
+    async def _effect(self, member: str, head: Head, body: bytes) -> Answer:
+        record_id = head.headers.get("kt-id") or self._id_in(body)
+        if not record_id or len(record_id) > ID_CHARACTERS_MAX:
+            return NO_ID
+        record = partial(
+            self._recorder.record,
+            "effect",
+            id=record_id,
+            member=member,
+            partition=_number(head.headers.get("kt-partition")),
+            offset=_number(head.headers.get("kt-offset")),
+        )
+        manner = await self._waited()
+        if manner is Manner.REFUSING:
+            record(outcome="fail")
+            return REFUSED
+        record(outcome="info" if manner is Manner.CLOSING else "ok")
+        return CLOSE if manner is Manner.CLOSING else DONE
+
+    async def _waited(self) -> Manner:
+        """Waits as the manner asks, and returns the one that then holds."""
+        if self._manner is Manner.SLOW:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), self._delay_s)
+        while self._manner is Manner.HELD:
+            await self._changed.wait()
+        return self._manner
+
+    def _crash_point(self, member: str, name: str) -> Answer:
+        with self._lock:
+            armed = next(
+                (point for point in self._armed if point.name == name and point.member in (None, member)), None
+            )
+            if armed is not None:
+                self._armed.remove(armed)
+        if armed is None or self._kill is None:
+            self._recorder.record("crash_point", name=name, member=member, state="passed")
+            return DONE
+        self._recorder.record("crash_point", name=name, member=member, state="killed")
+        self._kill(member)
+        return HOLD
+
+    def _id_in(self, body: bytes) -> str | None:
+        try:
+            value: Any = orjson.loads(body)
+            for name in self._id_path:
+                value = value[name]
+        except (ValueError, KeyError, TypeError):
+            return None
+        return value if isinstance(value, str) else str(value) if isinstance(value, int) else None
+
+
+@contextmanager
+def start_sink(
+    recorder: Recorder, *, json_path: str | None = None, kill: Callable[[str], object] | None = None
+) -> Iterator[Sink]:
+    """Yields a sink that serves, recording into `recorder`. `kill` kills a member by name, without waiting."""
+    sink = Sink(recorder, json_path=json_path, kill=kill)
+    with Crew("sink") as crew:
+        crew.start("serve", sink.serve)
+        wait_until(
+            lambda: sink.port,
+            within_s=UP_WITHIN_S,
+            what="the sink to listen",
+            every_s=0.005,
+            alive=lambda: repr(crew.errors[0][1]) if crew.errors else None,
+        )
+        try:
+            yield sink
+        finally:
+            sink.end()
+
+
+def _finish(end: asyncio.Future[None], error: BaseException | None) -> None:
+    if end.done():
+        return
+    if error is None:
+        end.set_result(None)
+    else:
+        end.set_exception(error)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -1,0 +1,110 @@
+"""The consumer under test as a frozen value: what its consumer.toml says (read and checked by `spec_toml.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import Signals
+
+from kafka_trial.claim import Claim
+
+CONSUMER_SCHEMA = 1
+PROTOCOLS = ("classic", "consumer", "none")
+PROGRESS_KINDS = ("kafka", "transaction", "sink", "checkpoint", "none")
+EVENT_DIALECTS = ("jsonl", "verifiable", "none")
+SINKS = ("http", "topic", "postgres", "none")
+SINKS_LATER = ("topic", "postgres")
+STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
+
+
+@dataclass(frozen=True)
+class KafkaSettings:
+    """How the members talk to their group; the judge derives its bounds from these."""
+
+    protocol: str = "classic"
+    session_timeout_s: float = 6.0
+    poll_interval_s: float = 10.0
+    metadata_age_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class ProgressPlace:
+    """Where the committed position lives. `table` and `columns` belong to sink, `path` to checkpoint."""
+
+    kind: str = "kafka"
+    interval_s: float = 1.0
+    table: str | None = None
+    columns: tuple[str, ...] = ()
+    path: str | None = None
+
+
+@dataclass(frozen=True)
+class EvidenceGiven:
+    """What the consumer lets us see: its own lines, and where its output goes."""
+
+    events: str = "jsonl"
+    sink: str = "none"
+    dead_letter_topic: str = ""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """How a record is recognised at the sink."""
+
+    header: str | None = "kt-id"
+    json_path: str | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What the records hold; by default JSON with the id inside."""
+
+    template: str | None = None
+    samples: str | None = None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """When a member counts as started: in its group, or a line of its log matches, or a URL answers 2xx."""
+
+    within_s: float = 60.0
+    log: str | None = None
+    http: str | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How a member is asked to end, and how long it may take."""
+
+    signal: str = "TERM"
+    within_s: float = 15.0
+
+    @property
+    def number(self) -> Signals:
+        return Signals[f"SIG{self.signal}"]
+
+
+@dataclass(frozen=True)
+class ConsumerSpec:
+    """A consumer.toml. `path` is the file itself, `folder` the working folder of the members."""
+
+    path: Path
+    name: str
+    command: tuple[str, ...]
+    claim: Claim
+    members: int = 3
+    pass_env: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    kafka: KafkaSettings = KafkaSettings()
+    progress: ProgressPlace = ProgressPlace()
+    evidence: EvidenceGiven = EvidenceGiven()
+    identity: Identity = Identity()
+    payload: Payload = Payload()
+    ready: Ready = Ready()
+    stop: Stop = Stop()
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent

@@ -1,0 +1,193 @@
+"""Reading consumer.toml: every problem of the file at once, before anything starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.claim import Claim, claim_problems
+from kafka_trial.consumers.placeholders import placeholder_problems
+from kafka_trial.consumers.spec import (
+    CONSUMER_SCHEMA,
+    EVENT_DIALECTS,
+    PROGRESS_KINDS,
+    PROTOCOLS,
+    SINKS,
+    SINKS_LATER,
+    STOP_SIGNALS,
+    ConsumerSpec,
+    EvidenceGiven,
+    Identity,
+    KafkaSettings,
+    Payload,
+    ProgressPlace,
+    Ready,
+    Stop,
+)
+from kafka_trial.consumers.tables import choice_problem, read_table
+from kafka_trial.errors import InputError, unknown_name
+
+
+def spec_from_toml(path: Path) -> ConsumerSpec:
+    """Returns the consumer of a TOML file.
+
+    Raises:
+        InputError: every problem of the file at once, each with the valid choices.
+    """
+    table = _parsed(path)
+    problems = [f"{name} is missing" for name in ("name", "command") if name not in table]
+    sections = _sections(table, problems)
+    head = read_table(_Head, table, place="", problems=problems)
+    problems += _head_problems(head, path.absolute().parent)
+    for name, check in _CHECKS.items():
+        problems += check(sections[name])
+    if problems:
+        raise InputError(str(path), problems)
+    return ConsumerSpec(path=path.absolute(), **vars(head), **sections)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The keys outside any section; the defaults of the required ones stand only where a problem has been told."""
+
+    name: str = "nameless"
+    command: tuple[str, ...] = ("true",)
+    members: int = 3
+    pass_env: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+_SECTIONS: dict[str, type[Any]] = {
+    "kafka": KafkaSettings,
+    "progress": ProgressPlace,
+    "evidence": EvidenceGiven,
+    "identity": Identity,
+    "payload": Payload,
+    "ready": Ready,
+    "stop": Stop,
+}
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}; name a consumer.toml") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(str(path), f"is not TOML: {error}") from error
+    schema = table.pop("schema", None)
+    if schema is None:
+        raise InputError(str(path), f"schema is missing; write schema = {CONSUMER_SCHEMA}")
+    if schema != CONSUMER_SCHEMA:
+        raise InputError(str(path), f"schema = {schema}, this version reads {CONSUMER_SCHEMA}; upgrade kafka-trial")
+    if "image" in table:
+        raise InputError(str(path), "image: containers are not in this version yet; give a command")
+    return table
+
+
+def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Takes every section out of `table`; what is left is the head."""
+    claim = table.pop("claim", {})
+    wrong = claim_problems(claim) if isinstance(claim, dict) else ["claim must be a table; write [claim]"]
+    problems += wrong
+    found: dict[str, Any] = {"claim": None if wrong else Claim(**claim)}
+    for name, kind in _SECTIONS.items():
+        section = table.pop(name, {})
+        if not isinstance(section, dict):
+            problems.append(f"{name} must be a table; write [{name}]")
+            section = {}
+        found[name] = read_table(kind, section, place=f"[{name}] ", problems=problems)
+    unknown = [name for name, value in table.items() if isinstance(value, dict) and name != "env"]
+    for name in unknown:
+        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env"]))
+        del table[name]
+    return found
+
+
+def _head_problems(head: _Head, folder: Path) -> list[str]:
+    problems = [] if head.members >= 1 else [f"members = {head.members} must be at least 1"]
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", head.name):
+        problems.append(f"name = {head.name!r} must be 1 to 64 letters, digits, dots, dashes or underscores")
+    for number, part in enumerate(head.command):
+        problems += placeholder_problems(part, place=f"command[{number}]")
+    for name, value in head.env.items():
+        problems += placeholder_problems(value, place=f"[env] {name}")
+    problems += [
+        f"pass_env: {name} is not set where kafka-trial was called; set it, or take it out of pass_env"
+        for name in head.pass_env
+        if name not in os.environ
+    ]
+    return problems + _command_problems(head.command, folder)
+
+
+def _command_problems(command: tuple[str, ...], folder: Path) -> list[str]:
+    if not command or not command[0]:
+        return ["command is empty; write the program and its arguments as a list"]
+    program = command[0]
+    if program.startswith("{"):
+        return []  # {python} and {java} are the harness's own
+    if "/" in program:
+        place = folder / program
+        found = place.is_file() and os.access(place, os.X_OK)
+        return [] if found else [f"command: {place} is not there or not executable; relative to {folder}"]
+    return (
+        [] if shutil.which(program) else [f"command: {program!r} is not on PATH; write a path, or {{python}}, {{java}}"]
+    )
+
+
+def _kafka_problems(kafka: KafkaSettings) -> list[str]:
+    return choice_problem("[kafka] protocol", kafka.protocol, PROTOCOLS) + _positive("kafka", kafka)
+
+
+def _progress_problems(progress: ProgressPlace) -> list[str]:
+    return choice_problem("[progress] kind", progress.kind, PROGRESS_KINDS) + _positive("progress", progress)
+
+
+def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
+    problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
+    problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
+    if evidence.sink in SINKS_LATER:
+        problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http or none")
+    return problems
+
+
+def _payload_problems(payload: Payload) -> list[str]:
+    given = [name for name, value in vars(payload).items() if value is not None]
+    return [f"[payload] {name} is not in this version yet; records hold JSON with the id inside" for name in given]
+
+
+def _ready_problems(ready: Ready) -> list[str]:
+    problems = _positive("ready", ready) + placeholder_problems(ready.http or "", place="[ready] http")
+    try:
+        re.compile(ready.log or "")
+    except re.error as error:
+        problems.append(f"[ready] log = {ready.log!r} is no regular expression: {error}")
+    return problems
+
+
+def _stop_problems(stop: Stop) -> list[str]:
+    return choice_problem("[stop] signal", stop.signal, STOP_SIGNALS) + _positive("stop", stop)
+
+
+def _positive(place: str, section: Any) -> list[str]:
+    return [
+        f"[{place}] {name} = {value} must be above 0"
+        for name, value in vars(section).items()
+        if name.endswith("_s") and value <= 0
+    ]
+
+
+_CHECKS: dict[str, Any] = {
+    "kafka": _kafka_problems,
+    "progress": _progress_problems,
+    "evidence": _evidence_problems,
+    "payload": _payload_problems,
+    "ready": _ready_problems,
+    "stop": _stop_problems,
+}
