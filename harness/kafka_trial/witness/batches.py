@@ -1,0 +1,148 @@
+"""Record batches as they lie in a log (magic 2): with the producer of each, and with control records.
+
+Kafka's clients hide control records and producers from their users; the witness of the offsets log needs both, to
+know which transactional commits took effect, and at which place of the log.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_trial.witness.primitives import DecodeError, Reader
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_SIZE_OFFSET: Final = 12  # the batch's length counts what comes after it
+_COMPRESSION, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+_GZIP: Final = 1
+_GZIP_WINDOW: Final = 31
+ABORT, COMMIT = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a batch; `time_ms` is its create time (for the coordinators' records: when the broker wrote it)."""
+
+    offset: int
+    time_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch: `next_offset` is the position after it, also where compaction took its last records."""
+
+    base_offset: int
+    next_offset: int
+    base_time_ms: int
+    producer_id: int
+    transactional: bool
+    control: bool
+    compression: int
+    count: int
+    payload: bytes
+
+    def may_hold(self, text: bytes) -> bool:
+        """Tells whether a record of the batch may contain `text`: cheap, and never wrong with False."""
+        return self.compression != 0 or text in self.payload
+
+
+def batches(data: bytes) -> Iterator[Batch]:
+    """Yields the whole batches of a fetch answer; what a size limit cut off at the end is left for the next fetch.
+
+    Raises:
+        DecodeError: a batch of an older format (magic 0, 1), or bytes that are none.
+    """
+    place = 0
+    while place + _HEADER.size <= len(data):
+        fields = _HEADER.unpack_from(data, place)
+        base_offset, size, magic = fields[0], fields[1], fields[3]
+        if magic != 2:
+            raise DecodeError(f"a batch at offset {base_offset} has magic {magic}, expected 2")
+        end = place + _SIZE_OFFSET + size
+        if end > len(data):
+            return
+        if end < place + _HEADER.size:
+            raise DecodeError(f"a batch at offset {base_offset} of {size} bytes is shorter than its header")
+        yield _batch(fields, data[place + _HEADER.size : end])
+        place = end
+
+
+def records(batch: Batch) -> Iterator[Record]:
+    """Yields the records of a batch.
+
+    Raises:
+        DecodeError: bytes that are none, or a compression other than gzip (the offsets log has none by default).
+    """
+    reader = Reader(_uncompressed(batch))
+    for _ in range(batch.count):
+        size = reader.varint()
+        left_bytes = reader.left_bytes
+        yield _record(batch, reader)
+        if left_bytes - reader.left_bytes != size:
+            raise DecodeError(f"a record of {size} bytes in the batch at {batch.base_offset} has another length")
+    reader.end()
+
+
+def marker(batch: Batch) -> int | None:
+    """Returns ABORT or COMMIT for a batch that ends a transaction; None for other control batches.
+
+    Raises:
+        DecodeError: bytes that are no control record.
+    """
+    control = next(records(batch), None)
+    if control is None or control.key is None:
+        raise DecodeError(f"a control batch at offset {batch.base_offset} without a control record")
+    key = Reader(control.key)
+    key.int16()  # version
+    kind = key.int16()
+    return kind if kind in (ABORT, COMMIT) else None
+
+
+def _batch(fields: tuple[int, ...], payload: bytes) -> Batch:
+    base_offset, _, _, _, _, attributes, last_delta, base_time_ms, _, producer_id, _, _, count = fields
+    return Batch(
+        base_offset,
+        base_offset + last_delta + 1,
+        base_time_ms,
+        producer_id,
+        transactional=bool(attributes & _TRANSACTIONAL),
+        control=bool(attributes & _CONTROL),
+        compression=attributes & _COMPRESSION,
+        count=count,
+        payload=payload,
+    )
+
+
+def _record(batch: Batch, reader: Reader) -> Record:
+    reader.int8()  # attributes: none are defined
+    time_ms = batch.base_time_ms + reader.varint()
+    offset = batch.base_offset + reader.varint()
+    record = Record(offset, time_ms, _blob(reader), _blob(reader))
+    for _ in range(reader.varint()):  # headers
+        _blob(reader)
+        _blob(reader)
+    return record
+
+
+def _blob(reader: Reader) -> bytes | None:
+    size = reader.varint()
+    return None if size < 0 else reader.raw(size)
+
+
+def _uncompressed(batch: Batch) -> bytes:
+    if batch.compression == 0:
+        return batch.payload
+    if batch.compression == _GZIP:
+        try:
+            return zlib.decompress(batch.payload, wbits=_GZIP_WINDOW)
+        except zlib.error as error:
+            raise DecodeError(f"the batch at offset {batch.base_offset} is not gzip: {error}") from error
+    raise DecodeError(
+        f"the batch at offset {batch.base_offset} has compression {batch.compression}: "
+        "set the brokers' offsets.topic.compression.codec to 0 (none, the default)"
+    )

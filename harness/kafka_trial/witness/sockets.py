@@ -1,0 +1,237 @@
+"""The kernel's socket table, and an own round trip to a broker: what the network did, as nobody's client tells it.
+
+`sample` is one dump by netlink sock_diag (Linux, no privilege), with TCP's own counters for each connection; the
+nemesis compares dumps from before, inside and after a fault. `api_versions_round_trip` is the one request a broker
+answers before anything else, sent on a fresh connection. Reads, and judges nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from pathlib import Path
+
+from kafka_trial.errors import UnjudgeableError
+
+ESTABLISHED, LISTEN = 1, 10
+STATES = {
+    ESTABLISHED: "established",
+    2: "syn-sent",
+    3: "syn-received",
+    4: "fin-wait-1",
+    5: "fin-wait-2",
+    6: "time-wait",
+    7: "close",
+    8: "close-wait",
+    9: "last-ack",
+    LISTEN: "listen",
+    11: "closing",
+    12: "new-syn-received",
+}
+
+# linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, linux/tcp.h
+_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
+_REQUEST_DUMP = 0x301
+_ERROR, _DONE = 2, 3
+_INFO_ATTRIBUTE = 2
+_HEADER = struct.Struct("=IHHII")
+_REQUEST = struct.Struct("=BBBBI48x")
+_MESSAGE_BYTES = 72
+_LAST_DATA_RECEIVED, _BYTES_ACKED, _BYTES_RECEIVED = 52, 120, 128
+_RECEIVE_BYTES = 1 << 18
+_ANSWER_WITHIN_S = 5.0
+
+_SOCKET_LINK = re.compile(r"socket:\[(\d+)\]")
+# ApiVersions v0: api key 18, version 0, correlation id, client id; no body.
+_PROBE_CLIENT = b"kafka-trial-probe"
+_PROBE_CORRELATION = 7
+_PROBE_ANSWER_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """One TCP socket of this machine; `src`, `sport` are its own end. Addresses mapped from IPv4 read as IPv4.
+
+    Queues in bytes: received and not read by the program, sent and not acknowledged. `bytes_acked` counts an
+    acknowledged SYN as one byte (on the side that dialled). `last_data_received_ms` is how long ago data came.
+    """
+
+    src: str
+    sport: int
+    dst: str
+    dport: int
+    state: str
+    inode: int
+    uid: int
+    receive_queue: int
+    send_queue: int
+    bytes_acked: int = 0
+    bytes_received: int = 0
+    last_data_received_ms: int = 0
+
+    @property
+    def established(self) -> bool:
+        return self.state == STATES[ESTABLISHED]
+
+
+def sample() -> list[Socket]:
+    """Returns every TCP socket of this machine (IPv4, and IPv6, in which Java's sockets are), in one dump each.
+
+    Raises:
+        UnjudgeableError: this system has no sock_diag, or refuses it.
+    """
+    if not hasattr(socket, "AF_NETLINK"):
+        raise UnjudgeableError("the kernel's socket table is read by netlink sock_diag, which only Linux has")
+    return [*_dump(socket.AF_INET), *_dump(socket.AF_INET6)]
+
+
+def of_process_group(pgid: int) -> list[Socket]:
+    """Returns the sockets held by the processes of one process group."""
+    return sockets_of_pids(pids_of_group(pgid))
+
+
+def sockets_of_pids(pids: Collection[int]) -> list[Socket]:
+    """Returns the sockets held by some processes; one that has ended holds none."""
+    inodes = {inode for pid in pids for inode in _socket_inodes(pid)}
+    return [entry for entry in sample() if entry.inode in inodes] if inodes else []
+
+
+def pids_of_group(pgid: int) -> list[int]:
+    """Returns the processes of one process group."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with suppress(OSError):  # it ended while we looked
+                stat = Path(entry.path, "stat").read_text()
+                if int(stat.rpartition(")")[2].split()[2]) == pgid:
+                    found.append(int(entry.name))
+    return found
+
+
+def api_versions_round_trip(host: str, port: int, timeout_s: float) -> float:
+    """Returns the seconds from asking for a connection to the whole answer to an ApiVersions request.
+
+    Raises:
+        ConnectionRefusedError: nobody listens there (a disabled proxy, say).
+        TimeoutError: no whole answer within `timeout_s` seconds in all.
+        OSError: the connection ended, or what came is no answer to this request.
+    """
+    start_s = time.monotonic()
+    deadline_s = start_s + timeout_s
+    with socket.create_connection((host, port), timeout=timeout_s) as connection:
+        connection.sendall(_probe_request())
+        size = struct.unpack(">i", _received(connection, 4, deadline_s))[0]
+        if not 6 <= size <= _PROBE_ANSWER_BYTES_MAX:
+            raise ConnectionError(f"{host}:{port} answered ApiVersions with {size} bytes: no Kafka broker speaks there")
+        answer = _received(connection, size, deadline_s)
+    correlation, error = struct.unpack_from(">ih", answer)
+    if correlation != _PROBE_CORRELATION or error != 0:
+        raise ConnectionError(f"{host}:{port} answered ApiVersions {correlation} with error {error}")
+    return time.monotonic() - start_s
+
+
+def _probe_request() -> bytes:
+    body = struct.pack(f">hhih{len(_PROBE_CLIENT)}s", 18, 0, _PROBE_CORRELATION, len(_PROBE_CLIENT), _PROBE_CLIENT)
+    return struct.pack(">i", len(body)) + body
+
+
+def _received(connection: socket.socket, size: int, deadline_s: float) -> bytes:
+    taken = b""
+    while len(taken) < size:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        connection.settimeout(left_s)
+        part = connection.recv(size - len(taken))
+        if not part:
+            raise ConnectionResetError("the connection was closed before the whole answer came")
+        taken += part
+    return taken
+
+
+def _dump(family: int) -> list[Socket]:
+    request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, 0xFFFFFFFF)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
+        netlink.settimeout(_ANSWER_WITHIN_S)
+        try:
+            netlink.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
+            return [_socket(message) for message in _messages(netlink)]
+        except OSError as error:
+            raise UnjudgeableError(f"the kernel's socket table cannot be read by sock_diag: {error}") from error
+
+
+def _messages(netlink: socket.socket) -> Iterator[memoryview]:
+    while True:
+        answer = memoryview(netlink.recv(_RECEIVE_BYTES))
+        place = 0
+        while place < len(answer):
+            size, kind, _, _, _ = _HEADER.unpack_from(answer, place)
+            body = answer[place + _HEADER.size : place + size]
+            if kind == _DONE:
+                return
+            if kind == _ERROR:
+                number = -struct.unpack_from("=i", body)[0]
+                raise OSError(number, os.strerror(number))
+            yield body
+            place += _aligned(size)
+
+
+def _socket(message: memoryview) -> Socket:
+    family, state = message[0], message[1]
+    sport, dport = struct.unpack_from(">HH", message, 4)
+    _, receive_queue, send_queue, uid, inode = struct.unpack_from("=IIIII", message, 52)
+    counters = (0, 0, 0) if state == LISTEN else _counters(message)
+    return Socket(
+        _address(family, message[8:24]),
+        sport,
+        _address(family, message[24:40]),
+        dport,
+        STATES.get(state, str(state)),
+        inode,
+        uid,
+        receive_queue,
+        send_queue,
+        *counters,
+    )
+
+
+def _counters(message: memoryview) -> tuple[int, int, int]:
+    """Acknowledged and received bytes, and the age of the last data, from the tcp_info attribute (if it is there)."""
+    place = _MESSAGE_BYTES
+    while place + 4 <= len(message):
+        size, kind = struct.unpack_from("=HH", message, place)
+        if kind == _INFO_ATTRIBUTE and size - 4 >= _BYTES_RECEIVED + 8:
+            info = message[place + 4 : place + size]
+            acked, received = struct.unpack_from("=QQ", info, _BYTES_ACKED)
+            return acked, received, struct.unpack_from("=I", info, _LAST_DATA_RECEIVED)[0]
+        if size < 4:
+            break
+        place += _aligned(size)
+    return 0, 0, 0
+
+
+def _address(family: int, raw: memoryview) -> str:
+    if family == socket.AF_INET:
+        return socket.inet_ntoa(raw[:4])
+    address = IPv6Address(bytes(raw))
+    return str(address.ipv4_mapped or address)
+
+
+def _aligned(size: int) -> int:
+    return (size + 3) & ~3
+
+
+def _socket_inodes(pid: int) -> Iterator[int]:
+    with suppress(OSError):  # it ended, or is not ours to look into
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                found = _SOCKET_LINK.fullmatch(os.readlink(entry.path))
+                if found:
+                    yield int(found[1])
