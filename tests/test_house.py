@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "witness": {"witness", "history", "errors", "waiting", "concurrency", "cluster"},
     "consumers": {"consumers", "history", "errors", "waiting", "concurrency", "cluster", "claim"},
     "workload": {"workload", "history", "errors", "waiting", "concurrency", "cluster", "scenario"},
-    "cluster": {"cluster", "errors", "waiting", "concurrency", "history"},
+    "cluster": {"cluster", "errors", "waiting", "concurrency", "supervisor", "history"},
 }
 STARTERS = {
     "threading.Thread",

@@ -25,6 +25,17 @@ from kafka_trial.session import Session
 
 ROWS = "calibration.jsonl"
 PAGE = "calibration.md"
+COLUMNS = [
+    "consumer",
+    "scenario",
+    "must be",
+    "pass",
+    "fail",
+    "unknown",
+    "as it must be",
+    "violations",
+    "unknown because",
+]
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,8 @@ def calibrate(*, times: int, minutes: float | None, only: Sequence[str] | None) 
             row = _tried(session, attempt)
             _append(reports / ROWS, row)
             narrator.say(
-                f"{number}/{len(todo)} {attempt.consumer} on {attempt.scenario}: {row.verdict} {', '.join(row.violations)}"
+                f"{number}/{len(todo)} {attempt.consumer} on {attempt.scenario}: "
+                f"{row.verdict} {', '.join(row.violations)}"
             )
     return write_page()
 
@@ -103,8 +115,8 @@ def page(rows: Sequence[Row]) -> str:
         "",
         f"{len(rows)} trials, measured at {', '.join(commits) or 'no commit yet'}. Generated from `{ROWS}`.",
         "",
-        "| consumer | scenario | must be | pass | fail | unknown | as it must be | violations seen | reasons of unknown |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        f"| {' | '.join(COLUMNS)} |",
+        f"|{' --- |' * len(COLUMNS)}",
     ]
     grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from kafka_trial import __version__, verbs
 from kafka_trial.errors import INTERRUPTED, KafkaTrialError
 
-_Subparsers = "argparse._SubParsersAction[argparse.ArgumentParser]"
+if TYPE_CHECKING:
+    _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXAMPLES = {
     "run": "kafka-trial run member-killed --consumer fixtures/reference/python-at-least-once/consumer.toml --seed 7",

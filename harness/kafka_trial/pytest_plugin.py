@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,7 +18,9 @@ from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.scenario import Scenario
-from kafka_trial.session import Session, Trialed
+
+if TYPE_CHECKING:  # loaded with every pytest: Kafka clients and Spark are imported by the first trial only
+    from kafka_trial.session import Session, Trialed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -108,6 +111,8 @@ def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path
 @pytest.fixture(scope="session")
 def kafka_trial_session() -> Iterator[Session]:
     """Holds the warm clusters and the Spark session of this pytest session."""
+    from kafka_trial.session import Session
+
     with Session() as session:
         yield session
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from kafka_trial.clockwork import keep_time
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.concurrency import Crew, Household
-from kafka_trial.consumers.process import start_group
-from kafka_trial.consumers.sink import Sink
+from kafka_trial.consumers.launch import Errand
+from kafka_trial.consumers.process import ProcessGroup, process_group
+from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.facts import run_facts
 from kafka_trial.history.recorder import Recorder
@@ -51,19 +52,16 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
         group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
         run.record("topic_named", topic=topic)
         run.record("group_named", group=group_name)
-        sink = stack.enter_context(Sink(folder)) if question.consumer.evidence.sink == "http" else None
+        sink = _sink(stack, question, folder, lambda name: _kill(group, name))
+        errand = Errand(topic, group_name, question.seed, question.kafka_version, question.members, _sink_urls(sink))
         group = stack.enter_context(
-            start_group(
-                household,
+            process_group(
                 question.consumer,
-                folder=folder,
+                errand,
+                household=household,
                 lanes=lanes[:-1],
-                members=question.members,
-                topic=topic,
-                group=group_name,
-                seed=question.seed,
-                kafka_version=question.kafka_version,
-                sink=sink,
+                folder=folder,
+                group_size=lambda: _group_size(admin, group_name),
             )
         )
         nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
@@ -75,7 +73,6 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
             narrator=narrator,
             run=run,
             household=household,
-            crew=crew,
             admin=admin,
             topic=topic,
             group_name=group_name,
@@ -135,3 +132,25 @@ def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Seque
 def _look_back(run: Recorder, cluster: Cluster) -> None:
     for problem in cluster.health():
         cluster.ruin(problem)
+
+
+def _sink(stack: ExitStack, question: Question, folder: RunFolder, kill: Callable[[str], None]) -> Sink | None:
+    if question.consumer.evidence.sink != "http":
+        return None
+    recorder = stack.enter_context(Recorder(folder.history, "sink"))
+    return stack.enter_context(start_sink(recorder, json_path=question.consumer.identity.json_path, kill=kill))
+
+
+def _kill(group: ProcessGroup, name: str) -> None:
+    group.kill(next(member for member in group.members if member.name == name))
+
+
+def _sink_urls(sink: Sink | None) -> Callable[[str], str]:
+    return sink.url if sink else lambda member: ""
+
+
+def _group_size(admin: Admin, group: str) -> int:
+    try:
+        return len(admin.describe_group(group)["members"])
+    except UnjudgeableError:
+        return 0

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
@@ -46,7 +47,6 @@ class Stage:
     narrator: Narrator
     run: Recorder
     household: Household
-    crew: Crew
     admin: Admin
     topic: str
     group_name: str
@@ -63,7 +63,7 @@ class Stage:
         assert self._producer is not None, "the load is started by `calibrate`"
         return self._producer
 
-    def record(self, kind: str, **fields: object) -> None:
+    def record(self, kind: str, **fields: Any) -> None:
         """Writes an event of the source `run`."""
         self.run.record(kind, **fields)
 

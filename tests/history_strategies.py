@@ -1,0 +1,860 @@
+"""Histories that look like real trials, for the test that two judges agree.
+
+Hypothesis draws a `Plan` (members, partitions, protocol, handovers, at most one sin) and a seed for the jitter; `World`
+plays it: members poll, handle and commit, witnesses write what brokers would have seen. A sin is one planted deviation;
+without one, the history is that of a sound at-least-once consumer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kafka_trial.history.event import CORE_FIELDS, Event
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+WALL_OFFSET_NS = 1_750_000_000 * SECOND
+GROUP, TOPIC, TOPIC_ID = "group-1", "orders", "topic-id-1"
+
+Slice = tuple[str, int]
+
+SINS = (
+    "skip",
+    "skip-at-crash",
+    "unseen",
+    "below-floor",
+    "rewind",
+    "reorder",
+    "overlap",
+    "wobble",
+    "regress",
+    "zombie-low",
+    "zombie-high",
+    "ahead-by-word",
+    "ahead-by-log",
+    "past-end",
+    "past-end-unread",
+    "split-by-log",
+    "split-told",
+    "late-work",
+    "zombie-work",
+    "false-lag",
+    "stuck",
+    "late",
+    "operator",
+    "unassigned",
+    "gap",
+)
+HANDOVERS = ("move", "kill", "freeze", "all")
+SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one history shall contain."""
+
+    sin: str | None
+    also: str | None  # a second deviation, a round later
+    members: int
+    partitions: int
+    records: int
+    protocol: str
+    handovers: tuple[str, ...]
+    first_offset: int
+    gaps: bool
+    keys: int
+    own_word: str  # the commit events that members print: invoke (and ok), ok, none
+    sink: bool
+    clocks: bool
+    drain_s: int
+    delivery: str
+    progress: str
+    converge_within_s: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class History:
+    """A generated trial: what a judge is given, and what was asked of the generator."""
+
+    plan: Plan
+    events: list[Event]
+    facts: dict[str, Any]
+    handovers: int
+
+
+@st.composite
+def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, *SINS)) -> Plan:
+    """Draws what one history shall contain; a sin that needs a handover gets members for it."""
+    sin = draw(st.sampled_from(sins))
+    needs_two = sin in SINS_WITH_HANDOVER
+    members = draw(st.integers(2 if needs_two else 1, 3))
+    handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=2)) if members > 1 else []
+    second = sorted(set(COMMIT_SINS) - set(SINS_WITH_HANDOVER if members == 1 else ()))
+    return Plan(
+        sin=sin,
+        also=draw(st.sampled_from([None, None, *second])) if sin is not None else None,
+        members=members,
+        partitions=draw(st.integers(1, 2)),
+        records=draw(st.integers(5, 9)),
+        protocol=draw(st.sampled_from(("classic", "consumer"))),
+        handovers=tuple(handovers),
+        first_offset=draw(st.sampled_from((0, 0, 7))),
+        gaps=draw(st.booleans()),
+        keys=draw(st.integers(0, 2)),
+        own_word=draw(st.sampled_from(("invoke", "invoke", "ok", "none"))),
+        sink=draw(st.sampled_from((False, False, False, True))),
+        clocks=draw(st.sampled_from((True, True, True, False))),
+        drain_s=draw(st.sampled_from((25, 25, 14, 5))),
+        delivery=draw(st.sampled_from(("at-least-once", "at-least-once", "at-most-once"))),
+        progress=draw(st.sampled_from(("kafka",) * 15 + ("none",))),
+        converge_within_s=draw(st.sampled_from((None, 10, 12))),
+        seed=draw(st.integers(0, 2**32 - 1)),
+    )
+
+
+def histories(*, sins: tuple[str | None, ...] = (None, None, None, *SINS)) -> st.SearchStrategy[History]:
+    """Histories of trials, one in eight without a sin unless `sins` says otherwise."""
+    return plans(sins=sins).map(play)
+
+
+def play(plan: Plan) -> History:
+    """Plays one plan; the same plan gives the same history."""
+    world = World(plan)
+    world.prepare()
+    for number in range(2 + len(plan.handovers)):
+        if number == 1:
+            world.phase("faults")
+        for tp in world.slices:
+            world.batch(tp, world.draw.randint(1, 2))
+        if number == 1 and plan.sin is not None:
+            COMMIT_SINS.get(plan.sin, _nothing)(world)
+            if plan.also is not None:
+                world.sinned = world.draw.choice(world.slices)
+                COMMIT_SINS[plan.also](world)
+        if 0 < number <= len(plan.handovers):
+            world.hand_over(plan.handovers[number - 1])
+        world.disturb()
+        world.observe()
+    world.heal()
+    world.drain()
+    world.snapshot()
+    return History(plan, world.events, world.facts(), world.handed_over)
+
+
+@dataclass
+class Member:
+    """A member of the group under trial, with the incarnation that runs now."""
+
+    index: int
+    incarnation: int = 0
+    held: list[Slice] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"m{self.index}"
+
+    @property
+    def source(self) -> str:
+        return f"consumer-{self.name}-{self.incarnation}"
+
+    @property
+    def member_id(self) -> str:
+        return f"id-{self.name}-{self.incarnation}"
+
+
+class World:
+    """A cluster, a group and the harness around them, as far as events show them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.draw = plan, random.Random(repr(plan))
+        self.events: list[Event] = []
+        self._seqs: dict[str, int] = {}
+        self.now = 100 * SECOND
+        self._next_tick = self.now
+        self._log_offset = 0
+        self._epoch = 0
+        self._offsets_time = 0
+        self.handed_over = 0
+        self.slices: list[Slice] = [(TOPIC, number) for number in range(plan.partitions)]
+        self.members = [Member(index) for index in range(plan.members)]
+        self.records = {tp: self._offsets() for tp in self.slices}
+        self.position = dict.fromkeys(self.slices, plan.first_offset)
+        self.done = dict.fromkeys(self.slices, plan.first_offset)
+        self.committed: dict[Slice, int | None] = dict.fromkeys(self.slices)
+        self.sinned: Slice = self.slices[self.draw.randrange(len(self.slices))]
+        self.read_log_ends = True
+
+    def _offsets(self) -> list[int]:
+        """The offsets that hold records: a marker or an aborted record leaves a gap."""
+        span = range(self.plan.first_offset, self.plan.first_offset + self.plan.records)
+        gap = self.draw.choice(span) if self.plan.gaps else None
+        return [offset for offset in span if offset != gap]
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "session_timeout_s": 3,
+            "poll_interval_s": 5,
+            "commit_interval_s": 1,
+            "converge_within_s": self.plan.converge_within_s,
+            "protocol": self.plan.protocol,
+            "delivery": self.plan.delivery,
+            "progress": self.plan.progress,
+        }
+
+    # --- time and lines --------------------------------------------------------------------------------------
+
+    def wall(self, time_ns: int | None = None) -> int:
+        return WALL_OFFSET_NS + (self.now if time_ns is None else time_ns)
+
+    def pass_ms(self, least: int, most: int) -> None:
+        """Lets time pass; the run writes its clocks while it does."""
+        self.now += self.draw.randint(least * MS, most * MS) + 1
+        while self._next_tick <= self.now:
+            if self.plan.clocks:
+                self._write("run", "clock", self._next_tick, wall_ns=self.wall(self._next_tick))
+            self._next_tick += SECOND
+
+    def work_time(self) -> None:
+        slow = self.draw.random() < 0.05
+        self.pass_ms(*((300, 900) if slow else (1, 60)))
+
+    def emit(self, source: str, kind: str, **fields: Any) -> int:
+        return self._write(source, kind, self.now, **fields)
+
+    def _write(self, source: str, kind: str, time_ns: int, **fields: Any) -> int:
+        seq = self._seqs[source] = self._seqs.get(source, -1) + 1
+        core = {name: fields.pop(name) for name in CORE_FIELDS if name in fields}
+        self.events.append(Event(source, seq, time_ns, kind, **core, details=fields))
+        return seq
+
+    def say(self, member: Member, kind: str, **fields: Any) -> int:
+        """A line of the member's own file."""
+        self.pass_ms(0, 3)
+        return self.emit(member.source, kind, member=member.name, incarnation=member.incarnation, **fields)
+
+    def phase(self, name: str) -> None:
+        self.emit("run", "phase", phase=name)
+        self.pass_ms(5, 20)
+
+    def log(self, kind: str, **fields: Any) -> int:
+        """A record of the offsets log, seen by the harness a little later."""
+        self._log_offset += self.draw.randint(1, 3)
+        self._offsets_time = max(self._offsets_time, self.now + self.draw.randint(1, 30) * MS)
+        self._write(
+            "offsets", kind, self._offsets_time, group=GROUP, log_partition=0, log_offset=self._log_offset, **fields
+        )
+        return self._log_offset
+
+    def request(self, member: Member | None, api: str, entries: list[dict[str, Any]], **fields: Any) -> None:
+        """A line of the request log; `member` None is somebody outside the lanes."""
+        lane = {"lane": member.index, "member_id": member.member_id} if member else {}
+        line_ns = self.now + self.draw.randint(0, 3) * MS
+        self._write(
+            f"requests-b{self.draw.randrange(2)}",
+            "request",
+            line_ns + self.draw.randint(1, 20) * MS,
+            source_wall_ns=self.wall(line_ns),
+            api=api,
+            listener=f"LANE{member.index}" if member else "OBSERVER",
+            connection="127.0.0.1:40000",
+            client_id=member.name if member else "admin",
+            group=GROUP,
+            error=0,
+            duration_ms=float(self.draw.randint(4, 9)),
+            entries=entries,
+            **lane,
+            **fields,
+        )
+
+    # --- what members do -------------------------------------------------------------------------------------
+
+    def owner(self, tp: Slice) -> Member | None:
+        return next((member for member in self.members if tp in member.held), None)
+
+    def key(self, offset: int) -> str | None:
+        return f"k{offset % self.plan.keys}" if self.plan.keys else None
+
+    def left(self, tp: Slice) -> list[int]:
+        return [offset for offset in self.records[tp] if offset >= self.position[tp]]
+
+    def end(self, tp: Slice) -> int:
+        return max(self.records[tp]) + 1
+
+    def deliver(self, member: Member, tp: Slice, offset: int) -> None:
+        self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset))
+        self.work_time()
+
+    def process(self, member: Member, tp: Slice, offset: int) -> None:
+        if self.plan.sink:
+            self.effect(tp, offset)
+        self.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), outcome="done")
+
+    def effect(self, tp: Slice, offset: int) -> None:
+        self.emit("sink", "effect", id=record_id(tp, offset), outcome="ok")
+
+    def handle(self, member: Member, tp: Slice, offset: int) -> None:
+        self.deliver(member, tp, offset)
+        self.process(member, tp, offset)
+        self.position[tp] = self.done[tp] = offset + 1
+
+    def batch(self, tp: Slice, count: int, *, commit: bool | None = None) -> None:
+        """The owner handles the next records and, mostly, commits them."""
+        member = self.owner(tp)
+        if member is None:
+            return
+        for offset in self.left(tp)[:count]:
+            self.handle(member, tp, offset)
+        if commit or (commit is None and self.draw.random() < 0.7):
+            self.commit(member, {tp: self.done[tp]})
+
+    def commit(self, member: Member, positions: dict[Slice, int], *, answered: bool = True) -> None:
+        """A commit that takes effect: own word, offsets log, request log, own word."""
+        entries = [{"topic": t, "partition": p, "committed_offset": c} for (t, p), c in positions.items()]
+        op = self._ask(member, entries)
+        self.pass_ms(1, 15)
+        self.take_effect(positions)
+        if self.draw.random() < 0.95:
+            self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries])
+        self.pass_ms(1, 15)
+        if answered and self.plan.own_word != "none":
+            self.say(member, "commit", outcome="ok", entries=entries, **op)
+
+    def _ask(self, member: Member, entries: list[dict[str, Any]]) -> dict[str, int]:
+        if self.plan.own_word != "invoke":
+            return {}
+        return {"op": self.say(member, "commit", outcome="invoke", entries=entries)}
+
+    def take_effect(self, positions: dict[Slice, int]) -> None:
+        for (topic, partition), position in positions.items():
+            self.log(
+                "committed",
+                topic=topic,
+                partition=partition,
+                committed_offset=position,
+                commit_time_ms=self.wall() // MS,
+            )
+            self.committed[topic, partition] = position
+
+    def refused(self, member: Member, tp: Slice, position: int) -> None:
+        """A commit that the coordinator refuses, and the member learns it."""
+        entries = [{"topic": tp[0], "partition": tp[1], "committed_offset": position}]
+        op = self._ask(member, entries)
+        self.pass_ms(1, 15)
+        self.request(member, "OFFSET_COMMIT", [{**entry, "error": 22} for entry in entries])
+        self.pass_ms(1, 15)
+        self.say(member, "commit", outcome="fail", entries=entries, message="ILLEGAL_GENERATION", **op)
+
+    # --- who owns what ---------------------------------------------------------------------------------------
+
+    def write_ownership(self, members: Iterable[Member], *, pending: dict[str, list[Slice]] | None = None) -> None:
+        """The coordinator's record of who holds what: one for the group, or one a member."""
+        self._epoch += 1
+        if self.plan.protocol == "classic":
+            named = [
+                {"topic": t, "partition": p, "member_id": member.member_id}
+                for member in self.members
+                for t, p in member.held
+            ]
+            alive = [{"member_id": member.member_id, "client_id": member.name} for member in self.members]
+            fields = {"protocol": "classic", "epoch": self._epoch, "state": "stable"}
+            self.log("group", members=alive, entries=named, source_wall_ns=self.wall(), **fields)
+            return
+        for member in members:
+            self.log(
+                "member_assignment",
+                member_id=member.member_id,
+                epoch=self._epoch,
+                previous_epoch=self._epoch - 1,
+                state="unrevoked" if pending and pending.get(member.name) else "stable",
+                entries=_by_id(member.held),
+                pending=_by_id((pending or {}).get(member.name, [])),
+            )
+
+    def join(self, member: Member) -> None:
+        api = "JOIN_GROUP" if self.plan.protocol == "classic" else "CONSUMER_GROUP_HEARTBEAT"
+        self.request(member, api, [])
+
+    def take_over(self, member: Member, tps: list[Slice], *, below: int = 0) -> None:
+        """The member learns that it owns partitions, asks where to start, and starts there."""
+        self.pass_ms(1, 20)
+        if self.draw.random() < 0.9 and tps:
+            answers = [self._answer(tp) for tp in tps]
+            self.request(member, "OFFSET_FETCH", answers)
+        self.pass_ms(1, 20)
+        self.say(member, "assigned", entries=_plain(tps))
+        for tp in tps:
+            floor = self.committed[tp]
+            start = self.plan.first_offset if floor is None else floor
+            self.position[tp] = self.done[tp] = max(self.plan.first_offset, start - below)
+
+    def _answer(self, tp: Slice) -> dict[str, Any]:
+        position = self.committed[tp]
+        return {
+            "topic": tp[0],
+            "partition": tp[1],
+            "committed_offset": -1 if position is None else position,
+            "error": 0,
+        }
+
+    def move(self, tp: Slice, to: Member, *, below: int = 0) -> None:
+        """A graceful handover: the owner finishes or gives up what it holds, commits perhaps, and lets go."""
+        self.handed_over += 1
+        before = self.owner(tp)
+        if before is not None:
+            self._let_go(before, tp)
+        to.held.append(tp)
+        self.write_ownership([to])
+        self.take_over(to, [tp], below=below)
+
+    def _let_go(self, member: Member, tp: Slice) -> None:
+        if self.draw.random() < 0.3 and self.left(tp):
+            self.deliver(member, tp, self.left(tp)[0])  # handed out, never finished: the next owner gets it again
+        member.held.remove(tp)
+        told_before = self.draw.random() < 0.5
+        if told_before:
+            self.write_ownership([member], pending={member.name: [tp]})
+        if self.draw.random() < 0.7:
+            self.commit(member, {tp: self.done[tp]})
+        self.say(member, "revoked", entries=_plain([tp]))
+        if not told_before or self.plan.protocol == "consumer":
+            self.write_ownership([member])
+
+    def other(self, member: Member | None) -> Member:
+        return self.draw.choice([candidate for candidate in self.members if candidate is not member])
+
+    def hand_over(self, how: str) -> None:
+        tp = self.draw.choice(self.slices)
+        member = self.owner(tp)
+        if member is None:
+            return
+        if how == "move":
+            self.move(tp, self.other(member))
+        elif how == "all":
+            self.deal_anew()
+        elif how == "kill":
+            self.kill(member)
+        else:
+            self.freeze(tp, self.draw.randint(50, 1500))
+
+    def deal_anew(self) -> None:
+        """An eager rebalance: everybody gives up everything, and it is dealt anew."""
+        self.handed_over += 1
+        for member in self.members:
+            if member.held and self.draw.random() < 0.6:
+                self.commit(member, {tp: self.done[tp] for tp in member.held})
+            self.say(member, "revoked", entries=_plain(member.held))
+            member.held.clear()
+        if self.plan.protocol == "consumer":
+            self.write_ownership(self.members)
+        for tp in self.slices:
+            self.draw.choice(self.members).held.append(tp)
+        self.write_ownership(self.members)
+        for member in self.members:
+            self.take_over(member, list(member.held))
+
+    def kill(self, member: Member) -> None:
+        """kill -9; the others take over once the session has expired, and it comes back empty-handed."""
+        self.handed_over += 1
+        self.say(member, "exited", signal=9)
+        tps, member.held = member.held, []
+        if self.plan.protocol == "consumer":
+            self.log("group_tombstone", record_type=8, member_id=member.member_id)
+        member.incarnation += 1
+        self.pass_ms(1000, 3200)
+        self.start(member)
+        heir = self.other(member) if len(self.members) > 1 else member
+        heir.held += tps
+        if self.plan.protocol == "classic" or tps:
+            self.write_ownership([heir])
+        self.take_over(heir, tps)
+
+    def freeze(self, tp: Slice, frozen_ms: int, *, told_but_works: bool = False) -> None:
+        """The owner is frozen, loses the partition untold, wakes, works on, and is told at last."""
+        self.handed_over += 1
+        member = self.owner(tp)
+        assert member is not None
+        in_hand = self.left(tp)[:1] if self.draw.random() < 0.5 else []
+        for offset in in_hand:
+            self.deliver(member, tp, offset)
+        heir = self.other(member)
+        mine = [offset for offset in self.left(tp) if offset not in in_hand]
+        position = self.done[tp]
+        member.held.remove(tp)
+        heir.held.append(tp)
+        if self.plan.protocol == "consumer":
+            self.log("group_tombstone", record_type=8, member_id=member.member_id)
+        self.write_ownership([heir])
+        self.take_over(heir, [tp])
+        self.batch(tp, 1)
+        self.pass_ms(frozen_ms, frozen_ms + 50)
+        self._wake(member, tp, in_hand, mine)
+        if told_but_works or self.draw.random() < 0.5:
+            self.refused(member, tp, position)
+        if told_but_works:
+            self.pass_ms(520, 900)
+            self._wake(member, tp, [], mine[1:])
+        self.say(member, "lost", entries=_plain([tp]))
+        if self.plan.protocol == "consumer":
+            self.write_ownership([member])
+
+    def _wake(self, member: Member, tp: Slice, in_hand: list[int], mine: list[int]) -> None:
+        for offset in in_hand:
+            self.process(member, tp, offset)
+        for offset in mine[:1]:
+            self.deliver(member, tp, offset)
+            self.process(member, tp, offset)
+
+    # --- the phases ------------------------------------------------------------------------------------------
+
+    def start(self, member: Member) -> None:
+        self.say(member, "started", pid=1000 + member.index)
+        self.say(member, "ready")
+        self.join(member)
+
+    def prepare(self) -> None:
+        self.pass_ms(1, 2)
+        self.emit("run", "group_named", group=GROUP)
+        self.emit("run", "topic_named", topic=TOPIC)
+        self.phase("prepare")
+        self.emit("observer", "topic", topic=TOPIC, topic_id=TOPIC_ID, partitions=self.plan.partitions)
+        for topic, partition in self.slices:
+            self.emit("observer", "log_start", topic=topic, partition=partition, offset=self.plan.first_offset)
+        for member in self.members:
+            self.start(member)
+        for number, tp in enumerate(self.slices):
+            self.members[number % len(self.members)].held.append(tp)
+        self.write_ownership(self.members)
+        for member in self.members:
+            self.take_over(member, list(member.held))
+        self.phase("steady")
+        self.emit("run", "calibrated", count=2000, seconds=2.0, rate=1000.0)
+
+    def disturb(self) -> None:
+        """What real logs hold besides: another group, a refused commit, an aborted one, a dead letter, an outcry."""
+        tp = self.draw.choice(self.slices)
+        member = self.owner(tp)
+        kind = self.draw.randrange(8)
+        if kind == 0:
+            self._aborted_commit(tp)
+        elif kind == 1 and member is not None:
+            self.refused(member, tp, self.done[tp])
+        elif kind == 2:
+            self.emit("sink", "effect", id="of-another-trial", outcome="ok")
+            self.emit("sink", "effect", id=record_id(tp, self.records[tp][-1]), outcome="fail")
+        elif kind == 3 and member is not None and self.done[tp] == self.position[tp]:
+            self.commit(member, {mine: self.done[mine] for mine in member.held})
+        elif kind == 4:
+            self.emit("run", "scheduling_delay", delay_ns=40 * MS)
+
+    def _aborted_commit(self, tp: Slice) -> None:
+        fields = {"topic": tp[0], "partition": tp[1], "committed_offset": self.end(tp) + 5}
+        place = self.log("committed", **fields, commit_time_ms=self.wall() // MS, producer_id=7)
+        self._write(
+            "offsets", "commit_aborted", self._offsets_time, group=GROUP, log_partition=0, log_offset=place, **fields
+        )
+
+    def observe(self) -> None:
+        """Reads the ends of the logs, unless the history shall lack a later one."""
+        self.pass_ms(20, 60)
+        for tp in self.slices if self.read_log_ends else []:
+            self.emit("observer", "log_end", topic=tp[0], partition=tp[1], offset=self.end(tp))
+
+    def heal(self) -> None:
+        self.phase("heal")
+        self.healed_ns = self.now
+
+    def drain(self) -> None:
+        """The members finish what is left, but for what the plan withholds."""
+        self.phase("drain")
+        began = self.now
+        if self.plan.sin == "unassigned":
+            self._unassign(self.sinned)
+        if self.plan.sin == "late":
+            self.pass_ms(12_600, 13_000)
+        for tp in self.slices:
+            withheld = self.plan.sin if tp == self.sinned else None
+            if withheld in ("stuck", "unseen", "gap"):
+                self.leave_undone(tp)
+            else:
+                self.batch(tp, len(self.left(tp)), commit=False)
+                if withheld != "false-lag":
+                    self._finish(tp)
+        pause_ms = max(300, self.plan.drain_s * 1000 - (self.now - began) // MS)
+        self.pass_ms(pause_ms // 2, pause_ms // 2)
+        if self.plan.sin == "gap":
+            self.emit("run", "scheduling_delay", delay_ns=self.draw.choice((700, 800)) * MS)
+        self.pass_ms(pause_ms // 2, pause_ms // 2 + 500)
+
+    def _unassign(self, tp: Slice) -> None:
+        """Nobody owns the partition any more, and nobody works on it."""
+        member = self.owner(tp)
+        if member is not None:
+            member.held.remove(tp)
+            self.say(member, "revoked", entries=_plain([tp]))
+            self.write_ownership([member])
+
+    def _finish(self, tp: Slice) -> None:
+        member = self.owner(tp)
+        if member is not None:
+            self.commit(member, {tp: self.done[tp]})
+
+    def leave_undone(self, tp: Slice) -> None:
+        """Some of what is left stays so; for `unseen` the partition moves until shortly before the snapshot."""
+        member = self.owner(tp)
+        if self.plan.sin == "unseen" and member is not None:
+            pause_ms = max(1, (self.plan.drain_s - 3) * 1000)
+            self.pass_ms(pause_ms, pause_ms)
+            self.batch(tp, len(self.left(tp)) - 1)
+        elif member is not None and self.left(tp) and self.draw.random() < 0.4:
+            self.deliver(member, tp, self.left(tp)[0])
+
+    def snapshot(self) -> None:
+        self.phase("snapshot")
+        self.observe()
+        for tp, offsets in self.records.items():
+            for offset in offsets:
+                self.emit(
+                    "observer",
+                    "record",
+                    topic=tp[0],
+                    partition=tp[1],
+                    offset=offset,
+                    id=record_id(tp, offset),
+                    key=self.key(offset),
+                )
+        self.emit("observer", "control_read", topic=TOPIC, state="complete", count=0)
+        self.phase("stop")
+        for member in self.members:
+            self.say(member, "revoked", entries=_plain(member.held))
+            self.say(member, "stopped")
+            self.say(member, "exited", code=0)
+        self.emit("run", "end", outcome="ok")
+
+
+def record_id(tp: Slice, offset: int) -> str:
+    return f"r{tp[1]}-{offset}"
+
+
+def _plain(tps: list[Slice]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": partition} for topic, partition in tps]
+
+
+def _by_id(tps: list[Slice]) -> list[dict[str, Any]]:
+    return [{"topic_id": TOPIC_ID, "partition": partition} for _, partition in tps]
+
+
+# --- the sins --------------------------------------------------------------------------------------------------
+
+
+def _nothing(world: World) -> None:
+    """A sin of the drain, or none."""
+
+
+def _sinner(world: World) -> tuple[Member, Slice]:
+    tp = world.sinned
+    member = world.owner(tp)
+    assert member is not None
+    return member, tp
+
+
+def _skip(world: World) -> None:
+    """Passes a record over and commits past it."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:1]:
+        world.position[tp] = world.done[tp] = offset + 1
+    world.batch(tp, 1, commit=False)
+    world.commit(member, {tp: world.done[tp]})
+
+
+def _skip_at_crash(world: World) -> None:
+    """Commits one more than it said it handled, and is killed with -9."""
+    member, tp = _sinner(world)
+    world.commit(member, {tp: world.done[tp] + 1}, answered=False)
+    world.kill(member)
+
+
+def _below_floor(world: World) -> None:
+    """Starts a new possession lower than the broker told it to."""
+    member, tp = _sinner(world)
+    world.commit(member, {tp: world.done[tp]})
+    world.move(tp, world.other(member), below=world.draw.randint(1, 3))
+    world.batch(tp, 2)
+
+
+def _rewind(world: World) -> None:
+    """Delivers within one possession what it has delivered already."""
+    member, tp = _sinner(world)
+    again = [offset for offset in world.records[tp] if offset < world.done[tp]]
+    if not again:
+        return
+    world.handle(member, tp, world.draw.choice(again))
+    world.position[tp] = world.done[tp] = again[-1] + 1
+
+
+def _reorder(world: World) -> None:
+    """Two workers: the later record is done first."""
+    member, tp = _sinner(world)
+    pair = world.left(tp)[:2]
+    for offset in pair:
+        world.deliver(member, tp, offset)
+    for offset in reversed(pair):
+        world.process(member, tp, offset)
+    world.position[tp] = world.done[tp] = max([world.done[tp], *(offset + 1 for offset in pair)])
+
+
+def _overlap(world: World) -> None:
+    """Two workers: the second record is begun before the first is done."""
+    member, tp = _sinner(world)
+    pair = world.left(tp)[:2]
+    for offset in pair:
+        world.deliver(member, tp, offset)
+    for offset in pair:
+        world.process(member, tp, offset)
+    world.position[tp] = world.done[tp] = max([world.done[tp], *(offset + 1 for offset in pair)])
+
+
+def _wobble(world: World) -> None:
+    """The owner's own commit arrives after a later one; the next one makes it good."""
+    member, tp = _sinner(world)
+    world.batch(tp, 2, commit=True)
+    world.commit(member, {tp: max(world.plan.first_offset, world.done[tp] - world.draw.randint(1, 2))})
+    if world.draw.random() < 0.8:
+        world.pass_ms(1, 1200)
+        world.commit(member, {tp: world.done[tp]})
+
+
+def _regress(world: World) -> None:
+    """A commit falls back, and somebody starts from it before it is made good."""
+    member, tp = _sinner(world)
+    world.batch(tp, 2, commit=True)
+    world.commit(member, {tp: max(world.plan.first_offset, world.done[tp] - 2)})
+    if len(world.members) > 1:
+        world.move(tp, world.other(member))
+        world.batch(tp, 3)
+
+
+def _zombie_low(world: World) -> None:
+    """A member that lost the partition commits what it knew, below the new owner's position."""
+    member, tp = _sinner(world)
+    old = world.done[tp]
+    world.move(tp, world.other(member))
+    world.batch(tp, 2, commit=True)
+    world.commit(member, {tp: old - 1})
+
+
+def _zombie_high(world: World) -> None:
+    """A member that does not own the partition commits records that nobody has handled."""
+    member, tp = _sinner(world)
+    world.commit(world.other(member), {tp: min(world.end(tp), world.done[tp] + 1)})
+    if world.draw.random() < 0.5:
+        world.position[tp] = world.done[tp] = world.done[tp] + 1
+
+
+def _ahead_by_word(world: World) -> None:
+    """Commits a record while its handler runs."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:1]:
+        world.deliver(member, tp, offset)
+        world.commit(member, {tp: offset + 1})
+        world.process(member, tp, offset)
+        world.position[tp] = world.done[tp] = offset + 1
+
+
+def _ahead_by_log(world: World) -> None:
+    """Commits a record long before its handler begins."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:1]:
+        world.commit(member, {tp: offset + 1})
+        world.pass_ms(450, 700)
+        world.handle(member, tp, offset)
+
+
+def _past_end(world: World) -> None:
+    """Commits beyond the end of the log."""
+    member, tp = _sinner(world)
+    world.batch(tp, 9, commit=False)
+    world.commit(member, {tp: world.end(tp) + world.draw.randint(1, 3)})
+
+
+def _past_end_unread(world: World) -> None:
+    """The same, and the log's end is never read again."""
+    world.read_log_ends = False
+    _past_end(world)
+
+
+def _operator(world: World) -> None:
+    """Somebody outside the lanes sets the group's position, back or ahead."""
+    tp = world.sinned
+    position = world.draw.choice((world.plan.first_offset, min(world.end(tp), world.done[tp] + 1)))
+    world.pass_ms(1, 30)
+    world.take_effect({tp: position})
+    entry = {"topic": tp[0], "partition": tp[1], "committed_offset": position, "error": 0}
+    world.request(None, "OFFSET_COMMIT", [entry])
+
+
+def _split_by_log(world: World) -> None:
+    """The brokers' records name two owners at once."""
+    member, tp = _sinner(world)
+    second = Member(9)
+    second.held.append(tp)
+    world.join(second)
+    world.members.append(second)
+    world.write_ownership([second])
+    world.pass_ms(1, 50)
+    world.members.remove(second)
+    second.held.clear()
+    world.write_ownership([second, member])
+
+
+def _split_told(world: World) -> None:
+    """A member goes on although a refused commit told it that it lost the partition."""
+    world.freeze(world.sinned, 300, told_but_works=True)
+
+
+def _late_work(world: World) -> None:
+    """Begins or ends a record after its own revoked callback returned, slowly enough to overlap with the heir."""
+    member, tp = _sinner(world)
+    mine = world.left(tp)[:2]
+    for offset in mine[:1]:
+        world.deliver(member, tp, offset)
+    world.move(tp, world.other(member))
+    world.batch(tp, 1)
+    world.pass_ms(1, 1200)
+    for offset in mine[:1]:
+        world.process(member, tp, offset)
+    for offset in mine[1:]:
+        world.deliver(member, tp, offset)
+
+
+def _zombie_work(world: World) -> None:
+    """Frozen for long, and works on when it wakes."""
+    world.freeze(world.sinned, 700)
+
+
+COMMIT_SINS: dict[str, Callable[[World], None]] = {
+    "skip": _skip,
+    "skip-at-crash": _skip_at_crash,
+    "below-floor": _below_floor,
+    "rewind": _rewind,
+    "reorder": _reorder,
+    "overlap": _overlap,
+    "wobble": _wobble,
+    "regress": _regress,
+    "zombie-low": _zombie_low,
+    "zombie-high": _zombie_high,
+    "ahead-by-word": _ahead_by_word,
+    "ahead-by-log": _ahead_by_log,
+    "past-end": _past_end,
+    "past-end-unread": _past_end_unread,
+    "operator": _operator,
+    "split-by-log": _split_by_log,
+    "split-told": _split_told,
+    "late-work": _late_work,
+    "zombie-work": _zombie_work,
+}

@@ -1,0 +1,1026 @@
+"""The naive checker: the second judge, slow and plain, that the vectorised one must agree with.
+
+It imports nothing but the event, walks lists of events in the order of the definitions, and compares everything with
+everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
+
+Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
+consumer), progress (kafka, …: where the committed position lives), delivery (the claim's), reset (the policy),
+lanes (lane → member; without it lane 3 is m3's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from kafka_trial.history.event import Event
+
+SECOND_NS = 1_000_000_000
+TOLERANCE_NS = 500_000_000  # between sources
+LOG_TOLERANCE_NS = 50_000_000  # between request log and offsets log
+FETCH_LOOKBACK_NS = 2 * SECOND_NS
+FOREVER = float("inf")
+OPERATOR = "operator"
+
+Slice = tuple[str, int]
+Found = tuple[str, int, int, tuple[tuple[str, Any], ...]]  # topic, partition, place, attributes that decide
+
+ANOMALIES = (
+    "skipped",
+    "unseen",
+    "redelivered",
+    "illegal-redelivery",
+    "nonmonotonic-poll",
+    "reordered-key",
+    "overlapping-handlers",
+    "commit-regression",
+    "zombie-commit",
+    "commit-ahead",
+    "commit-past-end",
+    "split-ownership",
+    "work-after-revoke",
+    "zombie-work",
+    "false-lag",
+    "stuck-partition",
+    "late-convergence",
+)
+NEED_CONTROL_READ = ("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence")
+NEED_SNAPSHOT = ("unseen", "false-lag", "stuck-partition", "late-convergence")
+NEED_COMMITS = (
+    "skipped",
+    "illegal-redelivery",
+    "commit-regression",
+    "zombie-commit",
+    "commit-ahead",
+    "commit-past-end",
+    "false-lag",
+)
+
+
+@dataclass
+class Findings:
+    """What was found: instances, how many stayed undecided, and what could not be judged, per anomaly."""
+
+    anomalies: dict[str, list[Found]] = field(default_factory=lambda: {name: [] for name in ANOMALIES})
+    undecided: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ANOMALIES, 0))
+    not_judged: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Possession:
+    """One unbroken ownership of a partition by one member incarnation, by its own word."""
+
+    member: str
+    source: str
+    number: int
+    opened: Event
+    closed: Event | None
+
+    def holds(self, event: Event) -> bool:
+        """Tells whether an event of the same file lies inside."""
+        ended = self.closed is not None and event.seq > self.closed.seq
+        return event.source == self.source and event.seq > self.opened.seq and not ended
+
+    def open_at(self, time_ns: float) -> bool:
+        return self.opened.time_ns <= time_ns <= (self.closed.time_ns if self.closed else FOREVER)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A delivered or processed event with the possession it happened in."""
+
+    event: Event
+    offset: int
+    possession: Possession | None
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A delivery and the completion that ended it."""
+
+    begun: Work
+    ended: Work | None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One durable commit, or a tombstone (value None), at its place in the offsets log."""
+
+    place: int
+    value: int | None
+    effect_ns: float
+    event: Event
+    committer: str | None  # a member, the operator, or unknown
+
+
+@dataclass(frozen=True)
+class Owning:
+    """Who owns the partition from one membership record on."""
+
+    place: int
+    time_ns: float
+    owners: frozenset[str]
+    assigned: frozenset[str]
+    names_it: bool  # the record itself speaks of this partition
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of ownership that the member was not told of at once."""
+
+    time_ns: float
+    told_ns: float
+    told: Event | None
+    excused_until_ns: float
+
+
+class Trial:
+    """A history and its facts, with the lookups that several slices share."""
+
+    def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
+        self.events = sorted(events, key=lambda event: (event.source, event.seq))
+        self.facts = facts
+
+    def of_kind(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event.kind in kinds]
+
+    @cached_property
+    def topic_names(self) -> dict[str, str]:
+        return {e.topic_id: e.topic for e in self.of_kind("topic") if e.topic_id and e.topic}
+
+    @cached_property
+    def clocks(self) -> list[Event]:
+        return [e for e in self.of_kind("clock") if e.source == "run"]
+
+    @cached_property
+    def group(self) -> str | None:
+        named = [e.details["group"] for e in self.of_kind("group_named")]
+        return named[-1] if named else None
+
+    @cached_property
+    def offsets_log(self) -> list[Event]:
+        ours = [e for e in self.events if e.source == "offsets" and self.group in (None, e.details.get("group"))]
+        return sorted(ours, key=lambda e: e.details.get("log_offset", -1))
+
+    @cached_property
+    def requests(self) -> list[Event]:
+        return [e for e in self.of_kind("request") if self.group in (None, e.details.get("group", self.group))]
+
+    @cached_property
+    def member_of_id(self) -> dict[str, str]:
+        """Member id → member, by the lane of any request that carried the id."""
+        pairs = [(e.details.get("member_id"), self.lane_member(e)) for e in self.requests]
+        return {member_id: member for member_id, member in pairs if member_id and member}
+
+    @cached_property
+    def snapshot_ns(self) -> int | None:
+        return self.phase_ns("snapshot")
+
+    @property
+    def progress_in_kafka(self) -> bool:
+        return bool(self.facts.get("progress", "kafka") == "kafka")
+
+    def phase_ns(self, phase: str) -> int | None:
+        times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
+        return times[0] if times else None
+
+    def lane_member(self, request: Event) -> str | None:
+        lane = request.details.get("lane")
+        lanes = self.facts.get("lanes")
+        named = f"m{lane}" if lanes is None else lanes.get(lane)
+        return None if lane is None or named is None else str(named)
+
+    def mono_ns(self, wall_ns: int | None, otherwise_ns: int) -> int:
+        """Wall time → monotonic time by the nearest clock pair; `otherwise_ns` when there is nothing to go by."""
+        if wall_ns is None or not self.clocks:
+            return otherwise_ns
+        pair = min(self.clocks, key=lambda e: (abs(e.details["wall_ns"] - wall_ns), e.time_ns))
+        return int(pair.time_ns + wall_ns - pair.details["wall_ns"])
+
+    def topic_of(self, entry: Mapping[str, Any]) -> str | None:
+        return entry.get("topic") or self.topic_names.get(entry.get("topic_id", ""))
+
+    def entries(self, event: Event, tp: Slice, name: str = "entries") -> list[Mapping[str, Any]]:
+        listed = event.details.get(name) or []
+        return [entry for entry in listed if (self.topic_of(entry), entry["partition"]) == tp]
+
+    def slices(self) -> list[Slice]:
+        own = {(e.topic, e.partition) for e in self.events if e.topic is not None and e.partition is not None}
+        listed = {
+            (self.topic_of(entry), entry["partition"])
+            for e in self.of_kind("assigned", "revoked", "lost")
+            for entry in e.details.get("entries", [])
+        }
+        return sorted((topic, partition) for topic, partition in own | listed if topic is not None)
+
+
+class Partition:
+    """Everything about one partition in the trial's group: the indexes of the definitions."""
+
+    def __init__(self, trial: Trial, tp: Slice) -> None:
+        self.trial, self.tp = trial, tp
+
+    def own(self, *kinds: str) -> list[Event]:
+        return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
+
+    # --- records ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def records(self) -> dict[int, Event]:
+        return {e.offset: e for e in self.own("record") if e.offset is not None}
+
+    @cached_property
+    def log_start(self) -> int:
+        return next((e.offset for e in self.own("log_start") if e.offset is not None), 0)
+
+    @cached_property
+    def end(self) -> int:
+        return max(self.records) + 1 if self.records else self.log_start
+
+    @cached_property
+    def control_read_complete(self) -> bool:
+        reads = [e for e in self.trial.of_kind("control_read") if e.topic == self.tp[0]]
+        return bool(reads) and reads[-1].details.get("state") == "complete"
+
+    def key(self, offset: int) -> str | None:
+        record = self.records.get(offset)
+        return record.key if record else None
+
+    # --- the members' own word -------------------------------------------------------------------------------
+
+    @cached_property
+    def possessions(self) -> list[Possession]:
+        files = sorted({e.source for e in self.trial.of_kind("assigned")})
+        return [possession for source in files for possession in self._possessions_of(source)]
+
+    def _possessions_of(self, source: str) -> Iterator[Possession]:
+        opened: Event | None = None
+        number = 0
+        for event in [e for e in self.trial.events if e.source == source]:
+            listed = event.kind in ("assigned", "revoked", "lost") and self.trial.entries(event, self.tp)
+            if opened is not None and (listed or event.kind in ("stopped", "exited")):
+                yield Possession(str(opened.member), source, number, opened, event)
+                opened, number = None, number + 1
+            if listed and event.kind == "assigned":
+                opened = event
+        if opened is not None:
+            yield Possession(str(opened.member), source, number, opened, None)
+
+    def possession_at(self, event: Event) -> Possession | None:
+        return next((possession for possession in self.possessions if possession.holds(event)), None)
+
+    def _work(self, kind: str) -> list[Work]:
+        return [Work(e, e.offset, self.possession_at(e)) for e in self.own(kind) if e.offset is not None]
+
+    @cached_property
+    def deliveries(self) -> list[Work]:
+        return self._work("delivered")
+
+    @cached_property
+    def completions(self) -> list[Work]:
+        return self._work("processed")
+
+    @cached_property
+    def handlers(self) -> list[Handler]:
+        return [Handler(delivery, self._end_of(delivery)) for delivery in self.deliveries]
+
+    def _end_of(self, delivery: Work) -> Work | None:
+        """The next completion, unless the same record was delivered again to this file in between."""
+        alike = [
+            work
+            for work in self.deliveries + self.completions
+            if work.event.source == delivery.event.source
+            and work.offset == delivery.offset
+            and work.event.seq > delivery.event.seq
+        ]
+        following = min(alike, key=lambda work: work.event.seq, default=None)
+        return following if following is not None and following.event.kind == "processed" else None
+
+    @cached_property
+    def first_handled(self) -> dict[int, int]:
+        """Offset → the earliest time it was handled, by a completion or a sink effect."""
+        times: dict[int, list[int]] = {}
+        for work in self.completions:
+            times.setdefault(work.offset, []).append(work.event.time_ns)
+        offset_of_id = {e.id: offset for offset, e in self.records.items() if e.id is not None}
+        for effect in self.trial.of_kind("effect"):
+            if effect.outcome == "ok" and effect.id in offset_of_id:
+                times.setdefault(offset_of_id[effect.id], []).append(effect.time_ns)
+        return {offset: min(seen) for offset, seen in times.items()}
+
+    # --- the brokers' word -----------------------------------------------------------------------------------
+
+    @cached_property
+    def commits(self) -> list[Commit]:
+        """Durable commits and tombstones, in log order."""
+        ours = [e for e in self.trial.offsets_log if (e.topic, e.partition) == self.tp]
+        aborted = {e.details["log_offset"] for e in ours if e.kind == "commit_aborted"}
+        standing = [e for e in ours if e.kind == "committed" and e.details["log_offset"] not in aborted]
+        tombstones = [e for e in ours if e.kind == "commit_tombstone"]
+        return sorted((self._commit(e) for e in standing + tombstones), key=lambda commit: commit.place)
+
+    def _commit(self, event: Event) -> Commit:
+        wall_ms = event.details.get("commit_time_ms")
+        wall_ns = None if wall_ms is None else wall_ms * 1_000_000
+        value = event.committed_offset if event.kind == "committed" else None
+        effect_ns = self.trial.mono_ns(wall_ns, event.time_ns)
+        committer = None if value is None or wall_ns is None else self._committer(value, wall_ns)
+        return Commit(event.details["log_offset"], value, effect_ns, event, committer)
+
+    def _committer(self, value: int, wall_ns: int) -> str | None:
+        lines = [
+            request
+            for request, entry in self._answers("OFFSETCOMMIT")
+            if entry.get("committed_offset") == value and _covers(request, wall_ns)
+        ]
+        members = {member for line in lines if (member := self.trial.lane_member(line)) is not None}
+        if len(members) == 1:
+            return members.pop()
+        return OPERATOR if lines and not members else None
+
+    def _answers(self, api: str) -> list[tuple[Event, Mapping[str, Any]]]:
+        """Every entry on this partition that a broker answered without an error."""
+        return [
+            (request, entry)
+            for request in self.trial.requests
+            if request.details["api"].replace("_", "").upper() == api
+            for entry in self.trial.entries(request, self.tp)
+            if not entry.get("error", request.details.get("error", 0))
+        ]
+
+    @cached_property
+    def offset_fetches(self) -> list[tuple[str, int, int]]:
+        """(member, time, answered position) of every OffsetFetch in a member's lane."""
+        return [
+            (member, self.trial.mono_ns(request.source_wall_ns, request.time_ns), entry["committed_offset"])
+            for request, entry in self._answers("OFFSETFETCH")
+            if (member := self.trial.lane_member(request)) is not None
+        ]
+
+    @cached_property
+    def final_committed(self) -> int | None:
+        return self.commits[-1].value if self.commits else None
+
+    def committed_at(self, time_ns: float) -> int | None:
+        standing = [commit.value for commit in self.commits if commit.effect_ns <= time_ns]
+        return standing[-1] if standing else None
+
+    @cached_property
+    def ownership(self) -> list[Owning]:
+        """Who owns the partition, after each membership record, in log order."""
+        owners: frozenset[str] = frozenset()
+        held: dict[str, tuple[bool, bool]] = {}  # KIP-848: member id → (assigned, pending revocation)
+        result = []
+        for event in self.trial.offsets_log:
+            if event.kind == "group":
+                assigned = named = frozenset(entry["member_id"] for entry in self.trial.entries(event, self.tp))
+                names_it = bool(named)
+            elif _changes_one_member(event):
+                names_it = self._take_up(event, held)
+                assigned = frozenset(member_id for member_id, (has, _) in held.items() if has)
+                named = frozenset(member_id for member_id, (has, gives) in held.items() if has or gives)
+            else:
+                continue
+            owners = named or owners
+            time_ns = self.trial.mono_ns(event.source_wall_ns, event.time_ns)
+            result.append(Owning(event.details["log_offset"], time_ns, owners, assigned, names_it))
+        return result
+
+    def _take_up(self, event: Event, held: dict[str, tuple[bool, bool]]) -> bool:
+        member_id = event.details["member_id"]
+        assigned = bool(event.kind == "member_assignment" and self.trial.entries(event, self.tp))
+        pending = bool(event.kind == "member_assignment" and self.trial.entries(event, self.tp, "pending"))
+        held[member_id] = (assigned, pending)
+        return assigned or pending
+
+    def owners_at(self, place: int) -> frozenset[str] | None:
+        """The owning members at a place of the log; None while unknown."""
+        before = [owning.owners for owning in self.ownership if owning.place < place]
+        return self._members(before[-1]) if before else None
+
+    def _members(self, member_ids: frozenset[str]) -> frozenset[str] | None:
+        members = {self.trial.member_of_id.get(member_id) for member_id in member_ids}
+        return None if not members or None in members else frozenset(str(member) for member in members)
+
+    # --- both words together ---------------------------------------------------------------------------------
+
+    def floor(self, possession: Possession) -> int | None:
+        """Where the possession had to start; None when nobody knows."""
+        first = min((w.event.time_ns for w in self.deliveries if w.possession == possession), default=FOREVER)
+        earliest = possession.opened.time_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
+        answers = [
+            (time_ns, position)
+            for member, time_ns, position in self.offset_fetches
+            if member == possession.member and earliest <= time_ns <= first + LOG_TOLERANCE_NS
+        ]
+        if answers:
+            return self._start_of(max(answers, key=lambda answer: answer[0])[1])
+        opened_ns = possession.opened.time_ns
+        sure = [commit.value for commit in self.commits if commit.effect_ns < opened_ns - TOLERANCE_NS]
+        near = [commit.value for commit in self.commits if abs(commit.effect_ns - opened_ns) <= TOLERANCE_NS]
+        possible = [self._start_of(value) for value in sure[-1:] or [None]] + [self._start_of(v) for v in near]
+        return None if None in possible else min(p for p in possible if p is not None)
+
+    def _gap_ns(self, possession: Possession) -> int:
+        earlier = [
+            other.closed.time_ns
+            for other in self.possessions
+            if other.source == possession.source and other.closed and other.number < possession.number
+        ]
+        return min(possession.opened.time_ns - max(earlier), FETCH_LOOKBACK_NS) if earlier else FETCH_LOOKBACK_NS
+
+    def _start_of(self, position: int | None) -> int | None:
+        if position is not None and position >= 0:
+            return position
+        return self.log_start if self.trial.facts.get("reset", "earliest") == "earliest" else None
+
+    def loss(self, possession: Possession) -> Loss | None:
+        """The first time the log gave the partition to others while the member believed it had it."""
+        taken = [
+            owning.time_ns
+            for owning in self.ownership
+            if owning.names_it
+            and possession.open_at(owning.time_ns)
+            and possession.member not in (self._members(owning.owners) or {possession.member})
+        ]
+        if not taken:
+            return None
+        lost_ns = taken[0]
+        told = self._told(possession, lost_ns)
+        told_ns = told.time_ns if told else FOREVER
+        in_hand = [h.ended.event.time_ns for h in self.in_hand(told) if h.ended] if told else []
+        return Loss(lost_ns, told_ns, told, max([told_ns, *in_hand]))
+
+    def _told(self, possession: Possession, lost_ns: float) -> Event | None:
+        refused = [
+            event
+            for event in self.trial.of_kind("commit")
+            if event.outcome == "fail"
+            and possession.holds(event)
+            and event.time_ns > lost_ns
+            and self.trial.entries(event, self.tp)
+        ]
+        return min(refused + ([possession.closed] if possession.closed else []), key=lambda e: e.seq, default=None)
+
+    def in_hand(self, told: Event) -> list[Handler]:
+        """The handlers of told's file that run across it."""
+        return [
+            handler
+            for handler in self.handlers
+            if handler.begun.event.source == told.source
+            and handler.begun.event.seq < told.seq
+            and (handler.ended is None or handler.ended.event.seq > told.seq)
+        ]
+
+    def excused(self, possession: Possession | None, begin_ns: float, end_ns: float) -> bool:
+        """Tells whether a stretch of time touches the zombie window of the possession."""
+        loss = self.loss(possession) if possession else None
+        return loss is not None and begin_ns <= loss.excused_until_ns and end_ns >= loss.time_ns - TOLERANCE_NS
+
+    def handling_possession(self, work: Work) -> Possession | None:
+        """The possession a completion belongs to: where it lies, else where its handler began."""
+        if work.possession is not None:
+            return work.possession
+        begun = [handler.begun.possession for handler in self.handlers if handler.ended == work]
+        return begun[0] if begun else None
+
+    def found(self, place: int | None, **attributes: Any) -> Found:
+        return (*self.tp, -1 if place is None else place, tuple(sorted(attributes.items())))
+
+
+def _covers(request: Event, wall_ns: int) -> bool:
+    line_ns = request.source_wall_ns or 0
+    duration_ns = int(request.details.get("duration_ms", 0) * 1_000_000)
+    return line_ns - duration_ns - LOG_TOLERANCE_NS <= wall_ns <= line_ns + LOG_TOLERANCE_NS
+
+
+def _changes_one_member(event: Event) -> bool:
+    return event.kind == "member_assignment" or (
+        event.kind == "group_tombstone" and event.details.get("record_type") == 8
+    )
+
+
+def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
+    """Returns every anomaly of the history, partition by partition, sorted."""
+    trial, findings = Trial(events, facts), Findings()
+    for tp in trial.slices():
+        partition = Partition(trial, tp)
+        for name in ANOMALIES:
+            if _lacks_evidence(partition, name):
+                findings.not_judged.add(name)
+            else:
+                _take(findings, name, CHECKS[name](partition))
+    for instances in findings.anomalies.values():
+        instances.sort(key=repr)
+    return findings
+
+
+def _lacks_evidence(p: Partition, name: str) -> bool:
+    return (
+        (name in NEED_CONTROL_READ and not p.control_read_complete)
+        or (name in NEED_SNAPSHOT and p.trial.snapshot_ns is None)
+        or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
+    )
+
+
+def _take(findings: Findings, name: str, found: Iterable[Found | None]) -> None:
+    """None stands for one case that stayed undecided."""
+    for instance in found:
+        if instance is None:
+            findings.undecided[name] += 1
+        else:
+            findings.anomalies[name].append(instance)
+
+
+# --- delivery --------------------------------------------------------------------------------------------------
+
+
+def skipped(p: Partition) -> Iterator[Found | None]:
+    """Committed past, never handled."""
+    for offset in p.records:
+        if p.final_committed is None or offset >= p.final_committed or offset in p.first_handled:
+            continue
+        covering = _first_covering(p, offset)
+        if covering is not None and _may_be_a_last_act(p, covering):
+            yield None
+        else:
+            yield p.found(offset, in_flight_at_crash=covering is not None and _in_flight_at_crash(p, covering))
+
+
+def _first_covering(p: Partition, offset: int) -> Commit | None:
+    return next((commit for commit in p.commits if commit.value is not None and commit.value > offset), None)
+
+
+def _may_be_a_last_act(p: Partition, commit: Commit) -> bool:
+    """A member killed with -9 never reports its last act: after its last line, nobody knows what it handled."""
+    if commit.committer == OPERATOR or p.trial.of_kind("effect"):
+        return False
+    if commit.committer is not None:
+        source = _incarnation(p, commit.committer, commit.effect_ns)
+        return source is not None and _killed_after_its_last_line(p, source, commit.effect_ns)
+    sources = {event.source for event in p.trial.of_kind("exited")}
+    return any(_killed_after_its_last_line(p, source, commit.effect_ns) for source in sources)
+
+
+def _incarnation(p: Partition, member: str, time_ns: float) -> str | None:
+    """The file of the member's incarnation that lived at that time."""
+    started = [e for e in p.trial.of_kind("started") if e.member == member and e.time_ns <= time_ns]
+    return max(started, key=lambda e: e.time_ns).source if started else None
+
+
+def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> bool:
+    mine = [event for event in p.trial.events if event.source == source]
+    exits = [e for e in mine if e.kind == "exited" and e.details.get("signal") == 9]
+    lines = [e.time_ns for e in mine if e.kind in ("delivered", "processed", "started")]
+    return bool(exits) and max(lines) < effect_ns <= exits[-1].time_ns + TOLERANCE_NS
+
+
+def _in_flight_at_crash(p: Partition, commit: Commit) -> bool:
+    """The covering commit was the last that its incarnation made here, and that incarnation crashed."""
+    if commit.committer in (None, OPERATOR):
+        return False
+    source = _incarnation(p, str(commit.committer), commit.effect_ns)
+    later = [
+        other
+        for other in p.commits
+        if other.place > commit.place
+        and other.committer == commit.committer
+        and _incarnation(p, str(other.committer), other.effect_ns) == source
+    ]
+    return source is not None and not later and _crashed(p, source)
+
+
+def _crashed(p: Partition, source: str) -> bool:
+    exits = [e.details for e in p.trial.of_kind("exited") if e.source == source]
+    return any(details.get("signal") == 9 or details.get("code") not in (None, 0) for details in exits)
+
+
+def unseen(p: Partition) -> Iterator[Found]:
+    """Not committed past and never handled by the snapshot."""
+    committed = p.final_committed if p.trial.progress_in_kafka else None
+    for offset in _unhandled_at_snapshot(p):
+        if committed is None or offset >= committed:
+            yield p.found(offset)
+
+
+def _unhandled_at_snapshot(p: Partition) -> list[int]:
+    return [o for o in p.records if p.first_handled.get(o, FOREVER) > (p.trial.snapshot_ns or 0)]
+
+
+def redelivered(p: Partition) -> Iterator[Found]:
+    """Delivered again in another possession, at or above where that one had to start."""
+    for delivery in _repeated(p):
+        floor = p.floor(delivery.possession) if delivery.possession else None
+        if not p.trial.progress_in_kafka or (floor is not None and delivery.offset >= floor):
+            yield p.found(delivery.offset)
+
+
+def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
+    """Delivered again in another possession, below where that one had to start."""
+    for delivery in _repeated(p):
+        floor = p.floor(delivery.possession) if delivery.possession else None
+        if floor is None:
+            yield None
+        elif delivery.offset < floor:
+            yield p.found(delivery.offset)
+
+
+def _repeated(p: Partition) -> Iterator[Work]:
+    for delivery in p.deliveries:
+        alike = [other for other in p.deliveries if other.offset == delivery.offset]
+        elsewhere = [o for o in alike if o.possession is not None and o.possession != delivery.possession]
+        if delivery.possession is not None and elsewhere and delivery != min(alike, key=_when):
+            yield delivery
+
+
+def _when(work: Work) -> tuple[int, str, int]:
+    return (work.event.time_ns, work.event.source, work.event.seq)
+
+
+# --- ordering --------------------------------------------------------------------------------------------------
+
+
+def nonmonotonic_poll(p: Partition) -> Iterator[Found]:
+    """A step back, or a standstill, within one possession."""
+    for delivery in p.deliveries:
+        if delivery.possession is not None and any(
+            earlier.offset >= delivery.offset for earlier in _before(delivery, p.deliveries)
+        ):
+            yield p.found(delivery.offset)
+
+
+def _before(work: Work, others: list[Work]) -> list[Work]:
+    """Those of the same possession that come before in the file."""
+    return [o for o in others if o.possession == work.possession and o.event.seq < work.event.seq]
+
+
+def reordered_key(p: Partition) -> Iterator[Found]:
+    """A completion that comes after that of a later record: of the same key, else of another key."""
+    firsts = {
+        offset: min((c for c in p.completions if c.offset == offset), key=_when)
+        for offset in {c.offset for c in p.completions}
+    }
+    for late in p.completions:
+        overtakers = [c.offset for c in _before(late, p.completions) if late.possession and c.offset > late.offset]
+        if firsts[late.offset] == late:
+            overtakers += [first.offset for first in firsts.values() if _came_too_early(p, first, late)]
+        known = [offset for offset in overtakers if offset in p.records and late.offset in p.records]
+        if known:
+            key = p.key(late.offset)
+            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in known))
+
+
+def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
+    """Tells whether `first`, of a later record, was completed before `late`, and neither by a zombie."""
+    if first.offset <= late.offset:
+        return False
+    if first.event.source == late.event.source:
+        before = first.event.seq < late.event.seq
+    else:
+        before = late.event.time_ns - first.event.time_ns > TOLERANCE_NS
+    return before and not any(
+        p.excused(p.handling_possession(work), work.event.time_ns, work.event.time_ns) for work in (first, late)
+    )
+
+
+def overlapping_handlers(p: Partition) -> Iterator[Found]:
+    """A handler that begins while another one runs on the partition: one finding each such handler."""
+    ended = [handler for handler in p.handlers if handler.ended is not None]
+    for handler in ended:
+        others = [o for o in ended if _when(o.begun) < _when(handler.begun) and _overlap(p, o, handler)]
+        if others:
+            key = p.key(handler.begun.offset)
+            same_key = key is not None and any(p.key(other.begun.offset) == key for other in others)
+            yield p.found(handler.begun.offset, same_key=same_key)
+
+
+def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
+    assert one.ended
+    assert other.ended
+    if one.begun.event.source == other.begun.event.source:
+        return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
+    begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
+    ends_ns = min(one.ended.event.time_ns, other.ended.event.time_ns)
+    return ends_ns - begins_ns > TOLERANCE_NS and not any(
+        p.excused(h.begun.possession, h.begun.event.time_ns, h.ended.event.time_ns) for h in (one, other) if h.ended
+    )
+
+
+# --- commits ---------------------------------------------------------------------------------------------------
+
+
+def commit_regression(p: Partition) -> Iterator[Found | None]:
+    """A committed position below an earlier one; one finding for each episode until it is made good."""
+    highest: int | None = None
+    episode: Commit | None = None
+    for commit in p.commits:
+        if episode is not None and highest is not None and (commit.value is None or commit.value >= highest):
+            yield _regression(p, highest, episode, commit)
+            episode = None
+        if commit.value is None:
+            highest = None
+        elif highest is None or commit.value >= highest:
+            highest = commit.value
+        elif episode is None:
+            episode = commit
+    if episode is not None and highest is not None:
+        yield _regression(p, highest, episode, None)
+
+
+def _regression(p: Partition, highest: int, lower: Commit, end: Commit | None) -> Found | None:
+    recovered = end is not None and end.value is not None
+    own = _own(p, lower)
+    inside = _restart_inside(p, highest, lower.effect_ns, end.effect_ns if end else FOREVER)
+    if own is None and recovered and not inside and lower.committer != OPERATOR:
+        return None
+    return p.found(lower.place, start=highest, to=lower.value, recovered=recovered, own=own, restart_inside=inside)
+
+
+def _own(p: Partition, commit: Commit) -> bool | None:
+    owners = p.owners_at(commit.place)
+    if commit.committer is None:
+        return None
+    if commit.committer == OPERATOR:
+        return False
+    return None if owners is None else commit.committer in owners
+
+
+def _restart_inside(p: Partition, highest: int, begin_ns: float, end_ns: float) -> bool:
+    fetched = [time_ns for _, time_ns, position in p.offset_fetches if position < highest]
+    opened = [possession.opened.time_ns for possession in p.possessions]
+    return any(begin_ns < time_ns < end_ns for time_ns in fetched + opened)
+
+
+def _rises(p: Partition) -> Iterator[tuple[Commit, int | None]]:
+    """Each commit with the highest value before it."""
+    highest: int | None = None
+    for commit in p.commits:
+        if commit.value is not None:
+            yield commit, highest
+        highest = None if commit.value is None else max(commit.value, -1 if highest is None else highest)
+
+
+def zombie_commit(p: Partition) -> Iterator[Found]:
+    """A durable commit of a member that did not own the partition at that place of the log."""
+    for commit, highest in _rises(p):
+        owners = p.owners_at(commit.place)
+        if commit.committer in (None, OPERATOR) or owners is None or commit.committer in owners:
+            continue
+        fell = highest is not None and commit.value is not None and commit.value < highest
+        unhandled = [o for o in _raised_over(p, commit, highest) if o not in p.first_handled]
+        yield p.found(commit.place, fell=fell, skipped_record=bool(unhandled))
+
+
+def _raised_over(p: Partition, commit: Commit, highest: int | None) -> list[int]:
+    """The records between the highest value before and this one."""
+    return [o for o in p.records if (highest is None or o >= highest) and o < (commit.value or 0)]
+
+
+def commit_ahead(p: Partition) -> Iterator[Found | None]:
+    """A commit that covers a record not yet handled; one finding a value."""
+    values = set(_ahead_by_own_word(p))
+    unclear: set[int] = set()
+    for commit, highest in _rises(p):
+        over = _raised_over(p, commit, highest)
+        late = [o for o in over if p.first_handled.get(o, 0) > commit.effect_ns + TOLERANCE_NS]
+        never = [o for o in over if o not in p.first_handled]
+        if late or (never and not _may_be_a_last_act(p, commit)):
+            values.add(commit.value or 0)
+        elif never:
+            unclear.add(commit.value or 0)
+    yield from (p.found(value) for value in values)
+    yield from (None for _ in unclear - values)
+
+
+def _ahead_by_own_word(p: Partition) -> Iterator[int]:
+    for possession in p.possessions:
+        mine = [e for e in p.trial.of_kind("commit") if e.source == possession.source]
+        word = "invoke" if any(e.outcome == "invoke" for e in mine) else "ok"
+        previous = -1
+        for commit in [e for e in mine if e.outcome == word and possession.holds(e)]:
+            for entry in p.trial.entries(commit, p.tp):
+                value = entry["committed_offset"]
+                if any(
+                    previous <= d.offset < value and not _done_before(p, d, commit)
+                    for d in p.deliveries
+                    if d.possession == possession
+                ):
+                    yield value
+                previous = value
+
+
+def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
+    """Tells whether the delivered record had been completed in this possession when the commit was asked for."""
+    return any(
+        completion.offset == delivery.offset
+        and completion.possession == delivery.possession
+        and completion.event.seq < commit.seq
+        for completion in p.completions
+    )
+
+
+def commit_past_end(p: Partition) -> Iterator[Found | None]:
+    """Beyond the first log end read after the commit was seen."""
+    ends = sorted((e.time_ns, e.offset or 0) for e in p.own("log_end"))
+    for commit in p.commits:
+        if commit.value is None:
+            continue
+        after = [end for time_ns, end in ends if time_ns >= commit.event.time_ns]
+        if not after:
+            yield None
+        elif commit.value > after[0]:
+            yield p.found(commit.place, value=commit.value)
+
+
+# --- ownership -------------------------------------------------------------------------------------------------
+
+
+def split_ownership(p: Partition) -> Iterator[Found]:
+    """Two owners by the brokers' own records, or work of a member that was told it had lost the partition."""
+    for owning in p.ownership:
+        if owning.names_it and len(owning.assigned) > 1:
+            yield p.found(owning.place, by="log")
+    for possession in p.possessions:
+        loss = p.loss(possession)
+        if loss is not None and loss.told is not None and loss.told.kind == "commit":
+            yield from _work_after_being_told(p, possession, loss.told)
+
+
+def _work_after_being_told(p: Partition, possession: Possession, told: Event) -> Iterator[Found]:
+    in_hand = p.in_hand(told)
+    for delivery in [d for d in p.deliveries if d.possession == possession]:
+        seq, time_ns = delivery.event.seq, delivery.event.time_ns
+        still = [h for h in in_hand if h.ended is None or h.ended.event.seq > seq]
+        others = [o for o in p.possessions if o.member != possession.member and o.open_at(time_ns)]
+        if time_ns > told.time_ns + TOLERANCE_NS and not still and others:
+            yield p.found(delivery.offset, by="told")
+
+
+def work_after_revoke(p: Partition) -> Iterator[Found]:
+    """Work on a partition that the member's own callback had given up."""
+    for work in p.deliveries + p.completions:
+        callbacks = [
+            e
+            for e in p.trial.of_kind("assigned", "revoked", "lost")
+            if e.source == work.event.source and e.seq < work.event.seq and p.trial.entries(e, p.tp)
+        ]
+        if callbacks and callbacks[-1].kind in ("revoked", "lost"):
+            yield p.found(work.offset, kind=work.event.kind)
+
+
+def zombie_work(p: Partition) -> Iterator[Found]:
+    """Work in good faith after a loss that nobody told the member of."""
+    for work in p.deliveries + p.completions:
+        loss = p.loss(work.possession) if work.possession else None
+        if loss is not None and loss.time_ns + TOLERANCE_NS < work.event.time_ns < loss.told_ns:
+            yield p.found(work.offset, kind=work.event.kind)
+
+
+# --- liveness --------------------------------------------------------------------------------------------------
+
+
+def false_lag(p: Partition) -> Iterator[Found]:
+    """Everything handled, and yet the committed position says there is work left."""
+    if _is_false_lag(p):
+        committed = _position_at_snapshot(p)
+        yield p.found(committed, records=len([o for o in p.records if o >= committed]))
+
+
+def _position_at_snapshot(p: Partition) -> int:
+    committed = p.committed_at(p.trial.snapshot_ns or 0)
+    return p.log_start if committed is None else committed
+
+
+def _undone(p: Partition) -> list[int]:
+    """Records not handled at the snapshot, and not committed past either."""
+    if not p.trial.progress_in_kafka:
+        return _unhandled_at_snapshot(p)
+    return [o for o in _unhandled_at_snapshot(p) if o >= _position_at_snapshot(p)]
+
+
+def _is_false_lag(p: Partition) -> bool:
+    lagging = any(o >= _position_at_snapshot(p) for o in p.records)
+    return p.trial.progress_in_kafka and lagging and not _undone(p)
+
+
+def stuck_partition(p: Partition) -> Iterator[Found | None]:
+    """Work left, and nothing moved for a whole window before the snapshot."""
+    if _stands_still(p):
+        yield None if _cannot_tell_stuck(p) else p.found(min(_undone(p)), kind=_kind_of_stuck(p, min(_undone(p))))
+
+
+def _kind_of_stuck(p: Partition, offset: int) -> str:
+    """How far the first undone record came, as far as the evidence goes."""
+    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) is not None]
+    begin_ns = (p.trial.snapshot_ns or 0) - _window_ns(p)
+    if not any(possession.open_at(p.trial.snapshot_ns or 0) for possession in p.possessions):
+        return "unassigned"
+    if any(delivery.offset == offset for delivery in p.deliveries):
+        return "delivered-not-committed"
+    if not fetches:
+        return "unclassified"
+    recent = [f for f in fetches if f.time_ns >= begin_ns and p.trial.entries(f, p.tp)]
+    return "fetched-not-delivered" if recent else "assigned-not-fetched"
+
+
+def _window_ns(p: Partition) -> float:
+    names = ("session_timeout_s", "poll_interval_s", "commit_interval_s")
+    return max(10.0, sum(float(p.trial.facts.get(name, 0)) for name in names)) * SECOND_NS
+
+
+def _stands_still(p: Partition) -> bool:
+    snapshot_ns = p.trial.snapshot_ns or 0
+    moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
+    moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
+    return bool(_undone(p)) and not any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
+
+
+def _cannot_tell_stuck(p: Partition) -> bool:
+    begin_ns = (p.trial.snapshot_ns or 0) - _window_ns(p)
+    gap_ns = float(p.trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
+    gaps = [
+        e
+        for e in p.trial.of_kind("scheduling_delay")
+        if begin_ns <= e.time_ns <= (p.trial.snapshot_ns or 0) and e.details["delay_ns"] > gap_ns
+    ]
+    return bool(gaps) or _drain_ns(p) < _window_ns(p)
+
+
+def _drain_ns(p: Partition) -> float:
+    drain_ns = p.trial.phase_ns("drain")
+    return 0 if drain_ns is None else (p.trial.snapshot_ns or 0) - drain_ns
+
+
+def late_convergence(p: Partition) -> Iterator[Found | None]:
+    """Not done within the bound after everything was healed."""
+    heal_ns = p.trial.phase_ns("heal")
+    if heal_ns is None or not p.records:
+        return
+    bound_ns = _bound_ns(p)
+    converged_ns = _converged_ns(p)
+    if converged_ns is not None:
+        if converged_ns > heal_ns + bound_ns + TOLERANCE_NS:
+            yield p.found(None, converged=True)
+    elif not _stands_still(p) and not _is_false_lag(p):
+        yield None if _drain_ns(p) < bound_ns else p.found(None, converged=False)
+
+
+def _bound_ns(p: Partition) -> float:
+    """B of the design: the claim's own, else detection, rebalance, handler, commit interval and backlog."""
+    facts = p.trial.facts
+    if facts.get("converge_within_s") is not None:
+        return float(facts["converge_within_s"]) * SECOND_NS
+    heal_ns = p.trial.phase_ns("heal") or 0
+    partitions = [Partition(p.trial, tp) for tp in p.trial.slices()]
+    ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
+    longest = max((end.event.time_ns - begun.event.time_ns for begun, end in ended), default=0) / SECOND_NS
+    backlog = sum(1 for q in partitions for o in q.records if q.first_handled.get(o, FOREVER) > heal_ns)
+    rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
+    rebalance = float(facts.get("poll_interval_s", 0)) if facts.get("protocol", "classic") == "classic" else 0.0
+    terms = float(facts.get("session_timeout_s", 0)) + rebalance + longest + float(facts.get("commit_interval_s", 0))
+    return max(10.0, terms + (2 * backlog / rates[-1] if rates else 0.0)) * SECOND_NS
+
+
+def _converged_ns(p: Partition) -> float | None:
+    """Since when the partition was done for good; None when it was not at the snapshot."""
+    handled = max((time_ns for o, time_ns in p.first_handled.items() if o in p.records), default=0)
+    if not p.trial.progress_in_kafka:
+        return None if _undone(p) else handled
+    caught_up = _caught_up_ns(p)
+    if p.trial.facts.get("delivery") == "at-most-once" or caught_up is None:
+        return caught_up
+    return None if _undone(p) else max(caught_up, handled)
+
+
+def _caught_up_ns(p: Partition) -> float | None:
+    """Since when the committed position has been at the end of the log, without a break until the snapshot."""
+    since: float | None = None
+    for commit in [c for c in p.commits if c.effect_ns <= (p.trial.snapshot_ns or 0)]:
+        if commit.value is None or commit.value < p.end:
+            since = None
+        elif since is None:
+            since = commit.effect_ns
+    return since
+
+
+CHECKS = {
+    "skipped": skipped,
+    "unseen": unseen,
+    "redelivered": redelivered,
+    "illegal-redelivery": illegal_redelivery,
+    "nonmonotonic-poll": nonmonotonic_poll,
+    "reordered-key": reordered_key,
+    "overlapping-handlers": overlapping_handlers,
+    "commit-regression": commit_regression,
+    "zombie-commit": zombie_commit,
+    "commit-ahead": commit_ahead,
+    "commit-past-end": commit_past_end,
+    "split-ownership": split_ownership,
+    "work-after-revoke": work_after_revoke,
+    "zombie-work": zombie_work,
+    "false-lag": false_lag,
+    "stuck-partition": stuck_partition,
+    "late-convergence": late_convergence,
+}
