@@ -47,6 +47,7 @@ def prepare(stage: Stage) -> bool:
     """Starts witnesses and members; False when the consumer never got to work where a control member did."""
     stage.phase("prepare", f"{len(stage.group.members)} members of {stage.question.consumer.name}")
     stage.start_witnesses()
+    stage.start_workload()
     return stage.start_members()
 
 

@@ -27,7 +27,7 @@ from kafka_trial.progress import Progress
 from kafka_trial.question import Question
 from kafka_trial.scenario import Burst
 from kafka_trial.waiting import pause, wait_until
-from kafka_trial.witness.witness import Witness, start_witnesses
+from kafka_trial.witness.witness import Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 
 SNAPSHOT_WITHIN_S = 60.0
@@ -60,7 +60,7 @@ class Stage:
 
     @property
     def producer(self) -> ProducerHandle:
-        assert self._producer is not None, "the load is started by `calibrate`"
+        assert self._producer is not None, "started by `start_workload`"
         return self._producer
 
     def record(self, kind: str, **fields: Any) -> None:
@@ -110,21 +110,23 @@ class Stage:
             self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
         return not failures
 
-    def calibrate(self) -> None:
-        """Sends the opening burst and measures how fast it drains (a time under 1 s counts as 1 s)."""
-        load = self.question.scenario.load
+    def start_workload(self) -> None:
+        """Starts the workload's process, which sends nothing yet."""
         self._producer = self.stack.enter_context(
             start_producer(
                 self.household,
                 bootstrap=self.lanes[-1].bootstrap,
                 topic=self.topic,
                 folder=self.folder,
-                load=load,
+                load=self.question.scenario.load,
                 seed=self.question.seed,
             )
         )
+
+    def calibrate(self) -> None:
+        """Sends the opening burst and measures how fast it drains (a time under 1 s counts as 1 s)."""
         began_s = time.monotonic()
-        count = self._producer.opening_burst(within_s=CALIBRATION_WITHIN_S)
+        count = self.producer.opening_burst(within_s=CALIBRATION_WITHIN_S)
         drained = self._drained(count, until_s=began_s + CALIBRATION_WITHIN_S)
         took_s = max(1.0, time.monotonic() - began_s)
         rate = drained / took_s
@@ -183,10 +185,9 @@ class Stage:
 
     def snapshot_witnesses(self) -> None:
         """Has every witness read up to the end of now; one that cannot makes the verdict unknown."""
-        for witness in self.witnesses:
-            state = witness.snapshot(within_s=SNAPSHOT_WITHIN_S)
+        for name, state in snapshot_all(self.witnesses, within_s=SNAPSHOT_WITHIN_S).items():
             if state != "complete":
-                self.record("environment", message=f"witness {witness.name} is {state} at the snapshot")
+                self.record("environment", message=f"the witness {name} is {state} at the snapshot")
 
     def stop_members(self) -> None:
         """Stops the members as their spec says."""

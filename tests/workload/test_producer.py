@@ -93,10 +93,10 @@ def test_what_a_stall_leaves_undecided_is_info(stage: Stage) -> None:
     _stall(stage)
     producer.burst(100)
     counts = producer.stop(within_s=1)
-    assert (counts, set(stage.sends("info")), stage.sends("fail")) == (
+    assert (counts, set(stage.sends("info")), _messages(stage, "info") <= {"_PURGE_INFLIGHT", "_PURGE_QUEUE"}) == (
         {"sent": 600, "ok": 500, "fail": 0, "info": 100},
         set(stage.sends("invoke")) - set(stage.sends("ok")),
-        {},
+        True,
     )
 
 

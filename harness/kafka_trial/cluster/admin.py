@@ -12,6 +12,7 @@ import random
 import string
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from kafka_trial.waiting import wait_until
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to report
 
 T = TypeVar("T")
+RECONNECT_WITHIN_MS = 500
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
@@ -93,7 +95,9 @@ class Admin:
         else:
             topic = NewTopic(name, partitions, replication_factor, topic_configs=dict(configs or {}))
         try:
-            self._ask(lambda client: client.create_topics([topic]))
+            wait_until(
+                lambda: self._created(topic), within_s=within_s, what=f"topic {name} to be created", every_s=0.2
+            )
             whole = wait_until(lambda: self._whole(name), within_s=within_s, what=f"the full ISR of {name}")
             wait_until(lambda: self._serving(name), within_s=within_s, what=f"the leaders of {name} to serve it")
             return whole
@@ -179,6 +183,23 @@ class Admin:
         answer = self._ask(lambda client: client.list_partition_offsets(wanted))
         return {place.partition: found.offset for place, found in answer.items()}
 
+    def _created(self, topic: Any) -> bool:
+        """Creates `topic`, unless it exists: an earlier call may have been cut off after it took effect.
+
+        A young cluster may still be electing, or name a broker that this client has not met.
+        """
+        from kafka.errors import KafkaError, UnknownBrokerIdError
+
+        try:
+            if self.describe(topic.name) is None:
+                self._ask(lambda client: client.create_topics([topic]))
+        except UnjudgeableError as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaError) and not (cause.retriable or isinstance(cause, UnknownBrokerIdError)):
+                raise
+            return False
+        return True
+
     def _serving(self, topic: str) -> bool:
         """A leader may not have heard yet that it leads: then it does not know the topic."""
         try:
@@ -211,10 +232,13 @@ class Admin:
                     bootstrap_servers=self._bootstrap,
                     client_id="kafka-trial-observer",
                     request_timeout_ms=int(self._answer_within_s * 1000),
+                    bootstrap_timeout_ms=int(self._answer_within_s * 1000),
+                    reconnect_backoff_max_ms=RECONNECT_WITHIN_MS,  # 30 s by default: a restarted broker stays unseen
                 )
             return question(self._client)
         except (KafkaError, OSError, ValueError) as error:
-            self._client = None
+            with suppress(KafkaError, OSError, ValueError):  # the error on its way says more
+                self.close()
             raise UnjudgeableError(f"the cluster did not answer: {type(error).__name__} {error}".rstrip()) from error
 
     def __enter__(self) -> Admin:
@@ -229,7 +253,8 @@ def group_partition(group: str, *, partitions: int) -> int:
     value = 0
     for unit in _utf16(group):
         value = (31 * value + unit) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    signed = value - (1 << 32) if value >> 31 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions  # Kafka's Utils.abs
 
 
 def draw_group_name(rng: random.Random, prefix: str, *, partition: int, partitions: int) -> str:

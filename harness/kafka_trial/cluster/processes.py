@@ -26,7 +26,7 @@ from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
 from kafka_trial.concurrency import Child, Household
-from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
+from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.waiting import wait_until
 
 BOOT_WITHIN_S = 120.0
@@ -162,13 +162,16 @@ class ProcessCluster:
         ]
         if dead:
             return dead
-        left = [
-            f"proxy {proxy.name} is {'toxic' if proxy.toxics else 'disabled'}"
-            for proxy in self.toxiproxy.proxies().values()
-            if proxy.toxics or not proxy.enabled
-        ]
-        with Admin(self.observer_bootstrap) as admin:
-            return left + admin.under_replicated()
+        try:
+            left = [
+                f"proxy {proxy.name} is {'toxic' if proxy.toxics else 'disabled'}"
+                for proxy in self.toxiproxy.proxies().values()
+                if proxy.toxics or not proxy.enabled
+            ]
+            with Admin(self.observer_bootstrap) as admin:
+                return left + admin.under_replicated()
+        except UnjudgeableError as error:
+            return [str(error)]
 
 
 @contextmanager
@@ -215,23 +218,24 @@ def _boot(cluster: ProcessCluster, server: Path, household: Household) -> None:
         toxiproxy = household.spawn("toxiproxy", command, stdout=log, stderr=log)
     for broker in cluster.brokers.values():
         broker.start()
-    wait_until(
-        lambda: _answers(cluster.toxiproxy),
-        within_s=20,
-        what="Toxiproxy to answer",
-        alive=lambda: None if toxiproxy.alive else f"it exited with {toxiproxy.exit_code}",
-    )
-    cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name))
     try:
-        with Admin(cluster.observer_bootstrap) as admin:
+        wait_until(
+            lambda: _answers(cluster.toxiproxy),
+            within_s=20,
+            what="Toxiproxy to answer",
+            alive=lambda: None if toxiproxy.alive else f"it exited with {toxiproxy.exit_code}",
+        )
+        cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name))
+        with Admin(cluster.observer_bootstrap, answer_within_s=1) as asking:
             wait_until(
-                lambda: admin.broker_ids() == set(cluster.brokers),
+                lambda: asking.broker_ids() == set(cluster.brokers),
                 within_s=BOOT_WITHIN_S,
                 what=f"all {len(cluster.brokers)} brokers to register",
                 alive=lambda: _dead_broker(cluster),
             )
+        with Admin(cluster.observer_bootstrap) as admin:
             admin.create_offsets_topic(replication_factor=min(3, len(cluster.brokers)))
-    except WaitTimeout as error:
+    except (UnjudgeableError, StartError) as error:
         words = "; ".join(f"broker {broker.id}: {broker.last_words()}" for broker in cluster.brokers.values())
         raise StartError(f"Kafka {cluster.kafka_version} did not come up: {error}. Last words: {words}") from error
 

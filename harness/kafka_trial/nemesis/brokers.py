@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kafka_trial.cluster.cluster import BrokerHandle
 
 ROLES = ("leader", "coordinator", "controller")
+EXIT_WITHIN_S = 12.0
 BACK_WITHIN_S = 30.0
 FAILOVER_WITHIN_S = 12.0
 
@@ -49,9 +50,12 @@ def broker_restart(scene: Scene) -> Iterator[Evidence]:
         ended = evidence.terminated(was, scene.process("inside"))
     finally:
         _start_again(handle)
+    if not ended.bit:
+        scene.hold(lambda: scene.topic("inside"))
+        yield ended
+        return
     inside = [*down, *_until_moved(scene, before)]
-    seen = evidence.replaced(was, scene.process("inside")) if ended.bit else ended
-    yield _down(scene, seen, before, inside)
+    yield _down(scene, evidence.replaced(was, scene.process("inside")), before, inside)
 
 
 @fault("broker-pause", targets=ROLES, blast="brokers", heals=True, complete=_isr_back)
@@ -88,11 +92,14 @@ def rolling_restart(scene: Scene) -> Iterator[Evidence]:
     """Restarts every broker with SIGTERM, one after the other, each when the ISR is whole."""
     before = scene.topic("before")
     scene.injected()
-    turns = [_turn(scene, handle, before) for _, handle in sorted(scene.ground.cluster.brokers.items())]
-    missed = [turn.message for turn in turns if not turn.bit]
+    turns: list[Evidence] = []
+    for _, handle in sorted(scene.ground.cluster.brokers.items()):
+        turns.append(_turn(scene, handle, before))
+        if not turns[-1].bit or scene.stop.is_set():
+            break
     details = {"brokers": [dict(turn.details) for turn in turns]}
-    if missed:
-        yield Evidence(False, "; ".join(missed), details)
+    if not turns[-1].bit:
+        yield Evidence(False, turns[-1].message, details)
     else:
         yield Evidence(True, f"{len(turns)} brokers were replaced one after the other", details)
 
@@ -105,8 +112,10 @@ def _turn(scene: Scene, handle: BrokerHandle, before: TopicLook) -> Evidence:
         ended = evidence.terminated(was, scene.process_of("inside", handle))
     finally:
         _start_again(handle)
+    if not ended.bit:
+        return ended
     whole = _isr_whole_within(scene, handle.id, before)
-    seen = evidence.replaced(was, scene.process_of("inside", handle)) if ended.bit else ended
+    seen = evidence.replaced(was, scene.process_of("inside", handle))
     return seen.with_details(broker=handle.id, isr_whole_again=whole)
 
 
@@ -153,7 +162,7 @@ def _topic_looks_until_exit(scene: Scene, handle: BrokerHandle) -> list[TopicLoo
         return not handle.alive
 
     with suppress(WaitTimeout):  # the process sample says that it still runs
-        wait_until(gone, within_s=BACK_WITHIN_S, what=f"broker {handle.id} to exit", every_s=0.25)
+        wait_until(gone, within_s=EXIT_WITHIN_S, what=f"broker {handle.id} to exit", every_s=0.25)
     return looks
 
 

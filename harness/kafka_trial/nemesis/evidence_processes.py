@@ -27,9 +27,8 @@ def paused(before: ProcessLook, inside: Sequence[ProcessLook], links: Sequence[L
         return Evidence(False, f"process {before.pid} was not stopped: state {'/'.join(states) or 'gone'}", details)
     if cpu_s > 0 or sent > 0:
         return Evidence(False, f"process {before.pid} used {cpu_s:.2f} s CPU or sent {sent} bytes meanwhile", details)
-    return Evidence(
-        True, f"process {before.pid} was stopped and used no CPU" + " nor sent a byte" * bool(links), details
-    )
+    silent = ", and sent nothing" if links else ""
+    return Evidence(True, f"process {before.pid} was stopped, used no CPU{silent}", details)
 
 
 def killed(before: ProcessLook, after: ProcessLook) -> Evidence:

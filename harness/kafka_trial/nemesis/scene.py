@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kafka_trial.concurrency import Crew
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.fault import Planned, find_fault
@@ -115,11 +116,18 @@ class Scene:
         return self._keep(phase, sampling.links(self._routes, self._process_groups()))
 
     def probes(self, phase: str, known: Look | None = None) -> list[Probe]:
-        """P: an own round trip on one live route of each member (the routes of `known`, else those live now)."""
+        """P: an own round trip on every live route (those of `known`, else those live now), all at once."""
         live = (known or sampling.links(self._routes, self._process_groups())).routes()
-        chosen = {client: (client, broker) for client, broker in live}
         limit_s = max(1.0, min(3.0, self.for_s))
-        return [self._keep(phase, sampling.probe(self._routes[route], within_s=limit_s)) for route in chosen.values()]
+        found: list[Probe] = []
+
+        def ask(route: tuple[str, int]) -> None:
+            found.append(sampling.probe(self._routes[route], within_s=limit_s))
+
+        with Crew(f"probes of {self.fault}") as crew:
+            for route in live:
+                crew.start(f"{route[0]}-b{route[1]}", ask, route)
+        return [self._keep(phase, probe) for probe in sorted(found, key=lambda probe: (probe.client, probe.broker))]
 
     def requests_that_pass(self) -> set[tuple[str, int]]:
         """Routes on which an own request was seen to reach the broker while the fault is in force."""

@@ -37,6 +37,7 @@ from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.workload import LoadWorkload, Op
 
 METADATA_WITHIN_S = 30.0
+PURGED_WITHIN_S = 1.0  # for the reports of purged records, which say how far they had come
 QUEUE_BYTES_MAX = 128 * 1024 * 1024
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
@@ -103,7 +104,7 @@ class Sender:
         """Gives up what is not acknowledged: nothing more leaves for the brokers; every undecided send becomes info."""
         self._waiting.clear()
         self._client.purge(in_queue=True, in_flight=True, blocking=True)
-        self._client.poll(0)
+        self._client.flush(PURGED_WITHIN_S)
         self.log.write()
 
     def _produce(self, send: int, op: Op, value: bytes) -> None:

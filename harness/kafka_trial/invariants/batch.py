@@ -1,0 +1,171 @@
+"""A batch: the rows of some whole slices, and the indexes derived from them once for all invariants.
+
+The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `ownership_log.py`,
+`floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by slice.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import SimpleNamespace
+
+import numpy as np
+
+from kafka_trial.invariants import commits_log, floors, handlers, ownership_log, possessions, zombies
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table
+
+
+class Batch:
+    """Rows of whole slices with their indexes; `rows` has the columns of `rows.NUMBERS`, and `key` as a number."""
+
+    def __init__(self, rows: Table, circumstances: Circumstances) -> None:
+        self.circumstances = circumstances
+        self._rows = rows
+        self._by_kind = _runs(rows["kind"])
+        codes = np.unique(rows["slice"])
+        self.slices: Ints = codes.astype(np.int64)
+        self.size = len(codes)
+        self.lives = _lives(circumstances)
+
+    def of(self, *kinds: Kind) -> Table:
+        """Returns the rows of some kinds with `slice` numbered from 0 inside this batch, in no particular order."""
+        order, spans = self._by_kind
+        parts = [order[slice(*spans[kind])] for kind in kinds if kind in spans]
+        rows = self._rows.take(np.concatenate(parts) if parts else np.empty(0, np.int64))
+        return rows.having(slice=np.searchsorted(self.slices, rows["slice"]).astype(np.int64))
+
+    @cached_property
+    def records(self) -> Table:
+        """The control read: slice, offset, key (-1: none), appended_ns, source, seq; one row an offset, sorted."""
+        records = self.of(Kind.RECORD).sorted_by("slice", "offset")
+        distinct = records.take(_firsts(records["slice"], records["offset"]))
+        return distinct.only("slice", "offset", "key", "source", "seq").having(
+            appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
+        )
+
+    @cached_property
+    def ends(self) -> Ints:
+        """The position after the last readable record of each slice; NONE where it has no record."""
+        ends = np.full(self.size, NONE, np.int64)
+        ends[self.records["slice"]] = self.records["offset"] + 1  # sorted: the last one stays
+        return ends
+
+    @cached_property
+    def log_starts(self) -> Ints:
+        """The lowest position of each slice: what the observer read, else its first record, else 0."""
+        starts = np.zeros(self.size, np.int64)
+        first = first_of(self.records["slice"])
+        starts[self.records["slice"][first]] = self.records["offset"][first]
+        read = self.of(Kind.LOG_START)
+        starts[read["slice"]] = read["offset"]
+        np.minimum.at(starts, read["slice"], read["offset"])
+        return starts
+
+    @cached_property
+    def own(self) -> Table:
+        """See `possessions.own_words`."""
+        return possessions.own_words(self)
+
+    @cached_property
+    def possessions(self) -> Table:
+        """See `possessions.possessions`."""
+        return possessions.possessions(self)
+
+    @cached_property
+    def deliveries(self) -> Table:
+        """The `delivered` rows of `own`."""
+        return self.own.take(self.own["kind"] == Kind.DELIVERED)
+
+    @cached_property
+    def completions(self) -> Table:
+        """The `processed` rows of `own`, with `excused_in` (see `handlers.completions`)."""
+        return handlers.completions(self)
+
+    @cached_property
+    def handlers(self) -> Table:
+        """See `handlers.handlers`."""
+        return handlers.handlers(self)
+
+    @cached_property
+    def handled(self) -> Table:
+        """See `handlers.handled`."""
+        return handlers.handled(self)
+
+    @cached_property
+    def first_handled(self) -> SimpleNamespace:
+        """See `handlers.first_handled_of_records`."""
+        return handlers.first_handled_of_records(self)
+
+    @cached_property
+    def grants(self) -> Table:
+        """See `ownership_log.grants`."""
+        return ownership_log.grants(self)
+
+    @cached_property
+    def commits(self) -> Table:
+        """See `commits_log.commits`."""
+        return commits_log.commits(self)
+
+    @cached_property
+    def final(self) -> Ints:
+        """The committed offset that stands at the end of the log, for each slice; NONE where none does."""
+        return commits_log.standing(self, None)
+
+    @cached_property
+    def fetch_answers(self) -> Table:
+        """See `floors.fetch_answers`."""
+        return floors.fetch_answers(self)
+
+    @cached_property
+    def floors(self) -> Ints:
+        """See `floors.floors`."""
+        return floors.floors(self)
+
+    @cached_property
+    def zombies(self) -> Table:
+        """See `zombies.windows`."""
+        return zombies.windows(self)
+
+    def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
+        """Returns wall times on the harness's monotonic clock by the nearest pair of clocks.
+
+        Where there is no wall time, or there are no pairs, `otherwise_ns`.
+        """
+        pairs = np.array(self.circumstances.clocks, np.int64).reshape(-1, 2)
+        if not len(pairs):
+            return otherwise_ns
+        walls = pairs[:, 0]
+        after = np.searchsorted(walls, wall_ns).clip(0, len(walls) - 1)
+        before = (after - 1).clip(0)
+        near = np.where(wall_ns - walls[before] <= walls[after] - wall_ns, before, after)
+        return np.where(wall_ns == NONE, otherwise_ns, wall_ns - walls[near] + pairs[near, 1])
+
+
+def _runs(kinds: Array) -> tuple[Ints, dict[int, tuple[int, int]]]:
+    order = ordered(kinds)
+    firsts = first_of(kinds[order])
+    ends = np.append(firsts[1:], len(kinds))
+    return order, {int(kinds[order[first]]): (int(first), int(end)) for first, end in zip(firsts, ends, strict=True)}
+
+
+def _firsts(group: Array, value: Array) -> Ints:
+    fresh = np.ones(len(group), np.bool_)
+    fresh[1:] = (group[1:] != group[:-1]) | (value[1:] != value[:-1])
+    return np.flatnonzero(fresh)
+
+
+def _lives(circumstances: Circumstances) -> Table:
+    """Returns the lives as columns, sorted by (member, start), and `of_source`: the place of each source's life."""
+    lives = sorted(circumstances.lives, key=lambda life: (life.member, life.started_ns, life.source))
+    names = ("source", "member", "started_ns", "closed_seq", "closed_ns", "exited_seq", "exited_ns", "worked_ns")
+    columns = {
+        name: np.array([NONE if (value := getattr(life, name)) is None else value for life in lives], np.int64)
+        for name in names
+    }
+    columns["killed"] = np.array([life.killed for life in lives], np.bool_)
+    columns["crashed"] = np.array([life.crashed for life in lives], np.bool_)
+    columns["invokes"] = np.array([life.invokes for life in lives], np.bool_)
+    return Table(columns)

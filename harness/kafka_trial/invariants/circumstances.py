@@ -1,0 +1,109 @@
+"""Circumstances: the small facts of a trial that every slice is judged in the light of.
+
+Collected once from the history and from consumer.toml (`judge/facts.py`), and shipped to the kernels as they are:
+plain values only. Sources, members, member ids and slices are numbered; a number is the place in their tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TOLERANCE_NS = 500_000_000  # between sources
+LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What consumer.toml says that judging needs. `events`, `sink`: which evidence it declares; None: not known."""
+
+    protocol: str = "classic"
+    session_timeout_s: float = 6.0
+    poll_interval_s: float = 10.0
+    metadata_age_s: float = 5.0
+    commit_interval_s: float = 1.0
+    progress: str = "kafka"
+    delivery: str = "unclaimed"
+    converge_within_s: float | None = None
+    events: str | None = None
+    sink: str | None = None
+
+
+@dataclass(frozen=True)
+class Life:
+    """One incarnation of a member: the bounds of its file. Absent ends are None.
+
+    `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`.
+    """
+
+    source: int
+    member: int
+    incarnation: int
+    started_ns: int
+    closed_seq: int | None = None
+    closed_ns: int | None = None
+    exited_seq: int | None = None
+    exited_ns: int | None = None
+    code: int | None = None
+    signal: int | None = None
+    worked_ns: int | None = None
+    invokes: bool = False
+
+    @property
+    def killed(self) -> bool:
+        """Ended by signal 9: it could not say what it did last."""
+        return self.signal == 9
+
+    @property
+    def crashed(self) -> bool:
+        """Ended by signal 9, or with a status that is not 0."""
+        return self.killed or self.code not in (None, 0)
+
+
+@dataclass(frozen=True)
+class Window:
+    """One fault as it was journaled: from its injection to its healing."""
+
+    number: int
+    fault: str
+    target: str
+    member: str | None
+    injected_ns: int
+    healed_ns: int | None
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """Everything about a trial that is not in a slice."""
+
+    slices: tuple[tuple[str, int], ...] = ()
+    sources: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    lives: tuple[Life, ...] = ()
+    lanes: Mapping[int, int] = field(default_factory=dict)
+    member_ids: tuple[str, ...] = ()
+    owners: tuple[int, ...] = ()  # the member behind each member id, -1 unknown
+    clocks: tuple[tuple[int, int], ...] = ()  # pairs (wall, monotonic), sorted
+    phases: Mapping[str, int] = field(default_factory=dict)
+    delays: tuple[tuple[int, int], ...] = ()  # (time, scheduling delay)
+    refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
+    windows: tuple[Window, ...] = ()
+    settings: Settings = Settings()
+    calibrated_rate: float | None = None
+    partitions_added: bool = False
+    sink_seen: bool = False
+    ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
+    environment: tuple[str, ...] = ()
+    witnesses: Mapping[str, str] = field(default_factory=dict)
+    control_read: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def drain_ns(self) -> int | None:
+        """When faults were healed and the load had stopped: from here on the group must converge."""
+        return self.phases.get("drain", self.phases.get("heal"))
+
+    @property
+    def snapshot_ns(self) -> int | None:
+        """When the trial was looked at."""
+        return self.phases.get("snapshot")

@@ -1,0 +1,195 @@
+"""Segmented kernels: the few vectorised operations on which every index and invariant is built.
+
+A *group* is an integer array that says to which segment (slice, possession, key …) each row belongs. All functions
+take and return numpy arrays; none loops over rows or groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Array = NDArray[Any]
+
+NONE = -(2**63)  # "there is none", sorts before every value
+NEVER = 2**63 - 1  # "it did not happen", sorts after every value
+
+
+def composites(*pairs: tuple[Array, Array]) -> list[Ints]:
+    """Returns for each (group, value) pair of arrays one array of integers that sorts as (group, value) would.
+
+    The integers of all pairs are comparable. Values may be any 64-bit integers: where group and value do not fit into
+    63 bits together, values are replaced by their rank.
+    """
+    filled = [values for _, values in pairs if len(values)]
+    if not filled:
+        return [np.empty(0, np.int64) for _ in pairs]
+    low, high = min(int(v.min()) for v in filled), max(int(v.max()) for v in filled)
+    groups_max = max(int(g.max()) for g, _ in pairs if len(g)) + 2
+    span = high - low + 1
+    if span * groups_max < 2**62:
+        return [g.astype(np.int64) * span + (v.astype(np.int64) - low) for g, v in pairs]
+    cuts = np.cumsum([len(v) for _, v in pairs])[:-1]
+    groups, ranks = (_dense(np.concatenate([pair[place] for pair in pairs])) for place in (0, 1))
+    size = int(ranks.max()) + 1
+    return [g * size + part for g, part in zip(np.split(groups, cuts), np.split(ranks, cuts), strict=True)]
+
+
+def _dense(values: Array) -> Ints:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def joined(*columns: Array) -> Ints:
+    """Returns one integer a row that is equal where all columns are equal and sorts as they would, column by column."""
+    whole = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        (whole,) = composites((whole, column))
+        if len(whole) and int(whole.max()) > 2**40:
+            whole = _dense(whole)
+    return whole
+
+
+def ordered(*columns: Array) -> Ints:
+    """Returns the stable order of rows by columns, the first one weighing most."""
+    if len(columns) == 1:
+        return np.argsort(columns[0], kind="stable")
+    return np.argsort(joined(*columns), kind="stable")
+
+
+def starts_of(group: Array) -> Bools:
+    """Returns True at the first row of each run of equal groups."""
+    first = np.ones(len(group), np.bool_)
+    first[1:] = group[1:] != group[:-1]
+    return first
+
+
+def previous_in(group: Array, *, steps: int = 1) -> Ints:
+    """Returns the index of the row before each one inside its group (rows sorted by group), else -1."""
+    before = np.arange(len(group), dtype=np.int64) - steps
+    before[:steps] = -1
+    return np.where((before >= 0) & (group[before] == group), before, -1) if len(group) else before
+
+
+def next_in(group: Array) -> Ints:
+    """Returns the index of the row after each one inside its group (rows sorted by group), else -1."""
+    after = np.arange(1, len(group) + 1, dtype=np.int64)
+    after[-1:] = -1
+    return np.where((after >= 0) & (group[after] == group), after, -1) if len(group) else after
+
+
+def running_max(group: Array, values: Array) -> Ints:
+    """Returns, row by row, the index of the (earliest) greatest value of its group so far, itself included."""
+    (keys,) = composites((group, values))
+    peaks = np.maximum.accumulate(keys) if len(keys) else keys
+    fresh = np.ones(len(keys), np.bool_)
+    fresh[1:] = peaks[1:] > peaks[:-1]
+    return np.maximum.accumulate(np.where(fresh, np.arange(len(keys)), 0)) if len(keys) else peaks
+
+
+def max_before(group: Array, values: Array) -> Ints:
+    """Returns the index of the greatest value of its group before each row (rows sorted by group), else -1."""
+    before = previous_in(group)
+    return np.where(before >= 0, running_max(group, values)[before], -1) if len(group) else before
+
+
+def min_after(group: Array, values: Array) -> Ints:
+    """Returns the index of the least value of its group after each row (rows sorted by group), else -1."""
+    size = len(group)
+    turned = max_before(group[::-1].max(initial=0) - group[::-1], -1 - values[::-1])
+    return np.where(turned >= 0, size - 1 - turned, -1)[::-1]
+
+
+def last_true(group: Array, mask: Array) -> Ints:
+    """Returns the index of the last row of the group, up to and with each row, where `mask` is True; else -1."""
+    marks = np.where(mask, np.arange(len(group)), -1)
+    last = np.maximum.accumulate(marks) if len(marks) else marks
+    return np.where((last >= 0) & (group[last] == group), last, -1) if len(group) else last
+
+
+def at_or_before(group: Array, value: Array, of_group: Array, of_value: Array) -> Ints:
+    """Returns, for each (of_group, of_value), the index of the last row with the same group and value <= it; else -1.
+
+    `group`, `value` are sorted.
+    """
+    keys, wanted = composites((group, value), (of_group, of_value))
+    found = np.searchsorted(keys, wanted, side="right") - 1
+    return np.where((found >= 0) & (group[found] == of_group), found, -1) if len(group) else found
+
+
+def exactly(group: Array, value: Array, of_group: Array, of_value: Array) -> Ints:
+    """Returns, for each (of_group, of_value), the index of the row that equals it, else -1; the rows are sorted."""
+    found = at_or_before(group, value, of_group, of_value)
+    return np.where((found >= 0) & (value[found] == of_value), found, -1) if len(value) else found
+
+
+def between(group: Array, value: Array, of_group: Array, low: Array, high: Array) -> tuple[Ints, Ints]:
+    """Returns, for each wanted group, the range [first, end) of rows with low <= value < high; the rows are sorted."""
+    keys, lows, highs = composites((group, value), (of_group, low), (of_group, high))
+    first, end = np.searchsorted(keys, lows, side="left"), np.searchsorted(keys, highs, side="left")
+    return first, np.maximum(first, end)
+
+
+def covering(group: Array, first: Array, end: Array, of_group: Array, at: Array) -> Ints:
+    """Returns how many intervals [first, end) of its group cover each point; intervals in any order, none empty."""
+    begun_keys, ended_keys, points = composites((group, first), (group, end), (of_group, at))
+    begun = np.searchsorted(np.sort(begun_keys), points, side="right")
+    return begun - np.searchsorted(np.sort(ended_keys), points, side="right")
+
+
+def in_ranges(first: Array, end: Array) -> tuple[Ints, Ints]:
+    """Returns (which range, which row) for every row of every range [first, end): ranges laid end to end."""
+    sizes = np.maximum(end - first, 0)
+    which = np.repeat(np.arange(len(first)), sizes)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
+
+
+def greatest_in(values: Array, first: Array, end: Array) -> Ints:
+    """Returns the index of the (last) greatest value of each range [first, end), -1 where the range is empty."""
+    found = np.full(len(first), -1, np.int64)
+    filled = np.flatnonzero(end > first)
+    if not len(filled):
+        return found
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(values) + 1, np.int64)
+    ranks[order] = np.arange(len(values))
+    ranks[-1] = -1  # reduceat wants every end to be an index
+    edges = np.stack([first[filled], end[filled]], axis=1).ravel()
+    found[filled] = order[np.maximum.reduceat(ranks, edges)[::2]]
+    return found
+
+
+def first_of(group: Array) -> Ints:
+    """Returns the indices of the first row of each run of equal groups."""
+    return np.flatnonzero(starts_of(group))
+
+
+def number_in(group: Array) -> Ints:
+    """Returns the place of each row inside its run of equal groups, from 0."""
+    if not len(group):
+        return np.empty(0, np.int64)
+    begins = first_of(group)
+    return np.arange(len(group)) - np.repeat(begins, np.diff(np.append(begins, len(group))))
+
+
+def counts(group: Array, size: int) -> Ints:
+    """Returns how many rows each of `size` groups has."""
+    return np.bincount(group, minlength=size).astype(np.int64) if len(group) else np.zeros(size, np.int64)
+
+
+def per_group(group: Array, values: Array, size: int, *, how: str, start: int) -> Ints:
+    """Returns for each of `size` groups the min or max of its values, `start` where it has none."""
+    best = np.full(size, start, np.int64)
+    operator: np.ufunc = {"min": np.minimum, "max": np.maximum}[how]
+    operator.at(best, group, values)
+    return best
+
+
+def picked(values: Array, index: Array, missing: int) -> Ints:
+    """Returns values[index], and `missing` where the index is -1."""
+    if not len(values):
+        return np.full(len(index), missing, np.int64)
+    return np.where(index >= 0, values[index], missing).astype(np.int64)

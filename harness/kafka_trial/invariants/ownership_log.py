@@ -1,0 +1,133 @@
+"""Who owned a partition by the offsets log: the broker's word, in its own order.
+
+Classic: owners are the members whose assignment in a group record lists the partition; a record that gives it to nobody
+leaves the last owner in place, because the recommended commit on revoke comes after the record that takes it away.
+KIP-848: owners are the members that have it assigned or pending revocation; when the last one lets go it stays the
+owner until another gets it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    composites,
+    covering,
+    first_of,
+    joined,
+    max_before,
+    next_in,
+    ordered,
+    picked,
+)
+from kafka_trial.invariants.rows import Kind, Protocol
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+def grants(batch: Batch) -> Table:
+    """Returns slice, member_id, member (-1 unknown), protocol, place, until, time_ns, source, seq; sorted by place.
+
+    The member id has the partition from `place` to `until` in the log, as the records say; nobody's gaps are left open.
+    """
+    rows = batch.of(Kind.GRANT).sorted_by("slice", "place")
+    classic = rows["flag"] == Protocol.CLASSIC
+    listed = _next_listing(rows["slice"], rows["place"])
+    taken_back = np.where(classic, listed, _next_classic(rows, classic))
+    until = np.where(classic, taken_back, np.minimum(rows["until"], taken_back))
+    owners = np.array([*batch.circumstances.owners, -1], np.int64)
+    return table(
+        slice=rows["slice"],
+        member_id=rows["who"].astype(np.int64),
+        member=owners[rows["who"]],
+        protocol=rows["flag"].astype(np.int64),
+        place=rows["place"],
+        until=until,
+        time_ns=batch.monotonic(rows["wall_ns"], rows["time_ns"]),
+        source=rows["source"],
+        seq=rows["seq"],
+    )
+
+
+def bridged(batch: Batch) -> Table:
+    """Returns the grants with nobody's gaps closed: the last owner stays until another gets the partition."""
+    grants = batch.grants
+    highest = max_before(grants["slice"], grants["until"])
+    gap_before = (highest >= 0) & (picked(grants["until"], highest, NEVER) < grants["place"])
+    until = grants["until"].copy()
+    resumed = np.flatnonzero(gap_before)
+    _stretch(grants, until, picked(grants["until"], highest, 0)[resumed], grants["slice"][resumed], grants["place"][resumed])
+    last = np.ones(len(grants), np.bool_)
+    last[:-1] = grants["slice"][1:] != grants["slice"][:-1]
+    ends = np.flatnonzero(last)
+    peak = np.maximum(picked(grants["until"], highest, 0)[ends], grants["until"][ends])
+    _stretch(grants, until, peak, grants["slice"][ends], np.full(len(ends), NEVER))
+    return grants.having(until=until)
+
+
+def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bools:
+    """Returns whether one of the member's ids has the partition at that place of the log (gaps left open)."""
+    return _held(batch.grants, slices, members, places)
+
+
+def ownership_at(batch: Batch, slices: Array, members: Array, places: Array) -> Ints:
+    """Returns 1 where the member owns the partition at that place of the log, 0 where others do, -1 where unknown.
+
+    Unknown: no record before the place gave it to anybody, or an owner's id was never seen on any lane.
+    """
+    whole = bridged(batch)
+    if not len(whole):
+        return np.full(len(slices), -1, np.int64)
+    anybody = covering(whole["slice"], whole["place"], whole["until"], slices, places) > 0
+    strangers = _held(whole, slices, np.full(len(slices), -1), places)
+    return np.where(_held(whole, slices, members, places), 1, np.where(anybody & ~strangers, 0, -1))
+
+
+def _held(grants: Table, slices: Array, members: Array, places: Array) -> Bools:
+    if not len(grants):
+        return np.zeros(len(slices), np.bool_)
+    size = max(int(grants["member"].max()), int(members.max(initial=0))) + 2
+    group, wanted = (s * size + m + 1 for s, m in ((grants["slice"], grants["member"]), (slices, members)))
+    return covering(group, grants["place"], grants["until"], wanted, places) > 0
+
+
+def _stretch(grants: Table, until: Ints, old: Array, slices: Array, new: Array) -> None:
+    """Lets the grants of `slices` that end at `old` last until `new`."""
+    order = ordered(grants["slice"], grants["until"])
+    keys, wanted = composites((grants["slice"][order], grants["until"][order]), (slices, old))
+    low, high = np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
+    for side in range(int((high - low).max(initial=0))):  # members that let go in the very same record: one, or two
+        rows = low + side < high
+        until[order[low[rows] + side]] = new[rows]
+
+
+def _next_listing(slices: Array, places: Array) -> Ints:
+    """Returns the place of the next record that lists the partition, for each grant sorted by place; NEVER if none."""
+    place = joined(slices, places) if len(slices) else slices
+    first = first_of(place)
+    following = next_in(slices[first])
+    after = np.where(following >= 0, places[first][following], NEVER)
+    sizes = np.diff(np.append(first, len(slices)))
+    return np.repeat(after, sizes)
+
+
+def _next_classic(rows: Table, classic: Bools) -> Ints:
+    """Returns the place of the next classic record that lists the partition; NEVER if none."""
+    listed = rows.take(classic)
+    if not len(listed):
+        return np.full(len(rows), NEVER, np.int64)
+    turned = np.flatnonzero(np.ones(len(listed)))[::-1]
+    before = at_or_before(
+        listed["slice"].max() - listed["slice"][turned], -1 - listed["place"][turned],
+        listed["slice"].max() - rows["slice"], -2 - rows["place"],
+    )
+    return picked(listed["place"][turned], before, NEVER)

@@ -1,0 +1,100 @@
+"""Possessions: when a member held a partition by its own word (DESIGN: ownership epochs).
+
+A possession opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing it, a
+further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by seq.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, joined, last_true, next_in, picked
+from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+STILL_OPEN, BY_STOP, BY_EXIT = 0, 100, 101  # how a possession closed, beside the kinds of callback
+
+
+def possessions(batch: Batch) -> Table:
+    """Returns slice, source, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before.
+
+    Sorted by (slice, source, open_seq); a row's number is the possession's number. `close_*` of one that was never
+    closed is NEVER. `before` is the number of the same file's possession before it, or -1.
+    """
+    own = batch.own
+    opened = own.take(own["opens"])
+    closes = _closes(batch)
+    file = joined(opened["slice"], opened["source"])
+    before = np.arange(len(opened)) - 1
+    same = (before >= 0) & (file[before] == file) if len(file) else np.zeros(0, np.bool_)
+    life = life_of(batch, opened["source"])
+    return table(
+        slice=opened["slice"],
+        source=opened["source"],
+        life=life,
+        member=picked(batch.lives["member"], life, -1),
+        open_seq=opened["seq"],
+        open_ns=opened["time_ns"],
+        before=np.where(same, before, -1),
+        **closes,
+    )
+
+
+def own_words(batch: Batch) -> Table:
+    """Returns what members said themselves, sorted by (slice, source, seq), each with the possession it falls into.
+
+    Beside the row's columns: `opens` (an `assigned`), `possession` (its number, -1 where none is open) and `revoked`
+    (the latest callback on this partition was revoked or lost).
+    """
+    own = batch.of(*OWN_WORD).sorted_by("slice", "source", "seq")
+    file = joined(own["slice"], own["source"])
+    callback = last_true(file, np.isin(own["kind"], CALLBACKS))
+    said = picked(own["kind"], callback, 0)
+    opens = own["kind"] == Kind.ASSIGNED
+    number = np.cumsum(opens) - 1
+    ended = own["seq"] > _closed_seq(batch, own["source"])
+    return own.having(
+        file=file,
+        opens=opens,
+        possession=np.where((said == Kind.ASSIGNED) & ~ended, number, -1),
+        revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
+    )
+
+
+def life_of(batch: Batch, sources: Array) -> Ints:
+    """Returns the place of each source's life in `batch.lives`, -1 where a source is no member's."""
+    places = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
+    places[batch.lives["source"]] = np.arange(len(batch.lives))
+    return places[sources]
+
+
+def _closes(batch: Batch) -> dict[str, Array]:
+    own = batch.own
+    callbacks = own.take(np.isin(own["kind"], CALLBACKS))
+    following = next_in(callbacks["file"])
+    seq, time = (picked(callbacks[name], following, NEVER) for name in ("seq", "time_ns"))
+    kind = picked(callbacks["kind"], following, STILL_OPEN)
+    opened = callbacks["opens"]
+    life = life_of(batch, callbacks["source"][opened])
+    end_seq = _closed_seq(batch, callbacks["source"][opened])
+    end_ns = picked(batch.lives["closed_ns"], life, NEVER)
+    exit_seq = picked(batch.lives["exited_seq"], life, NONE)
+    ended = end_seq < seq[opened]
+    end_kind = np.where(exit_seq == end_seq, BY_EXIT, BY_STOP)
+    return {
+        "close_seq": np.where(ended, end_seq, seq[opened]),
+        "close_ns": np.where(ended, end_ns, time[opened]),
+        "closed_by": np.where(ended, end_kind, kind[opened]),
+    }
+
+
+def _closed_seq(batch: Batch, sources: Array) -> Ints:
+    """Returns the seq at which each source's member stopped or exited; NEVER where it did not."""
+    closed = picked(batch.lives["closed_seq"], life_of(batch, sources), NONE)
+    return np.where(closed == NONE, NEVER, closed)
+

@@ -1,0 +1,80 @@
+"""Slice rows: what an invariant sees of a history. One row is one event as far as it concerns one slice.
+
+The judge makes them from the history (`judge/frames.py`), events with several entries becoming a row for each entry;
+Spark shuffles them by `slice`. All columns are numbers, but for the key of a record; names stand in `Circumstances`.
+Times are nanoseconds of the harness's monotonic clock, wall times those of whoever stamped them. A number that is not
+there is `kernels.NONE`.
+
+| kind | offset | place | wall_ns | until | who | flag |
+| --- | --- | --- | --- | --- | --- | --- |
+| RECORD (control read; `key`) | of the record | | appended | | | |
+| DELIVERED, PROCESSED | of the record | | | | | |
+| EFFECT (outcome ok) | of the record with its id | | | | | |
+| ASSIGNED, REVOKED, LOST | | | | | | |
+| COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
+| COMMITTED | committed offset | log offset | commit time | | | |
+| COMMIT_ABORTED, _TOMBSTONE | | log offset | | | | |
+| GRANT | | log offset | of the record | log offset | member id | protocol |
+| COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
+| LOG_START, LOG_END | position | | | | | |
+
+A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
+same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
+that lists the partition (protocol CLASSIC).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class Kind(IntEnum):
+    """The kind of a row."""
+
+    RECORD = 1
+    DELIVERED = 2
+    PROCESSED = 3
+    EFFECT = 4
+    ASSIGNED = 5
+    REVOKED = 6
+    LOST = 7
+    COMMIT_INVOKE = 8
+    COMMIT_OK = 9
+    COMMIT_FAIL = 10
+    COMMITTED = 11
+    COMMIT_ABORTED = 12
+    COMMIT_TOMBSTONE = 13
+    GRANT = 14
+    COMMIT_REQUEST = 15
+    FETCH_ANSWER = 16
+    LOG_START = 17
+    LOG_END = 18
+
+
+class Protocol(IntEnum):
+    """Which record of the offsets log a grant stands in."""
+
+    CLASSIC = 0
+    CONSUMER = 1
+    CONSUMER_PENDING = 2
+
+
+CALLBACKS = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
+OWN_WORD = (*CALLBACKS, Kind.DELIVERED, Kind.PROCESSED, Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
+
+NUMBERS = {
+    "slice": np.int32,
+    "kind": np.int8,
+    "source": np.int32,
+    "seq": np.int64,
+    "time_ns": np.int64,
+    "offset": np.int64,
+    "place": np.int64,
+    "wall_ns": np.int64,
+    "until": np.int64,
+    "who": np.int32,
+    "flag": np.int32,
+}
+COLUMNS = (*NUMBERS, "key")

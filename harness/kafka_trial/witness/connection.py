@@ -1,0 +1,169 @@
+"""Plain connections to brokers, over the OBSERVER listener: one request, one answer, each within its own bound.
+
+The witnesses ask with Kafka's own requests instead of through a client library, which hides what they must see
+(control records, producers, leader epochs) and waits for what they must not wait for (a dead or frozen broker).
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from kafka_trial.errors import UnjudgeableError
+from kafka_trial.witness.primitives import DecodeError, Reader
+
+T = TypeVar("T")
+CLIENT_ID: Final = b"kafka-trial-witness"
+_ANSWER_BYTES_MAX: Final = 1 << 28
+Address = tuple[str, int]
+
+
+class NoAnswerError(UnjudgeableError):
+    """A broker did not answer, or refused; `code` is Kafka's error code where it gave one. Ask again, or another."""
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class Connection:
+    """One connection to one broker."""
+
+    def __init__(self, address: Address, *, answer_within_s: float = 2.0) -> None:
+        self.name = f"{address[0]}:{address[1]}"
+        self._answer_within_s = answer_within_s
+        self._correlation = 0
+        try:
+            self._socket = socket.create_connection(address, timeout=answer_within_s)
+        except OSError as error:
+            raise NoAnswerError(f"{self.name}: {error}") from error
+
+    def ask(
+        self,
+        api: tuple[int, int],
+        body: bytes,
+        read: Callable[[Reader], T],
+        *,
+        flexible: bool = False,
+        broker_waits_s: float = 0.0,
+    ) -> T:
+        """Sends a request of `api` (key, version) and returns what `read` makes of its answer.
+
+        `broker_waits_s` is how long the broker itself may hold the answer back (a fetch at the log end).
+
+        Raises:
+            NoAnswerError: no answer, or one that is not what this request's should be.
+        """
+        self._correlation += 1
+        try:
+            self._socket.sendall(_request(api, self._correlation, body, flexible=flexible))
+            deadline_s = time.monotonic() + broker_waits_s + self._answer_within_s
+            reader = Reader(self._answer(deadline_s), flexible=flexible)
+            if reader.int32() != self._correlation:
+                raise DecodeError("the answer to another request")
+            reader.tags()  # of the header
+            value = read(reader)
+            reader.tags()
+            reader.end()
+        except NoAnswerError as refusal:
+            raise NoAnswerError(f"{self.name}: {refusal}", code=refusal.code) from refusal
+        except (OSError, DecodeError) as error:
+            raise NoAnswerError(f"{self.name}: {error}") from error
+        return value
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _answer(self, deadline_s: float) -> bytes:
+        size = struct.unpack(">i", self._received(4, deadline_s))[0]
+        if not 0 < size <= _ANSWER_BYTES_MAX:
+            raise DecodeError(f"an answer of {size} bytes")
+        return self._received(size, deadline_s)
+
+    def _received(self, size: int, deadline_s: float) -> bytes:
+        taken = bytearray()
+        while len(taken) < size:
+            self._socket.settimeout(max(0.001, deadline_s - time.monotonic()))
+            part = self._socket.recv(min(1 << 20, size - len(taken)))
+            if not part:
+                raise ConnectionResetError("the broker closed the connection")
+            taken += part
+        return bytes(taken)
+
+
+class Brokers:
+    """Connections to the brokers of one cluster, made when they are needed and dropped when they fail."""
+
+    def __init__(self, bootstrap: str, *, answer_within_s: float = 2.0) -> None:
+        self._bootstrap: Sequence[Address] = [_address(text) for text in bootstrap.split(",")]
+        self._answer_within_s = answer_within_s
+        self._open: dict[Address, Connection] = {}
+        self.by_id: dict[int, Address] = {}
+
+    def anyone(self, question: Callable[[Connection], T]) -> T:
+        """Asks one broker after the other until one answers; who did not is asked last from then on.
+
+        Raises:
+            NoAnswerError: none of them did.
+        """
+        failures: list[str] = []
+        for address in list(self._bootstrap):
+            try:
+                return self._ask(address, question)
+            except NoAnswerError as error:
+                failures.append(str(error))
+                self._last(address)
+        raise NoAnswerError("no broker answered: " + "; ".join(failures))
+
+    def broker(self, node: int, question: Callable[[Connection], T]) -> T:
+        """Asks one broker by its id, known from metadata.
+
+        Raises:
+            NoAnswerError: it did not answer, or it is not known.
+        """
+        address = self.by_id.get(node)
+        if address is None:
+            raise NoAnswerError(f"broker {node} is not in the metadata")
+        return self._ask(address, question)
+
+    def ask_another(self) -> None:
+        """Puts the broker asked first at the end: it may be cut off from the controllers and serve stale metadata."""
+        self._last(self._bootstrap[0])
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+    def _ask(self, address: Address, question: Callable[[Connection], T]) -> T:
+        if address not in self._open:
+            self._open[address] = Connection(address, answer_within_s=self._answer_within_s)
+        try:
+            return question(self._open[address])
+        except NoAnswerError as error:
+            if error.code is None:  # with a code, it answered: the connection is good
+                self._open.pop(address).close()
+            raise
+
+    def _last(self, address: Address) -> None:
+        self._bootstrap = [other for other in self._bootstrap if other != address] + [address]
+
+    def __enter__(self) -> Brokers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _request(api: tuple[int, int], correlation: int, body: bytes, *, flexible: bool) -> bytes:
+    header = struct.pack(f">hhih{len(CLIENT_ID)}s", *api, correlation, len(CLIENT_ID), CLIENT_ID)
+    request = header + (b"\0" if flexible else b"") + body
+    return struct.pack(">i", len(request)) + request
+
+
+def _address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    return host, int(port)

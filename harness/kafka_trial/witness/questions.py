@@ -1,0 +1,318 @@
+"""What the witnesses ask brokers: metadata, log ends, coordinators, group states, the quorum, topic configs.
+
+Each question is one request of Kafka's protocol, in a version that every broker from 3.9 to 4.3 answers, and returns
+a frozen value. Schemas: `common/message/*.json` in Kafka's clients.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_trial.witness.connection import Address, Connection, NoAnswerError
+from kafka_trial.witness.errors import error_name
+from kafka_trial.witness.primitives import Reader
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+METADATA_TOPIC: Final = "__cluster_metadata"
+_TOPIC, _GROUP = 2, 0
+_NO_TOPIC_ID_BYTES: Final = bytes(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition as a broker knows it; leader -1 while there is none."""
+
+    partition: int
+    leader: int
+    epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as a broker knows it."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The brokers by id, and the topics asked for that exist."""
+
+    brokers: Mapping[int, Address]
+    topics: Mapping[str, Topic]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member as its coordinator describes it."""
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group as its coordinator describes it; `epoch` for KIP-848 groups only."""
+
+    state: str
+    protocol: str
+    members: tuple[GroupMember, ...]
+    epoch: int | None = None
+
+
+def metadata(connection: Connection, topics: Sequence[str]) -> Metadata:
+    """Returns the brokers and the given topics (Metadata v10)."""
+    body = _compact_count(len(topics))
+    body += b"".join(_NO_TOPIC_ID_BYTES + _compact(name) + b"\0" for name in topics)
+    body += b"\0\0\0\0"  # no automatic creation; no authorised operations, of cluster and topic; no tags
+    return connection.ask((3, 10), body, _metadata, flexible=True)
+
+
+def list_offsets(
+    connection: Connection, topic: str, partitions: Sequence[int], *, which: int, committed: bool = False
+) -> dict[int, int]:
+    """Returns log start (EARLIEST) or log end (LATEST; `committed`: last stable) offsets of partitions a broker leads.
+
+    A partition it does not lead (any more) is left out (ListOffsets v4).
+    """
+    body = struct.pack(">ib", -1, int(committed)) + struct.pack(">i", 1) + _plain(topic)
+    body += struct.pack(">i", len(partitions))
+    body += b"".join(struct.pack(">iiq", partition, -1, which) for partition in partitions)
+    return connection.ask((2, 4), body, _offsets)
+
+
+def coordinator(connection: Connection, group: str) -> int:
+    """Returns the broker that coordinates `group` (FindCoordinator v2).
+
+    Raises:
+        NoAnswerError: there is none at the moment (with Kafka's code).
+    """
+    return connection.ask((10, 2), _plain(group) + struct.pack(">b", _GROUP), _coordinator)
+
+
+def classic_group(connection: Connection, group: str) -> GroupState:
+    """Returns a group that speaks the classic protocol; state `Dead` where there is none (DescribeGroups v4)."""
+    body = struct.pack(">i", 1) + _plain(group) + b"\0"
+    return connection.ask((15, 4), body, _classic_group)
+
+
+def consumer_group(connection: Connection, group: str) -> GroupState:
+    """Returns a KIP-848 group (ConsumerGroupDescribe v0).
+
+    Raises:
+        NoAnswerError: it is none (with Kafka's code), or the broker does not know the request.
+    """
+    return connection.ask((69, 0), _compact_count(1) + _compact(group) + b"\0\0", _consumer_group, flexible=True)
+
+
+def controller(connection: Connection) -> tuple[int, int]:
+    """Returns the active controller and its epoch: the leader of the metadata quorum (DescribeQuorum v0).
+
+    Raises:
+        NoAnswerError: there is none at the moment.
+    """
+    body = _compact_count(1) + _compact(METADATA_TOPIC) + _compact_count(1) + struct.pack(">i", 0) + b"\0\0\0"
+    return connection.ask((55, 0), body, _controller, flexible=True)
+
+
+def topic_configs(connection: Connection, topic: str, names: Sequence[str]) -> dict[str, str | None]:
+    """Returns some configs of a topic (DescribeConfigs v1)."""
+    body = struct.pack(">ib", 1, _TOPIC) + _plain(topic) + struct.pack(">i", len(names))
+    body += b"".join(_plain(name) for name in names) + b"\0"
+    return connection.ask((32, 1), body, _configs)
+
+
+def _metadata(reader: Reader) -> Metadata:
+    reader.int32()  # throttle time
+    brokers = reader.array(lambda: _broker(reader))
+    reader.nullable_string()  # cluster id
+    reader.int32()  # controller: in KRaft any broker
+    topics = reader.array(lambda: _topic(reader))
+    reader.int32()  # authorised operations
+    return Metadata(dict(brokers), {topic.name: topic for code, topic in topics if code == 0})
+
+
+def _broker(reader: Reader) -> tuple[int, Address]:
+    broker = reader.int32(), (reader.string(), reader.int32())
+    reader.nullable_string()  # rack
+    reader.tags()
+    return broker
+
+
+def _topic(reader: Reader) -> tuple[int, Topic]:
+    code, name, topic_id = reader.int16(), reader.string(), reader.uuid()
+    reader.int8()  # internal
+    partitions = sorted(reader.array(lambda: _partition(reader)), key=lambda part: part.partition)
+    reader.int32()  # authorised operations
+    reader.tags()
+    return code, Topic(name, topic_id, tuple(partitions))
+
+
+def _partition(reader: Reader) -> Partition:
+    reader.int16()  # a partition without a leader carries an error, and leader -1
+    index, leader, epoch = reader.int32(), reader.int32(), reader.int32()
+    replicas, isr = reader.array(reader.int32), reader.array(reader.int32)
+    reader.array(reader.int32)  # offline replicas
+    reader.tags()
+    return Partition(index, leader, epoch, replicas, isr)
+
+
+def _offsets(reader: Reader) -> dict[int, int]:
+    reader.int32()  # throttle time
+    topics = reader.array(lambda: (reader.string(), reader.array(lambda: _offset(reader))))
+    return {partition: offset for _, answers in topics for partition, code, offset in answers if code == 0}
+
+
+def _offset(reader: Reader) -> tuple[int, int, int]:
+    partition, code = reader.int32(), reader.int16()
+    reader.int64()  # time
+    offset = reader.int64()
+    reader.int32()  # leader epoch
+    return partition, code, offset
+
+
+def _coordinator(reader: Reader) -> int:
+    reader.int32()  # throttle time
+    code, message, node = reader.int16(), reader.nullable_string(), reader.int32()
+    reader.string()  # its address
+    reader.int32()
+    _refuse("coordinator", code, message)
+    return node
+
+
+def _classic_group(reader: Reader) -> GroupState:
+    reader.int32()  # throttle time
+    code, group = reader.array(lambda: _described_classic(reader))[0]
+    _refuse("group", code)
+    return group
+
+
+def _described_classic(reader: Reader) -> tuple[int, GroupState]:
+    code = reader.int16()
+    reader.string()
+    state = reader.string()
+    reader.string()  # protocol type
+    reader.string()  # protocol
+    members = reader.array(lambda: _classic_member(reader))
+    reader.int32()  # authorised operations
+    return code, GroupState(state, "classic", members)
+
+
+def _classic_member(reader: Reader) -> GroupMember:
+    member_id, instance_id, client_id, host = (
+        reader.string(),
+        reader.nullable_string(),
+        reader.string(),
+        reader.string(),
+    )
+    reader.blob()  # subscription
+    reader.blob()  # assignment: the offsets log has it
+    return GroupMember(member_id, client_id, host, instance_id)
+
+
+def _consumer_group(reader: Reader) -> GroupState:
+    reader.int32()  # throttle time
+    code, message, group = reader.array(lambda: _described_consumer(reader))[0]
+    _refuse("group", code, message)
+    return group
+
+
+def _described_consumer(reader: Reader) -> tuple[int, str | None, GroupState]:
+    code, message = reader.int16(), reader.nullable_string()
+    reader.string()
+    state, epoch = reader.string(), reader.int32()
+    reader.int32()  # assignment epoch
+    reader.string()  # assignor
+    members = reader.array(lambda: _consumer_member(reader))
+    reader.int32()  # authorised operations
+    reader.tags()
+    return code, message, GroupState(state, "consumer", members, epoch)
+
+
+def _consumer_member(reader: Reader) -> GroupMember:
+    member_id, instance_id, _, _ = reader.string(), reader.nullable_string(), reader.nullable_string(), reader.int32()
+    client_id, host = reader.string(), reader.string()
+    reader.array(reader.string)  # subscribed topics
+    reader.nullable_string()  # subscribed regular expression
+    _skip_assignment(reader)
+    _skip_assignment(reader)
+    reader.tags()
+    return GroupMember(member_id, client_id, host, instance_id)
+
+
+def _skip_assignment(reader: Reader) -> None:
+    reader.array(lambda: (reader.uuid(), reader.string(), reader.array(reader.int32), reader.tags()))
+    reader.tags()
+
+
+def _controller(reader: Reader) -> tuple[int, int]:
+    _refuse("controller", reader.int16())
+    topics = reader.array(lambda: (reader.string(), reader.array(lambda: _quorum(reader)), reader.tags()))
+    code, leader, epoch = topics[0][1][0]
+    _refuse("controller", code)
+    return leader, epoch
+
+
+def _quorum(reader: Reader) -> tuple[int, int, int]:
+    reader.int32()
+    code, leader, epoch = reader.int16(), reader.int32(), reader.int32()
+    reader.int64()
+    for _ in ("voters", "observers"):
+        reader.array(lambda: (reader.int32(), reader.int64(), reader.tags()))
+    reader.tags()
+    return code, leader, epoch
+
+
+def _configs(reader: Reader) -> dict[str, str | None]:
+    reader.int32()  # throttle time
+    code, message, configs = reader.array(lambda: _described_configs(reader))[0]
+    _refuse("configs", code, message)
+    return dict(configs)
+
+
+def _described_configs(reader: Reader) -> tuple[int, str | None, tuple[tuple[str, str | None], ...]]:
+    code, message = reader.int16(), reader.nullable_string()
+    reader.int8()  # resource type
+    reader.string()  # resource
+    return code, message, reader.array(lambda: _config(reader))
+
+
+def _config(reader: Reader) -> tuple[str, str | None]:
+    config = reader.string(), reader.nullable_string()
+    for _ in ("read-only", "source", "sensitive"):
+        reader.int8()
+    reader.array(lambda: (reader.string(), reader.nullable_string(), reader.int8()))
+    return config
+
+
+def _refuse(what: str, code: int, message: str | None = None) -> None:
+    if code:
+        raise NoAnswerError(f"{what}: {error_name(code)} {message or ''}".rstrip(), code=code)
+
+
+def _plain(text: str) -> bytes:
+    raw = text.encode()
+    return struct.pack(f">h{len(raw)}s", len(raw), raw)
+
+
+def _compact(text: str) -> bytes:
+    raw = text.encode()
+    return _compact_count(len(raw)) + raw
+
+
+def _compact_count(count: int) -> bytes:
+    value, out = count + 1, bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])

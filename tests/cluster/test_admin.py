@@ -1,0 +1,117 @@
+"""What the harness asks a cluster: the answers are the cluster's own."""
+
+import random
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name, group_partition
+from kafka_trial.cluster.ports import block_of_ports
+from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
+from kafka_trial.errors import StartError, UnjudgeableError
+
+
+@pytest.mark.parametrize(
+    ("group", "partition"),
+    [
+        ("abc", 2),  # hash 96354
+        ("fihnoeog", 1),  # hash -840939849: counts by its absolute value
+        ("polygenelubricants", 0),  # the least integer has no absolute value: Kafka takes 0
+        ("größe-🦀-fihnoeog", 2),  # hash of UTF-16 units, not of characters
+    ],
+)
+def test_a_group_falls_where_kafka_puts_it(group: str, partition: int) -> None:
+    """Kafka's own rule: the absolute value of Java's hash of the name, modulo the partitions."""
+    assert group_partition(group, partitions=8) == partition
+
+
+def test_a_drawn_name_falls_on_its_partition_and_follows_the_seed() -> None:
+    """One seed, one name; every partition can be asked for."""
+    names = [draw_group_name(random.Random(7), "kt-", partition=p, partitions=8) for p in range(8)]
+    again = [draw_group_name(random.Random(7), "kt-", partition=p, partitions=8) for p in range(8)]
+    assert [group_partition(name, partitions=8) for name in names] == list(range(8))
+    assert names == again
+
+
+def test_a_cluster_that_is_not_there_has_no_brokers() -> None:
+    """Nobody answers: no brokers; any other question is an error that says so."""
+    with block_of_ports(1) as ports, Admin(f"127.0.0.1:{ports[0]}", answer_within_s=1) as admin:
+        assert admin.broker_ids() == set()
+        with pytest.raises(UnjudgeableError, match="did not answer"):
+            admin.log_ends("orders")
+
+
+@pytest.mark.cluster
+def test_coordinators_are_those_the_brokers_name(cluster: ProcessCluster) -> None:
+    """For forty groups, the broker derived from the offsets log is the one FindCoordinator gives."""
+    rng = random.Random(11)
+    groups = ["".join(rng.choices("abcdefgh", k=12)) for _ in range(40)]
+    broker_says = AdminClient({"bootstrap.servers": cluster.observer_bootstrap})
+    named = {group: broker_says.describe_consumer_groups([group])[group].result(20).coordinator.id for group in groups}
+    with Admin(cluster.observer_bootstrap) as admin:
+        derived = {group: admin.coordinator_of(group) for group in groups}
+    assert derived == named
+
+
+@pytest.mark.cluster
+def test_a_topic_is_whole_when_it_is_returned(cluster: ProcessCluster) -> None:
+    """Leaders and replicas are those assigned, in sync; the offsets log is there with its partitions."""
+    assignment = {0: [2, 0, 1], 1: [0, 1, 2]}
+    with Admin(cluster.observer_bootstrap) as admin:
+        topic = admin.create_topic("whole", partitions=2, replication_factor=3, replica_assignment=assignment)
+        offsets_log = admin.describe(OFFSETS_TOPIC)
+        admin.delete_topic("whole")
+    assert [(part.leader, list(part.replicas)) for part in topic.partitions] == [(2, [2, 0, 1]), (0, [0, 1, 2])]
+    assert all(set(part.isr) == {0, 1, 2} for part in topic.partitions)
+    assert len(topic.topic_id) == 22
+    assert offsets_log is not None
+    assert len(offsets_log.partitions) == OFFSETS_PARTITIONS
+
+
+@pytest.mark.cluster
+def test_log_ends_are_positions_after_the_last_record(cluster: ProcessCluster) -> None:
+    """Three records in one of two partitions: ends 0 and 3, starts 0 and 0."""
+    with Admin(cluster.observer_bootstrap) as admin:
+        admin.create_topic("ends", partitions=2, replication_factor=3)
+        _produce(cluster, "ends", records=3, partition=1)
+        ends, starts = admin.log_ends("ends"), admin.log_starts("ends")
+        admin.delete_topic("ends")
+    assert (ends, starts) == ({0: 0, 1: 3}, {0: 0, 1: 0})
+
+
+@pytest.mark.cluster
+def test_a_leader_moves_where_it_is_told(cluster: ProcessCluster) -> None:
+    """The new leader leads with a higher epoch."""
+    with Admin(cluster.observer_bootstrap) as admin:
+        before = admin.create_topic("moved", partitions=1, replication_factor=3, replica_assignment={0: [0, 1, 2]})
+        admin.move_leader("moved", 0, 2)
+        after = admin.describe("moved")
+        admin.delete_topic("moved")
+    assert after is not None
+    assert after.partitions[0].leader == 2
+    assert after.partitions[0].leader_epoch > before.partitions[0].leader_epoch
+
+
+@pytest.mark.cluster
+def test_what_a_cluster_refuses_is_a_start_error(cluster: ProcessCluster) -> None:
+    """More replicas than brokers: the broker's own word is in the message."""
+    with Admin(cluster.observer_bootstrap) as admin:
+        with pytest.raises(StartError, match="topic too-wide could not be created"):
+            admin.create_topic("too-wide", partitions=1, replication_factor=4)
+        assert admin.describe("too-wide") is None
+
+
+@pytest.mark.cluster
+def test_the_controller_is_one_of_the_brokers(cluster: ProcessCluster) -> None:
+    """In combined mode the quorum's leader is a broker's number."""
+    with Admin(cluster.observer_bootstrap) as admin:
+        assert admin.controller() in admin.broker_ids() == {0, 1, 2}
+
+
+def _produce(cluster: ProcessCluster, topic: str, *, records: int, partition: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.observer_bootstrap, "acks": "all"})
+    for number in range(records):
+        producer.produce(topic, value=str(number), partition=partition)
+    assert producer.flush(20) == 0

@@ -1,0 +1,43 @@
+"""A consumer for faults to bite: it polls, commits twice a second, and says what it was assigned."""
+
+import json
+import os
+import signal
+import time
+
+from confluent_kafka import Consumer, KafkaException
+
+
+def say(name, consumer, partitions):
+    entries = [{"topic": part.topic, "partition": part.partition} for part in partitions]
+    print(json.dumps({"name": name, "partitions": entries}), flush=True)
+
+
+stopping = []
+signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
+consumer = Consumer(
+    {
+        "bootstrap.servers": os.environ["BOOTSTRAP"],
+        "group.id": os.environ["GROUP"],
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "session.timeout.ms": 6000,
+        "heartbeat.interval.ms": 1000,
+        "reconnect.backoff.max.ms": 1000,
+    }
+)
+consumer.subscribe(
+    [os.environ["TOPIC"]],
+    on_assign=lambda *args: say("partitions_assigned", *args),
+    on_revoke=lambda *args: say("partitions_revoked", *args),
+)
+handled, due_s = 0, time.monotonic()
+while not stopping:
+    handled += sum(message.error() is None for message in consumer.consume(200, 0.1))
+    if handled and time.monotonic() >= due_s:
+        due_s = time.monotonic() + 0.5
+        try:
+            consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            print(json.dumps({"name": "error", "message": str(error)}), flush=True)
+consumer.close()

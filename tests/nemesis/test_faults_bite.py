@@ -1,0 +1,250 @@
+"""On a real cluster every fault bites and heals, and every sabotaged one is found out.
+
+One warm cluster, one group of three members under a small load. A sabotaged fault is one whose call succeeds and whose
+effect is absent: toxicity 0, the proxy of a bystander, a signal to a bystander, an admin call that changes nothing,
+or a member that is connected around its proxy.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster.pool import ClusterPool
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.concurrency import Crew, Household
+from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.consumers.process import Errand, process_group
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.nemesis import evidence, sampling
+from kafka_trial.nemesis.fault import list_faults
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.playing import Outcome
+from kafka_trial.nemesis.samples import Look
+from kafka_trial.nemesis.schedule import make_plan, run_schedule
+from kafka_trial.scenario import Step
+from kafka_trial.waiting import pause, wait_until
+from kafka_trial.witness.witness import start_witness
+
+pytestmark = pytest.mark.cluster
+
+CONSUMER = Path(__file__).parent / "consumer" / "consumer.toml"
+MEMBERS, SPARE = 3, 1
+FOR_S = 1.5
+RECORDS_PER_S = 400
+
+# Those that close connections come last, so that each fault finds some to bite.
+NETWORK = ("latency", "slow-link", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
+PROCESS = ("pause", "kill", "terminate", "restart")
+BROKER = ("broker-pause", "broker-kill", "broker-restart")
+Case = tuple[str, str]
+
+
+def cases(kinds: Sequence[str]) -> list[Case]:
+    return [(kind, target) for kind in kinds for target in list_faults()[kind].targets]
+
+
+EVERY = cases(list(list_faults()))
+
+
+def named(case: Case) -> str:
+    return "-".join(case)
+
+
+@dataclass(frozen=True)
+class Arena:
+    """A group at work on a cluster, a second member that is connected around its proxies, and bystanders."""
+
+    ground: Ground
+    around: Ground
+    household: Household
+    unused_lane: Lane
+
+
+@pytest.fixture(scope="module")
+def arena(cluster_pool: ClusterPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """Starts the groups, their load and the witness of the offsets log."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(cluster_pool.cluster_for(DEFAULT_VERSION))
+        lanes = stack.enter_context(cluster.lease_lanes(MEMBERS + SPARE + 3))
+        household = stack.enter_context(Household("arena"))
+        admin = stack.enter_context(Admin(cluster.observer_bootstrap))
+        for topic in ("bites", "around"):
+            admin.create_topic(f"{cluster.name}-{topic}", partitions=6, replication_factor=3)
+        *own, load_lane, around_lane, unused_lane = lanes
+        direct = replace(around_lane, bootstrap=cluster.observer_bootstrap)
+        work = tmp_path_factory.mktemp("arena")
+        ground = stack.enter_context(group_at_work(cluster, admin, household, work / "bites", own, load_lane))
+        around = stack.enter_context(group_at_work(cluster, admin, household, work / "around", [direct], load_lane))
+        yield Arena(ground, around, household, unused_lane)
+
+
+@contextmanager
+def group_at_work(
+    cluster: Cluster, admin: Admin, household: Household, place: Path, lanes: Sequence[Lane], load_lane: Lane
+) -> Iterator[Ground]:
+    topic = group_name = f"{cluster.name}-{place.name}"
+    folder: RunFolder = create_run_folder(place, "bites", "nemesis-target")
+    members = max(1, len(lanes) - SPARE)
+    errand = Errand(topic, group_name, 1, DEFAULT_VERSION, members)
+    with ExitStack() as stack:
+        arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--group", group_name]
+        witness = start_witness(household, "offsets_log", arguments, folder=folder)
+        stack.callback(witness.stop)
+        witness.ready()
+        group = stack.enter_context(
+            process_group(spec_from_toml(CONSUMER), errand, household=household, lanes=lanes, folder=folder)
+        )
+        crew = stack.enter_context(Crew(f"load of {topic}"))
+        stack.callback(crew.stop.set)
+        crew.start("load", produce, load_lane.bootstrap, topic, crew.stop)
+        group.start()
+        assert group.wait_ready(30) == []
+        recorder = stack.enter_context(Recorder(folder.history, "nemesis"))
+        yield Ground(cluster, group, admin, recorder, topic, group_name, folder.history, load_lane)
+
+
+def produce(bootstrap: str, topic: str, stop: threading.Event) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0})
+    while not pause(0.05, stop=stop):
+        for _ in range(RECORDS_PER_S // 20):
+            producer.produce(topic, bytes(1000))
+        producer.poll(0)
+
+
+def play(ground: Ground, wanted: Mapping[Case, str], **more: Any) -> dict[Case, Outcome]:
+    """Plays the cases at once, each on the target it is mapped to, and returns what became of each."""
+    steps = [Step(fault, target, for_s=FOR_S, **more) for (fault, _), target in wanted.items()]
+    _, outcomes = run_schedule(ground, make_plan(steps, seed=5))
+    return dict(zip(wanted, outcomes, strict=True))
+
+
+def settle(ground: Ground) -> None:
+    """Waits until every member has traffic again, and a connection to the coordinator."""
+    names = [member.name for member in ground.members()]
+    routes = sampling.routes_of(ground, [(name, broker) for name in names for broker in ground.cluster.brokers])
+    looks: list[Look] = []
+
+    def settled() -> bool:
+        looks.append(sampling.links(routes, {member.name: member.process_group for member in ground.members()}))
+        coordinator = ground.look_at_topic().coordinator
+        known = {(name, coordinator) for name in names} <= set(looks[-1].routes())
+        return known and evidence.traffic_again(looks[max(0, len(looks) - 10)], looks[-1], each=names)
+
+    wait_until(
+        settled,
+        within_s=30,
+        what="every member to be at work again",
+        every_s=0.1,
+        detail=lambda: f"{ground.look_at_topic()} {looks[-1]}",
+    )
+
+
+@pytest.fixture(scope="module")
+def bitten(arena: Arena) -> dict[Case, Outcome]:
+    """Plays every fault once: those on one member side by side on three, the others one after the other."""
+    outcomes: dict[Case, Outcome] = {}
+    ground = arena.ground
+    for first in range(0, len(NETWORK), MEMBERS):
+        settle(ground)
+        kinds = NETWORK[first : first + MEMBERS]
+        outcomes |= play(ground, {(kind, "member"): f"member:{n}" for n, kind in enumerate(kinds)})
+    alone = [case for case in cases(NETWORK) if case[1] != "member"]
+    alone += cases(("leader-move", *PROCESS, "join", "leave", *BROKER, "rolling-restart"))
+    for case in alone:
+        settle(ground)
+        outcomes |= play(ground, {case: case[1]})
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def sabotaged(arena: Arena) -> dict[Case, Outcome]:
+    """Plays every fault once on a ground whose tools are blunt."""
+    ground = blunt(arena)
+    outcomes: dict[Case, Outcome] = {}
+    for target in ("member", "coordinator", "leader", "all"):
+        settle(arena.ground)
+        outcomes |= play(ground, {(kind, target): target for kind in NETWORK})
+    rest = [case for case in EVERY if case not in outcomes]
+    return outcomes | play(ground, {case: case[1] for case in rest})
+
+
+@pytest.fixture(scope="module")
+def missed(arena: Arena) -> dict[str, Outcome]:
+    """Plays every network fault on a member that is connected around its proxies."""
+    return {
+        kind: outcome for (kind, _), outcome in play(arena.around, {(k, "member"): "member" for k in NETWORK}).items()
+    }
+
+
+@pytest.mark.parametrize("case", EVERY, ids=named)
+def test_every_fault_bites_and_heals(bitten: dict[Case, Outcome], case: Case) -> None:
+    """The fault is shown to have bitten its target, and traffic comes back within five seconds, or it says it won't."""
+    outcome = bitten[case]
+    assert outcome.evidence.bit, (outcome.evidence.message, outcome.evidence.details)
+    assert outcome.healed_traffic or not outcome.heals, outcome.evidence.details
+
+
+@pytest.mark.parametrize("case", EVERY, ids=named)
+def test_every_sabotaged_fault_is_found_out(sabotaged: dict[Case, Outcome], case: Case) -> None:
+    """The call succeeded and nothing happened: the evidence says so."""
+    outcome = sabotaged[case]
+    assert not outcome.evidence.bit, (outcome.evidence.message, outcome.evidence.details)
+    assert "could not be injected" not in outcome.evidence.message
+
+
+@pytest.mark.parametrize("kind", NETWORK)
+def test_a_member_around_its_proxy_is_found_out(missed: dict[str, Outcome], kind: str) -> None:
+    """A fault on proxies that the member does not use has nothing to bite."""
+    assert (missed[kind].evidence.bit, missed[kind].evidence.message) == (False, evidence.NO_CONNECTION)
+
+
+@dataclass(frozen=True)
+class Blunt:
+    """Stands before a tool and replaces some of its calls; everything else goes to the tool."""
+
+    tool: Any
+    calls: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return self.calls[name] if name in self.calls else getattr(self.tool, name)
+
+
+def blunt(arena: Arena) -> Ground:
+    """Returns the ground with tools that do something, successfully, and to nobody who matters."""
+    ground = arena.ground
+    toxiproxy, group, unused = ground.cluster.toxiproxy, ground.group, arena.unused_lane.proxies[0]
+
+    def toxicity_0(proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, Any]) -> None:
+        toxiproxy.add_toxic(proxy, name, kind, stream, attributes, toxicity=0.0)
+
+    def to_bystander(number: int) -> Callable[..., None]:
+        return lambda *_: arena.household.spawn("bystander", ["sleep", "60"]).signal(number)
+
+    proxies = {"disable": lambda _: toxiproxy.disable(unused), "enable": lambda _: toxiproxy.enable(unused)}
+    signals = {
+        "kill": to_bystander(SIGKILL),
+        "terminate": to_bystander(SIGTERM),
+        "leave": to_bystander(SIGTERM),
+        "pause": to_bystander(SIGSTOP),
+        "resume": to_bystander(SIGCONT),
+        "join": lambda: group.members[0],
+    }
+    brokers = {number: Blunt(broker, signals) for number, broker in ground.cluster.brokers.items()}
+    cluster: Any = Blunt(
+        ground.cluster, {"toxiproxy": Blunt(toxiproxy, {"add_toxic": toxicity_0, **proxies}), "brokers": brokers}
+    )
+    blunt_group: Any = Blunt(group, signals)
+    blunt_admin: Any = Blunt(ground.admin, {"move_leader": lambda *_, **__: None})
+    return replace(ground, cluster=cluster, group=blunt_group, admin=blunt_admin)

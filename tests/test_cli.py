@@ -1,0 +1,87 @@
+"""The command: every verb explains itself, and wrong input ends in status 2 before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.cli import EXAMPLES, main
+from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
+from kafka_trial.verbs import worst
+
+SOUND_TOML = """
+schema = 1
+name = "orders"
+command = ["{command}"]
+[claim]
+delivery = "at-least-once"
+"""
+
+
+@pytest.mark.parametrize("verb", sorted(EXAMPLES))
+def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--help` of a verb ends in an example that can be copied."""
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert (ended.value.code, EXAMPLES[verb] in capsys.readouterr().out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "membr-killed", "--consumer", "python-at-least-once"], "Did you mean 'member-killed'"),
+        (["run", "control", "--consumer", "nobody"], "unknown consumer 'nobody'"),
+        (["run", "control", "--consumer", "python-at-least-once", "--kafka", "9.9.9"], "Valid: 3.9.2"),
+        (["run", "control", "--consumer", "python-at-least-once", "--exact"], "needs --schedule"),
+        (["check", "no-such-folder"], "not a run folder"),
+        (["bench", "no-such-thing"], "unknown measurement"),
+    ],
+)
+def test_wrong_input_ends_in_status_2_and_says_what_is_valid(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2, the place and the valid choices on stderr, nothing started."""
+    assert (main(arguments), said in capsys.readouterr().err) == (WRONG_INPUT, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("schema = 1\nname = \n", "line 2"),
+        (SOUND_TOML + 'ordre = "key"\n', "ordre"),
+        (SOUND_TOML.replace("{command}", "no-such-command-anywhere"), "no-such-command-anywhere"),
+        (SOUND_TOML.replace("{command}", "{{bootstrapp}}"), "bootstrapp"),
+        (SOUND_TOML.replace("schema = 1", "schema = 9").replace("{command}", "true"), "schema"),
+    ],
+    ids=["broken", "unknown key", "command not found", "unknown placeholder", "newer schema"],
+)
+def test_a_wrong_consumer_toml_is_told_before_anything_starts(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each problem names the file and the place."""
+    file = tmp_path / "consumer.toml"
+    file.write_text(text.replace("{command}", "true").replace("{{", "{").replace("}}", "}"))
+    assert main(["run", "control", "--consumer", str(file)]) == WRONG_INPUT
+    told = capsys.readouterr().err
+    assert (str(file) in told, said in told) == (True, True)
+
+
+def test_an_unknown_fault_lists_the_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A scenario file with a fault that does not exist ends in status 2 with the valid names."""
+    file = tmp_path / "mine.toml"
+    file.write_text('[[schedule]]\nfault = "earthquake"\ntarget = "member"\n')
+    assert main(["run", str(file), "--consumer", "python-at-least-once"]) == WRONG_INPUT
+    told = capsys.readouterr().err
+    assert ("earthquake" in told, "stall" in told) == (True, True)
+
+
+def test_the_worst_status_of_many_wins() -> None:
+    """Fail before unknown before not begun before pass; interrupted before all."""
+    assert [
+        worst([PASS, NOT_BEGUN, UNKNOWN, FAIL]),
+        worst([PASS, NOT_BEGUN, UNKNOWN]),
+        worst([NOT_BEGUN, PASS]),
+        worst([PASS, PASS]),
+        worst([FAIL, INTERRUPTED]),
+    ] == [FAIL, UNKNOWN, NOT_BEGUN, PASS, INTERRUPTED]

@@ -1,0 +1,264 @@
+"""The decoder against Kafka's own tools, on a log that real clients of every kind have written."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kafka_trial.cluster import provision
+from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin
+from kafka_trial.cluster.processes import process_cluster
+from kafka_trial.waiting import wait_until
+from kafka_trial.witness import offsets_records, questions
+from kafka_trial.witness.batches import batches, records
+from kafka_trial.witness.connection import Brokers
+from kafka_trial.witness.fetch import fetch
+from kafka_trial.witness.offsets_decoder import decode_key, decode_value
+from tests.witness.kafka_json import key_json, value_json
+
+pytestmark = pytest.mark.cluster
+TOPIC, PARTITIONS = "orders", 4
+
+
+@dataclass(frozen=True)
+class Log:
+    """A written offsets log: of which version, where its brokers listen, and where its files lie."""
+
+    version: str
+    bootstrap: str
+    data: Path
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "3.9.2"])
+def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
+    """A cluster whose offsets log holds every kind of record that clients of this version can cause."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with process_cluster(request.param, brokers=1, lanes=1, folder=folder) as cluster:
+        bootstrap = cluster.observer_bootstrap
+        with Admin(bootstrap) as admin:
+            admin.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=1)
+        _classic(bootstrap)
+        _transactions(bootstrap)
+        _tombstones(bootstrap)
+        if request.param >= "4":
+            _consumer_protocol(bootstrap)
+            _migration(bootstrap)
+        yield Log(request.param, bootstrap, folder / "b0" / "data")
+
+
+def test_every_record_means_what_kafkas_log_dumper_prints(log: Log) -> None:
+    """Offset by offset, our key and value are those of `DumpLogSegments --offsets-decoder`, byte for byte in meaning."""
+    dumped = _dumped(log)
+    ours = {
+        (partition, offset): (key, value)
+        for partition, offset, raw_key, raw_value in _records(log)
+        for key, value in [_ours(raw_key, raw_value)]
+    }
+    assert {place: dumped.get(place) for place in ours} == ours
+    assert dumped.keys() == ours.keys()
+    assert {key["type"] for key, _ in ours.values()} == _types_of(log.version)
+
+
+@pytest.mark.parametrize("formatter", ["OffsetsMessageFormatter", "GroupMetadataMessageFormatter"])
+def test_every_record_means_what_the_console_formatters_print(log: Log, formatter: str) -> None:
+    """Commits and groups are those which the console consumer's formatters print, each as often."""
+    printed = [_canonical(entry) for entry in _formatted(log, formatter)]
+    types = {json.loads(entry)["key"]["type"] for entry in printed}
+    expected = [
+        _canonical({"key": key, "value": value})
+        for _, _, raw_key, raw_value in _records(log)
+        for key, value in [_ours(raw_key, raw_value)]
+        if key["type"] in types
+    ]
+    assert types
+    assert Counter(printed) == Counter(expected)
+
+
+def _types_of(version: str) -> set[int]:
+    classic = {offsets_records.OFFSET_COMMIT, offsets_records.CLASSIC_GROUP}
+    return classic | {3, 5, 6, 7, 8, 16} if version >= "4" else classic
+
+
+def _ours(raw_key: bytes | None, raw_value: bytes | None) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    key = decode_key(raw_key)
+    printed_key = {"type": key.record_type, "data": key_json(key)}
+    if raw_value is None:
+        return printed_key, None
+    value = decode_value(key, raw_value)
+    assert value is not None
+    return printed_key, {"version": int.from_bytes(raw_value[:2]), "data": value_json(value)}
+
+
+def _records(log: Log) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    with Brokers(log.bootstrap) as brokers:
+        found = brokers.anyone(lambda connection: questions.metadata(connection, [OFFSETS_TOPIC]))
+        for partition in found.topics[OFFSETS_TOPIC].partitions:
+            number, position, end = partition.partition, 0, 1
+            while position < end:
+                place = number, position
+                fetched = brokers.anyone(lambda connection, at=place: fetch(connection, OFFSETS_TOPIC, *at, wait_ms=0))
+                end = fetched.high_watermark
+                for batch in batches(fetched.data):
+                    position = batch.next_offset
+                    for record in () if batch.control else records(batch):
+                        yield number, record.offset, record.key, record.value
+
+
+def _canonical(entry: Any) -> str:
+    return json.dumps(entry, sort_keys=True)
+
+
+def _dumped(log: Log) -> dict[tuple[int, int], tuple[dict[str, Any], dict[str, Any] | None]]:
+    """What DumpLogSegments prints of every segment, by partition and offset."""
+    segments = sorted(log.data.glob(f"{OFFSETS_TOPIC}-*/*.log"))
+    main = "org.apache.kafka.tools.DumpLogSegments" if log.version >= "4" else "kafka.tools.DumpLogSegments"
+    text = _java(log, main, "--offsets-decoder", "--files", ",".join(map(str, segments)))
+    found: dict[tuple[int, int], tuple[dict[str, Any], dict[str, Any] | None]] = {}
+    partition = -1
+    for line in text.splitlines():
+        if line.startswith("Dumping "):
+            partition = int(re.findall(OFFSETS_TOPIC + r"-(\d+)/", line)[0])
+        entry = re.match(r"\| offset: (\d+) .*? key: (.*?) payload: ?(.*)$", line)
+        if entry and "endTxnMarker" not in line:
+            key, value = json.loads(entry[2]), json.loads(entry[3]) if entry[3] not in ("", "<DELETE>") else None
+            found[partition, int(entry[1])] = _numbered(key, "type"), value and _numbered(value, "version")
+    return found
+
+
+def _numbered(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    return entry | {name: int(entry[name])}
+
+
+def _formatted(log: Log, formatter: str) -> Iterator[dict[str, Any]]:
+    """What the console consumer prints: JSON objects, one after the other without newlines."""
+    main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    options = [
+        "--bootstrap-server",
+        log.bootstrap,
+        "--topic",
+        OFFSETS_TOPIC,
+        "--from-beginning",
+        "--timeout-ms",
+        "4000",
+    ]
+    text = _java(log, main, *options, "--formatter", f"org.apache.kafka.tools.consumer.{formatter}")
+    decoder, place = json.JSONDecoder(), 0
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        entry, place = decoder.raw_decode(text, place)
+        yield entry
+
+
+def _java(log: Log, main: str, *arguments: str) -> str:
+    command = [str(provision.java()), "-Xmx256m", "-cp", provision.class_path(log.version), main, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def _settings(bootstrap: str, group: str, **more: Any) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "log_level": 0,
+    } | {name.replace("_", "."): value for name, value in more.items()}
+
+
+def _assigned(*consumers: Consumer) -> None:
+    def spread() -> bool:
+        for consumer in consumers:
+            consumer.poll(0.05)
+        owned = [len(consumer.assignment()) for consumer in consumers]
+        return min(owned) > 0 and sum(owned) == PARTITIONS
+
+    wait_until(spread, within_s=30, what="the members to own all partitions", every_s=0.01)
+
+
+def _commit(consumer: Consumer, committed_offset: int, *, metadata: str = "") -> None:
+    places = [TopicPartition(TOPIC, part.partition, committed_offset, metadata) for part in consumer.assignment()]
+    consumer.commit(offsets=places, asynchronous=False)
+
+
+def _classic(bootstrap: str) -> None:
+    """Two members of a classic group, one of them static, commits with metadata, a leave."""
+    first = Consumer(_settings(bootstrap, "classic", group_instance_id="one", session_timeout_ms=6000))
+    second = Consumer(_settings(bootstrap, "classic", client_id="zwei-Ω", session_timeout_ms=6000))
+    for consumer in (first, second):
+        consumer.subscribe([TOPIC])
+    _assigned(first, second)
+    _commit(first, 7)
+    _commit(second, 8, metadata="why-Ω")
+    _commit(second, 3)
+    second.close()
+    first.close()
+
+
+def _transactions(bootstrap: str) -> None:
+    """One transaction with offsets that commits, one that aborts, one that stays open."""
+    for number, end in enumerate(("commit", "abort", "open")):
+        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"t{number}", "log_level": 0})
+        consumer = Consumer(_settings(bootstrap, f"transactional-{end}"))
+        consumer.subscribe([TOPIC])
+        _assigned(consumer)
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"x", partition=0)
+        places = [TopicPartition(TOPIC, 0, 100 + number)]
+        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), 30)
+        if end == "commit":
+            producer.commit_transaction(30)
+        elif end == "abort":
+            producer.abort_transaction(30)
+        consumer.close()
+
+
+def _tombstones(bootstrap: str) -> None:
+    """A group that is deleted, its commits with it."""
+    consumer = Consumer(_settings(bootstrap, "deleted"))
+    consumer.subscribe([TOPIC])
+    _assigned(consumer)
+    _commit(consumer, 5)
+    consumer.close()
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for deletion in admin.delete_consumer_groups(["deleted"]).values():
+        deletion.result(30)
+
+
+def _consumer_protocol(bootstrap: str) -> None:
+    """Two members of a KIP-848 group, one by regular expression, commits, a leave."""
+    first = Consumer(_settings(bootstrap, "kip848", group_protocol="consumer", group_instance_id="one"))
+    second = Consumer(_settings(bootstrap, "kip848", group_protocol="consumer", client_id="zwei"))
+    first.subscribe([TOPIC])
+    second.subscribe(["^ord.*"])
+    _assigned(first, second)
+    _commit(first, 11)
+    _commit(second, 12, metadata="m")
+    second.close()
+    first.close()
+
+
+def _migration(bootstrap: str) -> None:
+    """A group that goes from the classic to the consumer protocol, member by member."""
+    old = Consumer(_settings(bootstrap, "migrating", session_timeout_ms=6000))
+    old.subscribe([TOPIC])
+    _assigned(old)
+    new = Consumer(_settings(bootstrap, "migrating", group_protocol="consumer"))
+    new.subscribe([TOPIC])
+    _assigned(old, new)
+    _commit(new, 21)
+    old.close()
+    new.close()
