@@ -11,7 +11,9 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
-from kafka_trial.verdict import RULES, Case, Fault, Found, Instance, Verdict, Violation, decide, write_verdict
+from kafka_trial.invariants.delivery import KILLED_UNHEARD
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.verdict import RULES, Case, Fault, Found, Verdict, Violation, decide, write_verdict
 
 AT_LEAST_ONCE = Claim("at-least-once")
 AT_MOST_ONCE = Claim("at-most-once")
@@ -23,7 +25,7 @@ BITTEN = Fault("member-pause", "m0", "member", bit=True, evidence="stopped")
 
 def found(anomaly: str, **attributes: Any) -> Found:
     """Returns one instance of an anomaly on partition 1."""
-    return Found(anomaly, (Instance("t", 1, attributes, (f"{anomaly}#0",)),))
+    return Found(anomaly, (Anomaly(anomaly, "t", 1, attributes, (f"{anomaly}#0",)),))
 
 
 def case(*seen: Found, **more: Any) -> Case:
@@ -142,6 +144,13 @@ def test_the_undecided_is_unknown_only_where_it_matters() -> None:
     assert verdict_of(AT_MOST_ONCE, undecided).verdict == "pass"
 
 
+def test_what_a_killed_member_had_in_hand_is_moot_for_at_most_once() -> None:
+    """Handled or in flight at its crash: at-most-once allows both, at-least-once does not know."""
+    unheard = Found("skipped", undecided={KILLED_UNHEARD: 2})
+    verdicts = [verdict_of(claim, unheard).verdict for claim in (AT_MOST_ONCE, AT_LEAST_ONCE)]
+    assert verdicts == ["pass", "unknown"]
+
+
 def test_a_claim_nobody_looks_at_cannot_pass() -> None:
     """A judge without the invariant that a claim rests on leaves it open."""
     seen = Case(tuple(Found(name) for name in NAMES if name not in ("duplicate-effect", "memory-over-limit")))
@@ -154,7 +163,7 @@ def test_a_claim_nobody_looks_at_cannot_pass() -> None:
 
 def test_the_ratio_of_redelivered_records_is_a_limit() -> None:
     """3 of 200 are within 2 %, and beyond 1 %."""
-    again = Found("redelivered", tuple(Instance("t", 1, {"offset": n}, (f"m#{n}",)) for n in range(3)))
+    again = Found("redelivered", tuple(Anomaly("redelivered", "t", 1, {"offset": n}, (f"m#{n}",)) for n in range(3)))
     verdicts = [verdict_of(replace(AT_LEAST_ONCE, redelivered_max_ratio=limit), again) for limit in (0.02, 0.01)]
     assert [verdict.verdict for verdict in verdicts] == ["pass", "fail"]
     assert verdicts[1].violations[0].sentence == "3 of 200 records were delivered again; the claim allows 0.01 of them"
@@ -172,8 +181,8 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
     falls = Found(
         "commit-regression",
         (
-            Instance("t", 1, SETTLED | {"own": False, "from": 9, "to": 8}, ("offsets#1",)),
-            Instance("t", 2, SETTLED | {"recovered": False, "from": 12, "to": 11}, ("offsets#2",)),
+            Anomaly("commit-regression", "t", 1, SETTLED | {"own": False, "from": 9, "to": 8}, ("offsets#1",)),
+            Anomaly("commit-regression", "t", 2, SETTLED | {"recovered": False, "from": 12, "to": 11}, ("offsets#2",)),
         ),
     )
     verdict = verdict_of(AT_LEAST_ONCE, found("false-lag", records=1), falls, found("skipped", offset=7))

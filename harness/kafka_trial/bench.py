@@ -81,7 +81,8 @@ def bench_cluster(runs: int) -> Iterator[Figure]:
 
 def bench_trial(runs: int) -> Iterator[Figure]:
     """One member-kill trial, judged: on a cluster made for it, and on a warm one."""
-    cold, warm = [], []
+    cold: list[float] = []
+    warm: list[float] = []
     for _ in range(runs):
         began_s = time.monotonic()
         with Session(narrator=Narrator(quiet=True)) as session:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import os
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_trial.cluster.pool import ClusterPool
+from kafka_trial.concurrency import Crew
+from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.judge.session import warm_session
 from kafka_trial.judging import check_run
@@ -16,6 +22,9 @@ from kafka_trial.report.text import text_report
 from kafka_trial.run import run_trial
 from kafka_trial.scenario import Scenario
 from kafka_trial.verdict import Verdict
+from kafka_trial.waiting import wait_until
+
+TRIAL_WITHIN_S = 900.0
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,14 @@ class Trialed:
     folder: RunFolder
     verdict: Verdict
     text: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One of many trials: its question, and where its run folder goes (None: the default place)."""
+
+    question: Question
+    out: Path | None = None
 
 
 class Session:
@@ -52,17 +69,53 @@ class Session:
             InputError: the consumer, scenario or version is wrong; found before anything starts.
             StartError: no history could be begun.
         """
-        folder = self.run_one(make_question(scenario, consumer, kafka_version=kafka_version, seed=seed), out=out)
-        verdict = check_run(folder)
-        return Trialed(folder, verdict, text_report(folder))
+        question = make_question(scenario, consumer, kafka_version=kafka_version, seed=seed)
+        return self._trialed(self.run_one(question, out=out))
 
     def run_one(self, asked: Question, *, out: Path | None = None) -> RunFolder:
         """Runs one trial without judging it; returns its run folder."""
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.narrator.say(f"run folder {folder.path}, seed {asked.seed}")
-        with self._clusters.cluster_for(asked.kafka_version, brokers=asked.scenario.brokers) as cluster:
+        with self._clusters.cluster_for(
+            asked.kafka_version, brokers=asked.scenario.brokers, alone=asked.plan.breaks_brokers
+        ) as cluster:
             run_trial(asked, cluster, folder, narrator=self.narrator)
         return folder
+
+    def try_many(
+        self, asked: Sequence[Asked], *, side_by_side: int | None = None
+    ) -> Iterator[tuple[Asked, Trialed | KafkaTrialError]]:
+        """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
+
+        Those that break brokers come last, one at a time. A trial that could not be begun yields its error.
+        """
+        waiting: queue.SimpleQueue[Asked] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError]] = queue.SimpleQueue()
+        for one in sorted(asked, key=lambda one: one.question.plan.breaks_brokers):
+            waiting.put(one)
+        with Crew("trials", join_within_s=600.0) as crew:
+            for number in range(min(len(asked), side_by_side or os.cpu_count() or 1)):
+                crew.start(f"bench {number}", self._work_off, waiting, done, crew.stop)
+            for _ in asked:
+                yield _next(done, crew)
+
+    def _work_off(
+        self,
+        waiting: queue.SimpleQueue[Asked],
+        done: queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError]],
+        stop: threading.Event,
+    ) -> None:
+        with suppress(queue.Empty):
+            while not stop.is_set():
+                one = waiting.get_nowait()
+                try:
+                    done.put((one, self._trialed(self.run_one(one.question, out=one.out))))
+                except KafkaTrialError as error:
+                    done.put((one, error))
+
+    def _trialed(self, folder: RunFolder) -> Trialed:
+        verdict = check_run(folder)
+        return Trialed(folder, verdict, text_report(folder))
 
     def close(self) -> None:
         """Stops every cluster."""
@@ -73,3 +126,16 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _next(
+    done: queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError]], crew: Crew
+) -> tuple[Asked, Trialed | KafkaTrialError]:
+    wait_until(
+        lambda: not done.empty(),
+        within_s=TRIAL_WITHIN_S,
+        what="the next trial to end",
+        every_s=0.2,
+        alive=lambda: f"{crew.errors[0]}" if crew.errors else None,
+    )
+    return done.get()

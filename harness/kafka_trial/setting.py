@@ -82,7 +82,6 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
             progress=Progress(folder, topic, group_name),
             stack=stack,
         )
-        _look_back(run, cluster)
 
 
 def _write_question(question: Question, folder: RunFolder) -> None:
@@ -127,11 +126,6 @@ def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Seque
     return draw_group_name(
         rng, "kt-group-", partition=good[lanes[0].index % len(good)], partitions=len(offsets.partitions)
     )
-
-
-def _look_back(run: Recorder, cluster: Cluster) -> None:
-    for problem in cluster.health():
-        cluster.ruin(problem)
 
 
 def _sink(stack: ExitStack, question: Question, folder: RunFolder, kill: Callable[[str], None]) -> Sink | None:

@@ -25,6 +25,8 @@ import orjson
 from kafka_trial.claim import Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.delivery import KILLED_UNHEARD
+from kafka_trial.invariants.invariant import Anomaly
 
 VERDICT_SCHEMA = 1
 EVENTS_MAX = 20
@@ -40,28 +42,24 @@ Weight = Literal["violation", "tolerated", "undecided"]
 
 
 @dataclass(frozen=True)
-class Instance:
-    """One anomaly as the judge found it; `events` prove it, by name (`source#seq`)."""
-
-    topic: str | None
-    partition: int | None
-    attributes: Attributes
-    events: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Found:
     """All the judge says of one anomaly's name.
 
     `undecided` counts the cases that could not be decided, by reason. `not_judged` says why it was not judged at all;
     `applies` is False where the rule is not about this consumer (its progress is not in Kafka): not judged, not missed.
+    The judge keeps examples of every combination of deciding attributes; `more` is how many it counted beyond them.
     """
 
     anomaly: str
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[Anomaly, ...] = ()
+    more: int = 0
     undecided: Mapping[str, int] = field(default_factory=dict)
     not_judged: str | None = None
     applies: bool = True
+
+    @property
+    def count(self) -> int:
+        return len(self.instances) + self.more
 
 
 @dataclass(frozen=True)
@@ -144,10 +142,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Rule:
-    """`claimed`: can this anomaly break the claim at all? `excuse`: weighs one instance where it can."""
+    """`claimed`: can this anomaly break the claim at all? `excuse`: weighs one instance where it can.
+
+    `moot`: reasons for leaving a case undecided that do not matter to a delivery, whichever way the case went.
+    """
 
     claimed: Callable[[Claim], bool]
     excuse: Callable[[Claim, Attributes], tuple[Weight, str]]
+    moot: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 VIOLATION: tuple[Weight, str] = ("violation", "")
@@ -201,7 +203,10 @@ def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
 
 RULES: dict[str, Rule] = {
     # The worst first: violations are told in this order.
-    "skipped": Rule(_under("at-least-once", "at-most-once", "exactly-once"), _skipped),
+    # Committed by a member that was killed: handled, or in flight at its crash; at-most-once allows both.
+    "skipped": Rule(
+        _under("at-least-once", "at-most-once", "exactly-once"), _skipped, {"at-most-once": (KILLED_UNHEARD,)}
+    ),
     "overtaken": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
     "unseen": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
     "stale-state": Rule(_under("exactly-once"), _no_excuse),
@@ -290,7 +295,7 @@ def decide(case: Case, claim: Claim) -> Verdict:
         ),
         violations=tuple(violations),
         tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_by_name)),
-        counts=dict(case.counts) | {found.anomaly: len(found.instances) for found in case.found},
+        counts=dict(case.counts) | {found.anomaly: found.count for found in case.found},
         faults=case.faults,
         reasons=tuple(dict.fromkeys([*case.ground, *gaps])),
     )
@@ -314,15 +319,23 @@ class _Weighed:
 def _weigh(found: Found, claim: Claim) -> _Weighed:
     rule = RULES.get(found.anomaly)
     if rule is None or not rule.claimed(claim):
-        return _Weighed(tolerated=_tolerated(found.anomaly, {NOT_EXCLUDED: len(found.instances)}))
+        return _Weighed(tolerated=_tolerated(found.anomaly, {NOT_EXCLUDED: found.count}))
     weights = [(instance, *rule.excuse(claim, instance.attributes)) for instance in found.instances]
     guilty = [instance for instance, weight, _ in weights if weight == "violation"]
+    excused = Counter(because for _, weight, because in weights if weight == "tolerated")
+    moot = rule.moot.get(claim.delivery, ())
+    undecided = Counter({reason: count for reason, count in found.undecided.items() if reason not in moot})
+    undecided += Counter(because for _, weight, because in weights if weight == "undecided")
+    # What was only counted is like what was kept: it is added where most of that is.
+    if guilty and len(guilty) >= excused.total():
+        more = found.more
+    else:
+        more = 0
+        excused += Counter({because: found.more for because, _ in excused.most_common(1)})
     return _Weighed(
-        violations=(_violation(found.anomaly, guilty),) if guilty else (),
-        tolerated=_tolerated(
-            found.anomaly, Counter(because for _, weight, because in weights if weight == "tolerated")
-        ),
-        gaps=_gaps(found, Counter(because for _, weight, because in weights if weight == "undecided")),
+        violations=(_violation(found.anomaly, guilty, more=more),) if guilty else (),
+        tolerated=_tolerated(found.anomaly, excused),
+        gaps=_gaps(found, undecided),
     )
 
 
@@ -330,21 +343,22 @@ def _gaps(found: Found, undecided: Mapping[str, int]) -> tuple[str, ...]:
     """Returns what keeps a claimed anomaly from being ruled out, as sentences."""
     if found.not_judged is not None:
         return (f"{found.anomaly} is claimed but not judged: {found.not_judged}",) if found.applies else ()
-    reasons = Counter(found.undecided) + Counter(undecided)
-    return tuple(f"{found.anomaly}: {count} undecided: {reason}" for reason, count in sorted(reasons.items()) if count)
+    return tuple(
+        f"{found.anomaly}: {count} undecided: {reason}" for reason, count in sorted(undecided.items()) if count
+    )
 
 
 def _tolerated(anomaly: str, reasons: Mapping[str, int]) -> tuple[Tolerated, ...]:
     return tuple(Tolerated(anomaly, count, because) for because, count in sorted(reasons.items()) if count)
 
 
-def _violation(anomaly: str, guilty: Sequence[Instance]) -> Violation:
-    worst = min(guilty, key=_mildness)
-    more = f" (and {len(guilty) - 1} more like it)" if guilty[1:] else ""
-    return Violation(anomaly, len(guilty), sentence(anomaly, worst) + more, worst.events[:EVENTS_MAX])
+def _violation(anomaly: str, guilty: Sequence[Anomaly], *, more: int) -> Violation:
+    worst, count = min(guilty, key=_mildness), len(guilty) + more
+    others = f" (and {count - 1} more like it)" if count > 1 else ""
+    return Violation(anomaly, count, sentence(anomaly, worst) + others, worst.events[:EVENTS_MAX])
 
 
-def sentence(anomaly: str, instance: Instance) -> str:
+def sentence(anomaly: str, instance: Anomaly) -> str:
     """Returns one instance in a sentence: record, partition, members, positions; no wall-clock times."""
     attributes = instance.attributes
     place = "the group" if instance.partition is None else f"partition {instance.partition}"
@@ -367,7 +381,7 @@ def _printable(value: Any) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
-def _mildness(instance: Instance) -> tuple[bool, bool]:
+def _mildness(instance: Anomaly) -> tuple[bool, bool]:
     """Sorts the worst instance first: one that stands at the end, one that skipped a record."""
     return bool(instance.attributes.get("recovered")), not instance.attributes.get("skipped_record")
 
@@ -376,7 +390,7 @@ def _ratio(case: Case, claim: Claim) -> tuple[Violation, ...]:
     """Returns the violation of the claimed ratio of redelivered records, if there is one."""
     records = case.counts.get("records", 0)
     redelivered = next((found for found in case.found if found.anomaly == "redelivered"), Found("redelivered"))
-    count = len(redelivered.instances)
+    count = redelivered.count
     if claim.redelivered_max_ratio is None or claim.delivery == "at-most-once" or not count or not records:
         return ()
     if count / records <= claim.redelivered_max_ratio:

@@ -147,7 +147,7 @@ def test_a_broker_that_dies_while_booting_ends_the_wait_at_once(
 
 def test_a_ruined_cluster_is_rebuilt_and_the_reason_told(tmp_path: Path) -> None:
     """The next one to ask gets another cluster; a whole one is lent again."""
-    with ClusterPool(folder=tmp_path) as pool:
+    with ClusterPool() as pool:
         with pool.cluster_for(DEFAULT_VERSION, brokers=1) as first:
             pass
         with pool.cluster_for(DEFAULT_VERSION, brokers=1) as same:

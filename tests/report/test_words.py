@@ -28,7 +28,7 @@ EVENTS = [
     ),
     (
         Event("offsets", 0, 0, "group", details={"epoch": 4, "entries": [{"partition": 1, "member_id": "a"}]}),
-        "group, epoch 4, owns 1 → a",
+        "group, epoch 4, owns 1 → a (a)",
     ),
     (Event("consumer-m0-0", 0, 0, "exited", details={"signal": 9}), "process ended by signal 9"),
     (Event("consumer-m0-0", 0, 0, "something-new", details={"message": "hello"}), "something-new: hello"),
@@ -50,3 +50,11 @@ def test_entries_of_any_shape_do_not_break_the_words() -> None:
     """A consumer may print nonsense where entries belong."""
     event = Event("consumer-m0-0", 0, 0, "assigned", details={"entries": ["x", {"partition": [1]}, None]})
     assert in_words(event) == "assigned partitions [1]"
+
+
+def test_of_many_partitions_one_is_told() -> None:
+    """An excerpt of one partition names that one, and how many others the event is about; owners by client id."""
+    entries = [{"topic": "t", "partition": number, "member_id": f"id-{number}"} for number in range(6)]
+    details = {"epoch": 4, "entries": entries, "members": [{"member_id": "id-3", "client_id": "orders-m1"}]}
+    told = in_words(Event("offsets", 0, 0, "group", details=details), partition=3)
+    assert told == "group, epoch 4, owns 3 → orders-m1 (id-3), and 5 other partitions"

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafka_trial.witness import offsets_records as records
+from kafka_trial.witness.offsets_decoder import decode_assignment, decode_subscription
 from kafka_trial.witness.offsets_records import (
     ClassicGroup,
+    ConsumerPartitions,
     CurrentAssignment,
     GroupEpoch,
     Key,
@@ -37,13 +39,13 @@ def key_json(key: Key) -> dict[str, Any]:
     return fields
 
 
-def value_json(value: Value) -> dict[str, Any]:
-    """The `data` of a value."""
+def value_json(value: Value, *, unfold: bool = False) -> dict[str, Any]:
+    """The `data` of a value; `unfold` shows subscriptions and assignments decoded, as the log dumper does."""
     match value:
         case OffsetCommit():
             return _commit(value)
         case ClassicGroup():
-            return _classic(value)
+            return _classic(value, unfold=unfold)
         case GroupEpoch():
             return {"epoch": value.epoch} | _tagged("metadataHash", value.metadata_hash)
         case TargetEpoch():
@@ -88,7 +90,7 @@ def _commit(value: OffsetCommit) -> dict[str, Any]:
     return fields | (_tagged("topicId", value.topic_id) if value.version >= 4 else {})
 
 
-def _classic(value: ClassicGroup) -> dict[str, Any]:
+def _classic(value: ClassicGroup, *, unfold: bool) -> dict[str, Any]:
     return {
         "protocolType": value.protocol_type,
         "generation": value.generation,
@@ -103,20 +105,45 @@ def _classic(value: ClassicGroup) -> dict[str, Any]:
                 "clientHost": member.host,
                 "rebalanceTimeout": member.rebalance_timeout_ms,
                 "sessionTimeout": member.session_timeout_ms,
-                "subscription": base64.b64encode(member.subscription).decode(),
-                "assignment": base64.b64encode(member.assignment).decode(),
+                "subscription": _subscription(member.subscription) if unfold else _base64(member.subscription),
+                "assignment": _assignment(member.assignment) if unfold else _base64(member.assignment),
             }
             for member in value.members
         ],
     }
 
 
+def _subscription(raw: bytes) -> dict[str, Any]:
+    value = decode_subscription(raw)
+    fields: dict[str, Any] = {"topics": list(value.topics), "userData": _base64(value.user_data)}
+    if value.version >= 1:
+        fields["ownedPartitions"] = [_by_name(owned) for owned in value.owned]
+    if value.version >= 2:
+        fields["generationId"] = value.generation
+    return fields | ({"rackId": value.rack} if value.version >= 3 else {})
+
+
+def _assignment(raw: bytes) -> dict[str, Any]:
+    value = decode_assignment(raw)
+    return {
+        "assignedPartitions": [_by_name(owned) for owned in value.partitions],
+        "userData": _base64(value.user_data),
+    }
+
+
+def _by_name(owned: ConsumerPartitions) -> dict[str, Any]:
+    return {"topic": owned.topic, "partitions": list(owned.partitions)}
+
+
+def _base64(raw: bytes | None) -> str | None:
+    return None if raw is None else base64.b64encode(raw).decode()
+
+
 def _member(value: Member) -> dict[str, Any]:
     classic = value.classic and {
         "sessionTimeoutMs": value.classic.session_timeout_ms,
         "supportedProtocols": [
-            {"name": name, "metadata": base64.b64encode(metadata).decode()}
-            for name, metadata in value.classic.protocols
+            {"name": name, "metadata": _base64(metadata)} for name, metadata in value.classic.protocols
         ],
     }
     return {
@@ -128,7 +155,8 @@ def _member(value: Member) -> dict[str, Any]:
         "subscribedTopicRegex": value.regular_expression,
         "rebalanceTimeoutMs": value.rebalance_timeout_ms,
         "serverAssignor": value.assignor,
-    } | _tagged("classicMemberMetadata", classic)
+        "classicMemberMetadata": classic,
+    }
 
 
 def _partitions(topics: Sequence[TopicPartitions]) -> list[dict[str, Any]]:

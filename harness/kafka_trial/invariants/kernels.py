@@ -120,6 +120,19 @@ def at_or_before(group: Array, value: Array, of_group: Array, of_value: Array) -
     return np.where((found >= 0) & (group[found] == of_group), found, -1) if len(group) else found
 
 
+def at_or_after(group: Array, value: Array, of_group: Array, of_value: Array) -> Ints:
+    """Returns, for each (of_group, of_value), the index of the first row with the same group and value >= it; else -1.
+
+    `group`, `value` are sorted.
+    """
+    keys, wanted = composites((group, value), (of_group, of_value))
+    found = np.searchsorted(keys, wanted, side="left")
+    if not len(group):
+        return np.full(len(found), -1, np.int64)
+    inside = found.clip(0, len(group) - 1)
+    return np.where((found < len(group)) & (group[inside] == of_group), found, -1)
+
+
 def exactly(group: Array, value: Array, of_group: Array, of_value: Array) -> Ints:
     """Returns, for each (of_group, of_value), the index of the row that equals it, else -1; the rows are sorted."""
     found = at_or_before(group, value, of_group, of_value)

@@ -17,7 +17,7 @@ from kafka_trial.invariants.kernels import (
     Array,
     Bools,
     Ints,
-    at_or_before,
+    at_or_after,
     composites,
     covering,
     first_of,
@@ -123,11 +123,5 @@ def _next_listing(slices: Array, places: Array) -> Ints:
 def _next_classic(rows: Table, classic: Bools) -> Ints:
     """Returns the place of the next classic record that lists the partition; NEVER if none."""
     listed = rows.take(classic)
-    if not len(listed):
-        return np.full(len(rows), NEVER, np.int64)
-    turned = np.flatnonzero(np.ones(len(listed)))[::-1]
-    before = at_or_before(
-        listed["slice"].max() - listed["slice"][turned], -1 - listed["place"][turned],
-        listed["slice"].max() - rows["slice"], -2 - rows["place"],
-    )
-    return picked(listed["place"][turned], before, NEVER)
+    following = at_or_after(listed["slice"], listed["place"], rows["slice"], rows["place"] + 1)
+    return picked(listed["place"], following, NEVER)

@@ -100,6 +100,7 @@ class _Window:
     def rows(self, began_ns: int) -> list[Row]:
         marked = {mark.name for mark in self.marks}
         events = {mark.name: mark for mark in self.marks}
+        partition = self.wanted.slice[1] if self.wanted.slice else None
         for _, before, after in self._near:
             events.update({entry.event.name: entry.event for entry in (*before, *after)})
         return [
@@ -107,7 +108,7 @@ class _Window:
                 at_s=round((event.time_ns - began_ns) / 1e9, 3),
                 who=who(event),
                 name=event.name,
-                text=in_words(event),
+                text=in_words(event, partition=partition),
                 marked=event.name in marked,
             )
             for event in sorted(events.values(), key=_order)

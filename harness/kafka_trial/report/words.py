@@ -6,6 +6,7 @@ Stands between the history and the pages; used by `excerpts.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kafka_trial.history.event import Event
@@ -21,10 +22,15 @@ def bounded(value: object, *, most: int = TEXT_MAX) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in cut)
 
 
-def in_words(event: Event) -> str:
-    """Returns what one event says, without its time and its source."""
-    teller = TELLERS.get(event.kind)
-    return bounded(teller(event) if teller else _plain(event))
+def in_words(event: Event, *, partition: int | None = None) -> str:
+    """Returns what one event says, without its time and its source; of many partitions only `partition`, if given."""
+    teller = TELLERS.get(event.kind, _plain)
+    entries = event.details.get("entries")
+    if partition is None or not isinstance(entries, list):
+        return bounded(teller(event))
+    here = [entry for entry in entries if isinstance(entry, dict) and entry.get("partition") == partition]
+    others = f", and {len(entries) - len(here)} other partitions" if len(entries) > len(here) else ""
+    return bounded(teller(replace(event, details={**event.details, "entries": here}))) + others
 
 
 def who(event: Event) -> str:
@@ -70,16 +76,24 @@ def _request(event: Event) -> str:
 
 
 def _ownership(event: Event) -> str:
+    """Who owns what by the offsets log; members by client id where the record has it, for member ids are long."""
     details = event.details
-    owners = _listed(
-        f"{entry.get('partition')} → {bounded(entry['member_id'], most=24)}"
-        if "member_id" in entry
-        else entry["partition"]
-        for entry in _entries(event)
-        if "partition" in entry
-    )
+    members = details.get("members")
+    clients = {
+        member.get("member_id"): member.get("client_id")
+        for member in (members if isinstance(members, list) else ())
+        if isinstance(member, Mapping) and isinstance(member.get("member_id"), str)
+    }
+    owned = _listed(_owned(entry, clients) for entry in _entries(event))
     whose = f" of {bounded(details['member_id'], most=40)}" if "member_id" in details else ""
-    return f"{event.kind.replace('_', ' ')}{whose}, epoch {details.get('epoch', '?')}, owns {owners or 'nothing'}"
+    return f"{event.kind.replace('_', ' ')}{whose}, epoch {details.get('epoch', '?')}, owns {owned or 'nothing here'}"
+
+
+def _owned(entry: Mapping[str, Any], clients: Mapping[Any, Any]) -> str:
+    owner = entry.get("member_id")
+    if not isinstance(owner, str):
+        return f"{entry.get('partition')}"
+    return f"{entry.get('partition')} → {bounded(clients.get(owner) or owner, most=24)} ({bounded(owner[-6:])})"
 
 
 def _fault(event: Event) -> str:

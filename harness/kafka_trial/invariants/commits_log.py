@@ -1,0 +1,141 @@
+"""The commits that took effect, in the order of the offsets log, each with its committer and with who owned the partition.
+
+A commit whose transaction was aborted never took effect. A tombstone means "no commit": a new stretch begins. The
+committer comes from the request log: a line on a member's lane that asked for this very position, answered without an
+error, around the commit's time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.kernels import (
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    covering,
+    exactly,
+    joined,
+    max_before,
+    picked,
+)
+from kafka_trial.invariants.ownership_log import ownership_at
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
+
+
+def commits(batch: Batch) -> Table:
+    """Returns the commits that took effect, sorted by (slice, place), tombstones left out.
+
+    Columns: slice, place, value, wall_ns, effect_ns, time_ns, source, seq; `stretch` (numbered between tombstones);
+    `peak` (the greatest value before it in its stretch, NONE if none) and `peak_row`; `committer` (a member, UNKNOWN,
+    OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1 unknown); `owned` (1 the committer owned the partition
+    there, 0 others did, -1 nobody knows).
+    """
+    log = _effective(batch)
+    tombstones = log["kind"] == Kind.COMMIT_TOMBSTONE
+    stretch = np.cumsum(tombstones | _firsts(log["slice"]))
+    found = log.having(stretch=stretch, value=log["offset"]).take(~tombstones)
+    peak_row = max_before(found["stretch"], found["value"])
+    committer = _committers(batch, found)
+    effect_ns = batch.monotonic(found["wall_ns"], found["time_ns"])
+    return found.having(
+        effect_ns=effect_ns,
+        peak_row=peak_row,
+        peak=picked(found["value"], peak_row, NONE),
+        committer=committer,
+        life=life_at(batch, committer, effect_ns),
+        owned=np.where(committer >= 0, ownership_at(batch, found["slice"], committer, found["place"]), -1),
+    )
+
+
+def standing(batch: Batch, at_ns: int | None) -> Ints:
+    """Returns the committed offset of each slice that stood at `at_ns` (None: at the end of the log); NONE if none."""
+    log = _effective(batch)
+    if at_ns is not None:
+        log = log.take(batch.monotonic(log["wall_ns"], log["time_ns"]) <= at_ns)
+    values = np.full(batch.size, NONE, np.int64)
+    values[log["slice"]] = np.where(log["kind"] == Kind.COMMIT_TOMBSTONE, NONE, log["offset"])  # the last one stays
+    return values
+
+
+def first_covering(batch: Batch, slices: Array, offsets: Array) -> Ints:
+    """Returns, for each offset, the first commit that covers it (a greater committed offset), else -1."""
+    log = batch.commits
+    so_far = max_before(log["slice"], log["value"])
+    high = np.maximum(log["value"], picked(log["value"], so_far, NONE))
+    return at_or_after(log["slice"], high, slices, offsets + 1)
+
+
+def life_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
+    """Returns the incarnation of each member that had begun last at that time, -1 where there is none."""
+    return at_or_before(batch.lives["member"], batch.lives["started_ns"], members, time_ns)
+
+
+def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
+    """Returns, for each commit, a matching request's row in the table returned with it; -1 where there is none."""
+    asked = _requests(batch).sorted_by("slice", "offset", "wall_ns")
+    target = joined(np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]]))
+    mine, wanted = target[: len(asked)], target[len(asked) :]
+    found = at_or_after(mine, asked["wall_ns"], wanted, commits["wall_ns"] - LOG_TOLERANCE_NS)
+    begun = picked(asked["wall_ns"], found, 0) - picked(asked["until"], found, 0) - LOG_TOLERANCE_NS
+    member = picked(asked["member"], found, UNKNOWN)
+    fits = (found >= 0) & (begun <= commits["wall_ns"]) & (member == commits["committer"])
+    return np.where(fits, found, -1), asked
+
+
+def _effective(batch: Batch) -> Table:
+    """Returns commits and tombstones sorted by (slice, place), without the commits of aborted transactions."""
+    log = batch.of(Kind.COMMITTED, Kind.COMMIT_TOMBSTONE).sorted_by("slice", "place")
+    aborted = batch.of(Kind.COMMIT_ABORTED).sorted_by("slice", "place")
+    twin = exactly(aborted["slice"], aborted["place"], log["slice"], log["place"])
+    return log.take(twin < 0)
+
+
+def _firsts(group: Array) -> Bools:
+    first = np.ones(len(group), np.bool_)
+    first[1:] = group[1:] != group[:-1]
+    return first
+
+
+def _committers(batch: Batch, commits: Table) -> Ints:
+    """Returns who asked for each commit: the one whose accepted request matches it in position and time."""
+    asked = _requests(batch)
+    size = len(commits)
+    target = joined(np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]]))
+    mine, wanted = target[: len(asked)], target[len(asked) :]
+    first = asked["wall_ns"] - asked["until"] - LOG_TOLERANCE_NS
+    end = asked["wall_ns"] + LOG_TOLERANCE_NS + 1
+    committer, matches = np.full(size, UNKNOWN, np.int64), np.zeros(size, np.int64)
+    for member in np.unique(asked["member"]):  # some dozens at most: one for each lane
+        own = asked["member"] == member
+        fits = covering(mine[own], first[own], end[own], wanted, commits["wall_ns"]) > 0
+        committer[fits & ((committer < 0) | (member >= 0))] = member
+        matches += fits & (member >= 0)
+    return np.where(matches > 1, AMBIGUOUS, committer)
+
+
+def _requests(batch: Batch) -> Table:
+    """Returns the accepted commit requests with their member, OPERATOR where no member runs in the lane."""
+    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE))
+    return asked.having(member=members_of(batch, asked["who"], otherwise=OPERATOR))
+
+
+def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
+    """Returns the member that runs in each lane."""
+    known = batch.circumstances.lanes
+    members = np.full(max([*known, -1]) + 2, otherwise, np.int64)
+    members[list(known)] = list(known.values())
+    return members[np.where((lanes >= 0) & (lanes < len(members)), lanes, len(members) - 1)]

@@ -1,0 +1,183 @@
+"""Delivery: was every record handled, and which were delivered again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    covering,
+    first_of,
+    joined,
+    next_in,
+    ordered,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+KILLED_UNHEARD = "committed by a member that was killed with -9 and could not say what it had handled"
+
+
+@invariant("skipped", family="delivery", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True)
+def skipped(batch: Batch) -> Findings:
+    """A record was committed past, and never handled: it is lost.
+
+    "At least once: messages are never lost" (Kafka, Message Delivery Semantics): a position may be committed only after
+    the records before it were processed. Legal under at-most-once for what was in flight at a crash, and where an
+    operator moved the position. A member killed with -9 never reports its last act: without a sink, what it
+    committed after its last line is undecided.
+
+    Smallest history: records 0 and 1, `processed` 1, committed 2.
+    """
+    lost = _never_handled(batch, committed=True)
+    covered_by = first_covering(batch, lost["slice"], lost["offset"])
+    undecided = killed_unheard(batch, covered_by)
+    lost, covered_by = lost.take(~undecided), covered_by[~undecided]
+    commits = batch.commits
+    rows = table(
+        slice=lost["slice"],
+        order=lost["offset"],
+        offset=lost["offset"],
+        committed_offset=picked(commits["value"], covered_by, NONE),
+        by_operator=picked(commits["committer"], covered_by, UNKNOWN) == OPERATOR,
+        in_flight_at_crash=_last_of_a_crashed(batch)[covered_by] if len(commits) else np.zeros(len(lost), np.bool_),
+    )
+    commit = (picked(commits["source"], covered_by, -1), picked(commits["seq"], covered_by, -1))
+    return Findings(rows, [(lost["source"], lost["seq"]), commit], [(KILLED_UNHEARD, _never_handled_slices(batch, undecided))])
+
+
+@invariant("unseen", family="delivery", needs=("records", "handled", "snapshot"), level="sink")
+def unseen(batch: Batch) -> Findings:
+    """A record was not committed past, and not handled by the end of the drain.
+
+    "Every record is delivered to one consumer in each subscribing group" (Kafka, Introduction). Legal only as long as
+    the drain goes on, which is why it is judged at the snapshot.
+
+    Smallest history: records 0 and 1, `processed` 0, committed 1, phase snapshot.
+    """
+    late = _never_handled(batch, committed=False)
+    rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"])
+    return Findings(rows, [(late["source"], late["seq"])])
+
+
+@invariant("redelivered", family="delivery", needs=("own word",), level="events")
+def redelivered(batch: Batch) -> Findings:
+    """A record was delivered again in another possession, at or above the floor: legal, unless at-most-once is claimed.
+
+    "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). Inside one
+    possession a second delivery is a `nonmonotonic-poll`.
+
+    Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
+    """
+    again, floor = _again(batch)
+    return _redeliveries(batch, again.take(again["offset"] >= floor), floor[again["offset"] >= floor])
+
+
+@invariant(
+    "illegal-redelivery",
+    family="delivery",
+    needs=("own word", "offsets log", "requests"),
+    level="events",
+    progress_in_kafka=True,
+)
+def illegal_redelivery(batch: Batch) -> Findings:
+    """A record was delivered again below the floor of its possession: the member did not start where it was told to.
+
+    "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
+    durable although the member never saw the answer: the floor is the broker's word.
+
+    Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
+    """
+    again, floor = _again(batch)
+    return _redeliveries(batch, again.take(again["offset"] < floor), floor[again["offset"] < floor])
+
+
+def killed_unheard(batch: Batch, commits: Array) -> Bools:
+    """Returns whether each commit (-1: none) was made, or may have been, by a member that was killed before it could
+    say what it had handled; never where a sink saw what was done."""
+    if _sink_there(batch) or not len(batch.commits):
+        return np.zeros(len(commits), np.bool_)
+    log, lives = batch.commits, batch.lives
+    effect_ns = picked(log["effect_ns"], commits, NONE)
+    life = picked(log["life"], commits, -1)
+    known = (life >= 0) & (picked(lives["killed"], life, 0) == 1) & (effect_ns > picked(lives["worked_ns"], life, NEVER))
+    nobody = np.isin(picked(log["committer"], commits, OPERATOR), (UNKNOWN, AMBIGUOUS))
+    return (commits >= 0) & (known | (nobody & _some_killed(batch, effect_ns)))
+
+
+def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
+    """Returns whether a member that was killed lived at each time, and was not heard of again."""
+    killed = batch.lives.take(batch.lives["killed"])
+    heard = np.maximum(killed["started_ns"], np.where(killed["worked_ns"] == NONE, NONE, killed["worked_ns"] + 1))
+    ended = np.where(killed["exited_ns"] == NONE, NEVER, killed["exited_ns"] + 1)
+    lived = heard < ended
+    one = np.zeros(len(killed), np.int64)
+    return covering(one[lived], heard[lived], ended[lived], np.zeros(len(effect_ns), np.int64), effect_ns) > 0
+
+
+def _sink_there(batch: Batch) -> bool:
+    settings = batch.circumstances.settings
+    return batch.circumstances.sink_seen or settings.sink not in (None, "none")
+
+
+def _last_of_a_crashed(batch: Batch) -> Bools:
+    """Returns for each commit whether its incarnation crashed and made no later commit on this partition."""
+    log = batch.commits
+    incarnation = joined(log["slice"], log["life"])
+    order = ordered(incarnation)
+    last = np.zeros(len(log), np.bool_)
+    last[order] = next_in(incarnation[order]) < 0
+    return last & (picked(batch.lives["crashed"], log["life"], 0) == 1)
+
+
+def _never_handled(batch: Batch, *, committed: bool) -> Table:
+    """Returns the records that were never handled: those committed past, or those not committed past at the snapshot."""
+    records = batch.records
+    past = records["offset"] < batch.final[records["slice"]]
+    if committed:
+        return records.take(past & (batch.first_handled.time_ns == NEVER))
+    snapshot_ns = batch.circumstances.snapshot_ns
+    return records.take(~past & (batch.first_handled.time_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns)))
+
+
+def _never_handled_slices(batch: Batch, undecided: Bools) -> Array:
+    return _never_handled(batch, committed=True)["slice"][undecided]
+
+
+def _again(batch: Batch) -> tuple[Table, Array]:
+    """Returns the deliveries of records that another possession had too, but for the first of each; and their floors."""
+    deliveries = batch.deliveries
+    record = joined(deliveries["slice"], deliveries["offset"])
+    order = ordered(record, deliveries["time_ns"])
+    deliveries, record = deliveries.take(order), record[order]
+    number = np.cumsum(np.diff(record, prepend=-1) != 0) - 1
+    size = int(number.max(initial=-1)) + 1
+    held = deliveries["possession"] >= 0
+    low, high = (
+        per_group(number[held], deliveries["possession"][held], size, how=how, start=start)
+        for how, start in (("min", NEVER), ("max", NONE))
+    )
+    first = np.zeros(len(deliveries), np.bool_)
+    first[first_of(record)] = True
+    again = held & ~first & (low[number] != high[number])
+    return deliveries.take(again), batch.floors[deliveries["possession"][again]]
+
+
+def _redeliveries(batch: Batch, again: Table, floor: Array) -> Findings:
+    rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"], floor=floor)
+    opened = batch.own.take(batch.own["opens"])
+    possession = again["possession"]
+    return Findings(
+        rows, [(again["source"], again["seq"]), (opened["source"][possession], opened["seq"][possession])]
+    )

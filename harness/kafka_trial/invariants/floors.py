@@ -1,0 +1,84 @@
+"""Floors: where a possession had to start.
+
+The floor is what the broker answered to that assignment's OffsetFetch; else the last durable commit before it (a commit
+may be durable although the member never saw the answer; where several are possible, the lowest); else the log start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants import commits_log
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.invariants.kernels import NEVER, NONE, Ints, at_or_before, between, in_ranges, per_group, picked
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+ASKED_BEFORE_NS_MAX = 2_000_000_000  # how long before the callback returned a member may have asked for its position
+
+
+def floors(batch: Batch) -> Ints:
+    """Returns the floor of each possession: a position, the log start where nothing was committed.
+
+    NONE for a consumer whose progress is not in Kafka: wherever it starts is right.
+    """
+    if batch.circumstances.settings.progress != "kafka":
+        return np.full(len(batch.possessions), NONE, np.int64)
+    answered = _answered(batch)
+    durable = _durable(batch)
+    starts = batch.log_starts[batch.possessions["slice"]]
+    floor = np.where(answered != NONE, answered, durable)
+    return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
+
+
+def fetch_answers(batch: Batch) -> Table:
+    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by (slice, member, at_ns)."""
+    answers = batch.of(Kind.FETCH_ANSWER)
+    answers = answers.having(
+        member=commits_log.members_of(batch, answers["who"], otherwise=-1),
+        at_ns=batch.monotonic(answers["wall_ns"], answers["time_ns"]),
+        value=answers["offset"],
+    )
+    return answers.take((answers["flag"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
+
+
+def _answered(batch: Batch) -> Ints:
+    """Returns the last answer to the possession's member between its assignment and its first delivery, else NONE."""
+    held, answers = batch.possessions, batch.fetch_answers
+    size = len(batch.circumstances.members) + 1
+    asker = answers["slice"] * size + answers["member"] + 1
+    wanted = held["slice"] * size + held["member"] + 1
+    ended = picked(held["close_ns"], held["before"], NONE)
+    gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
+    earliest = held["open_ns"] - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
+    first_delivery = _first_deliveries(batch)
+    latest = np.where(first_delivery == NEVER, NEVER - 1, first_delivery + LOG_TOLERANCE_NS)
+    last = at_or_before(asker, answers["at_ns"], wanted, latest)
+    value, at_ns = picked(answers["value"], last, NONE), picked(answers["at_ns"], last, NONE)
+    return np.where((last >= 0) & (at_ns >= earliest), value, NONE)
+
+
+def _first_deliveries(batch: Batch) -> Ints:
+    deliveries = batch.deliveries.take(batch.deliveries["possession"] >= 0)
+    return per_group(deliveries["possession"], deliveries["time_ns"], len(batch.possessions), how="min", start=NEVER)
+
+
+def _durable(batch: Batch) -> Ints:
+    """Returns the committed offset that stood when each possession opened, the lowest of those possible; else NONE."""
+    held, log = batch.possessions, batch.commits
+    by_time = log.sorted_by("slice", "effect_ns")
+    surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], held["open_ns"] - TOLERANCE_NS)
+    low, high = between(
+        by_time["slice"], by_time["effect_ns"], held["slice"],
+        held["open_ns"] - TOLERANCE_NS + 1, held["open_ns"] + TOLERANCE_NS + 1,
+    )
+    which, rows = in_ranges(low, high)
+    lowest = per_group(which, by_time["value"][rows], len(held), how="min", start=NEVER)
+    before = picked(by_time["value"], surely, NONE)
+    known = np.where(before == NONE, -1, before)  # before the first commit the log start was the floor
+    return np.where(lowest == NEVER, before, np.minimum(np.where(lowest == NEVER, known, lowest), known))

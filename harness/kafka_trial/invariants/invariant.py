@@ -1,0 +1,155 @@
+"""What an invariant is: a pure, vectorised function from a batch of whole slices to findings.
+
+Invariants register themselves with `@invariant(...)`. They know neither Spark nor a cluster. A finding names the events
+that prove it, so that a stranger can open the history and see it. What needs all slices at once (a bound that follows
+from the whole group's backlog) is judged in a second step from the summaries of the slices (`liveness.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness")
+EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
+
+# Attributes on which a claim's rules depend: of every combination examples are kept.
+DECIDING = (
+    "by_operator",
+    "in_flight_at_crash",
+    "same_key",
+    "recovered",
+    "own",
+    "restart_inside",
+    "fell",
+    "skipped_record",
+    "class",
+)
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """One instance of an anomaly, with the events that prove it by name (`source#seq`)."""
+
+    name: str
+    topic: str | None
+    partition: int | None
+    attributes: Mapping[str, Any]
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one invariant found in a batch.
+
+    `rows` has `slice` and `order` (what instances of a slice are sorted by) and the attributes as columns; an integer
+    column's NONE and NEVER mean that the attribute is absent. `proofs` are (source, seq) columns, source -1 for none.
+    `undecided` are pairs of a reason and the slices (one entry a case).
+    """
+
+    rows: Table
+    proofs: Sequence[tuple[Array, Array]] = ()
+    undecided: Sequence[tuple[str, Array]] = ()
+
+    def attributes(self) -> list[str]:
+        return [name for name in self.rows.columns if name not in ("slice", "order")]
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at."""
+
+    name: str
+    family: str
+    needs: frozenset[str]
+    level: str
+    judge: Callable[[Batch], Findings]
+    progress_in_kafka: bool = False
+    summary: str = field(default="")
+
+
+_REGISTERED: dict[str, Invariant] = {}
+
+
+def invariant(
+    name: str, *, family: str, needs: Sequence[str], level: str, progress_in_kafka: bool = False
+) -> Callable[[Callable[[Batch], Findings]], Callable[[Batch], Findings]]:
+    """Registers a function as the invariant that finds the anomaly `name`."""
+
+    def register(judge: Callable[[Batch], Findings]) -> Callable[[Batch], Findings]:
+        summary = (judge.__doc__ or "").strip().splitlines()[0]
+        _REGISTERED[name] = Invariant(
+            name=name,
+            family=family,
+            needs=frozenset(needs),
+            level=level,
+            judge=judge,
+            progress_in_kafka=progress_in_kafka,
+            summary=summary,
+        )
+        return judge
+
+    return register
+
+
+def list_invariants() -> list[Invariant]:
+    """Returns every invariant, by family and name."""
+    for family in FAMILIES:
+        importlib.import_module(f"kafka_trial.invariants.{family}")
+    return sorted(_REGISTERED.values(), key=lambda one: (FAMILIES.index(one.family), one.name))
+
+
+def find_invariant(name: str) -> Invariant:
+    """Returns one invariant by its anomaly's name."""
+    return next(one for one in list_invariants() if one.name == name)
+
+
+def instances(findings: Findings, batch: Batch) -> Iterator[tuple[int, dict[str, Any], list[str]]]:
+    """Yields (slice, attributes, events) of the examples that are kept, in the order of slice and `order`."""
+    rows, kept = findings.rows, _kept(findings)
+    columns = {name: rows[name][kept].tolist() for name in findings.attributes()}
+    proofs = [(source[kept].tolist(), seq[kept].tolist()) for source, seq in findings.proofs]
+    sources = batch.circumstances.sources
+    for place, number in enumerate(batch.slices[rows["slice"][kept]].tolist()):
+        attributes = {name: value for name, values in columns.items() if (value := _plain(values[place])) is not None}
+        events = [f"{sources[source[place]]}#{seq[place]}" for source, seq in proofs if source[place] >= 0]
+        yield number, attributes, list(dict.fromkeys(events))
+
+
+def per_slice(slices: Array, batch: Batch) -> dict[int, int]:
+    """Returns how many of the given (local) slice numbers there are of each, by the slice's own number."""
+    found, counts = np.unique(slices, return_counts=True)
+    return dict(zip(batch.slices[found].tolist(), counts.tolist(), strict=True))
+
+
+def nothing(*attributes: str) -> Findings:
+    """Returns the findings of an invariant that has nothing to look at."""
+    empty = np.empty(0, np.int64)
+    return Findings(Table(dict.fromkeys(("slice", "order", *attributes), empty)))
+
+
+def _kept(findings: Findings) -> Array:
+    """Returns the rows that are kept as examples: the first ones of each slice and deciding combination."""
+    rows = findings.rows
+    deciding = [rows[name] for name in DECIDING if name in rows.columns]
+    codes = [np.unique(column, return_inverse=True)[1] for column in deciding]
+    order = ordered(rows["slice"], *codes, rows["order"])
+    group = rows["slice"][order].astype(np.int64)
+    for code in codes:
+        group = group * (int(code.max(initial=0)) + 1) + code[order]
+    few = order[number_in(group) < EXAMPLES_MAX]
+    return few[ordered(rows["slice"][few], rows["order"][few])]
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, int) and value in (NONE, NEVER) else value

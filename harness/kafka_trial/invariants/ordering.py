@@ -1,0 +1,213 @@
+"""Ordering: were records of a partition, and of a key, delivered and handled in their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.handlers import keys_of
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NONE,
+    Array,
+    Ints,
+    first_of,
+    joined,
+    max_before,
+    min_after,
+    ordered,
+    picked,
+)
+from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.zombies import excused
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+@invariant("nonmonotonic-poll", family="ordering", needs=("own word",), level="events")
+def nonmonotonic_poll(batch: Batch) -> Findings:
+    """Inside one possession a delivery stepped back to a record, or to one before it, that was delivered already.
+
+    "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal for a consumer that seeks
+    back on purpose (a retry): it claims order per key, or none.
+
+    Smallest history: `assigned`, `delivered` 5, `delivered` 4.
+    """
+    held = batch.deliveries.take(batch.deliveries["possession"] >= 0)  # sorted by possession, then seq
+    highest = max_before(held["possession"], held["offset"])
+    back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE))
+    before, after = held.take(highest[back]), held.take(back)
+    rows = table(
+        slice=after["slice"],
+        order=after["offset"],
+        offset=after["offset"],
+        previous_offset=before["offset"],
+    )
+    return Findings(rows, [(before["source"], before["seq"]), (after["source"], after["seq"])])
+
+
+@invariant("reordered-key", family="ordering", needs=("own word", "records"), level="events")
+def reordered_key(batch: Batch) -> Findings:
+    """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
+
+    "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
+    Inside a possession every completion counts; across possessions only first completions do: a rewind to a legal
+    floor is a redelivery. Legal inside the window of an untold loss.
+
+    Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
+    """
+    keyed = _late_ones(batch, same_key=True)
+    unkeyed = _late_ones(batch, same_key=False)
+    both = stacked(keyed.having(same_key=np.ones(len(keyed), np.bool_)), unkeyed.having(same_key=np.zeros(len(unkeyed), np.bool_)))
+    both = both.take(ordered(both["slice"], both["offset"], ~both["same_key"], both["seq"]))
+    late = both.take(first_of(joined(both["slice"], both["offset"])))
+    rows = table(
+        slice=late["slice"],
+        order=late["offset"],
+        offset=late["offset"],
+        later_offset=late["later_offset"],
+        key=_names(batch, late),
+        same_key=late["same_key"],
+    )
+    return Findings(rows, [(late["later_source"], late["later_seq"]), (late["source"], late["seq"])])
+
+
+@invariant("overlapping-handlers", family="ordering", needs=("own word",), level="events")
+def overlapping_handlers(batch: Batch) -> Findings:
+    """Two records of a partition were in handlers at once (same_key: two of one key).
+
+    Order in the log is no order of effects when two handlers run side by side: "one consumer per partition" (Kafka,
+    Consumer Groups). Legal across keys where order is claimed per key, and inside the window of an untold loss.
+
+    Smallest history: `delivered` 0, `delivered` 1, `processed` 0, `processed` 1.
+    """
+    handlers = batch.handlers
+    keyed = handlers.take(handlers["key"] >= 0)
+    found = [
+        _overlapping_in_file(handlers, joined(handlers["slice"], handlers["source"]), same_key=False),
+        _overlapping_in_file(keyed, joined(keyed["slice"], keyed["source"], keyed["key"]), same_key=True),
+        _overlapping_across_files(batch),
+    ]
+    both = stacked(*found)
+    both = both.take(ordered(both["slice"], both["source"], both["start_seq"], ~both["same_key"]))
+    later = both.take(first_of(joined(both["slice"], both["source"], both["start_seq"])))
+    rows = table(
+        slice=later["slice"],
+        order=later["offset"],
+        offset=later["offset"],
+        other_offset=later["other_offset"],
+        same_key=later["same_key"],
+    )
+    proofs = [("other_source", "other_start"), ("source", "start_seq"), ("other_source", "other_end"), ("source", "end_seq")]
+    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs])
+
+
+def _late_ones(batch: Batch, *, same_key: bool) -> Table:
+    """Returns the completions that came after one of a later record, with that one as `later_*`."""
+    inside, across = _late_inside(batch, same_key=same_key), _late_across(batch, same_key=same_key)
+    return stacked(inside, across)
+
+
+def _late_inside(batch: Batch, *, same_key: bool) -> Table:
+    done = batch.completions.take(batch.completions["possession"] >= 0)
+    group = done["possession"]
+    if same_key:
+        done = done.take(done["key"] >= 0)
+        order = ordered(done["possession"], done["key"])
+        done, group = done.take(order), joined(done["possession"][order], done["key"][order])
+    highest = max_before(group, done["offset"])
+    late = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
+    return _paired(done.take(late), done.take(highest[late]))
+
+
+def _late_across(batch: Batch, *, same_key: bool) -> Table:
+    """Returns the first completions that came after the first completion of a later record, in whatever file."""
+    first = _first_completions(batch)
+    group = first["slice"]
+    if same_key:
+        first = first.take(first["key"] >= 0)
+        order = ordered(first["slice"], first["key"], first["offset"])
+        first, group = first.take(order), joined(first["slice"][order], first["key"][order])
+    elsewhere = min_after(group, first["time_ns"])
+    overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < first["time_ns"] - TOLERANCE_NS)
+    order = ordered(group, first["source"], first["offset"])
+    in_file = np.full(len(first), -1, np.int64)
+    by_file = first.take(order)
+    nearest = min_after(joined(group[order], by_file["source"]), by_file["seq"])
+    in_file[order] = np.where(nearest >= 0, order[nearest], -1) if len(order) else nearest
+    before = (in_file >= 0) & (picked(first["seq"], in_file, NONE) < first["seq"])
+    later = np.where(before, in_file, elsewhere)[before | overtaken]
+    return _paired(first.take(before | overtaken), first.take(later))
+
+
+def _first_completions(batch: Batch) -> Table:
+    """Returns the first completion of each offset, sorted by (slice, offset), those of untold losses left out."""
+    done = batch.completions
+    done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
+    first = done.take(first_of(joined(done["slice"], done["offset"])))
+    return first.take(~excused(batch, first["excused_in"], first["time_ns"]))
+
+
+def _paired(late: Table, later: Table) -> Table:
+    return late.only("slice", "offset", "source", "seq").having(
+        later_offset=later["offset"], later_source=later["source"], later_seq=later["seq"]
+    )
+
+
+def _names(batch: Batch, rows: Table) -> Array:
+    """Returns the key of each row's record as text; None where it has none."""
+    names = batch.keys
+    return np.array([names[code] if code >= 0 else None for code in keys_of(batch, rows).tolist()], dtype=object)
+
+
+def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Table:
+    """Returns the handlers that began while an earlier one of their group was at work; in one file seq is exact."""
+    order = ordered(group, handlers["start_seq"])
+    handlers, group = handlers.take(order), group[order]
+    longest = max_before(group, handlers["end_seq"])
+    inside = (longest >= 0) & (handlers["start_seq"] < picked(handlers["end_seq"], longest, NONE))
+    return _side_by_side(handlers.take(inside), handlers.take(longest[inside]), same_key=same_key)
+
+
+def _overlapping_across_files(batch: Batch) -> Table:
+    """Returns the handlers that ran beside one of another file for longer than clocks and pipes may differ."""
+    handlers = batch.handlers
+    slow = handlers.take(handlers["end_ns"] - handlers["start_ns"] > TOLERANCE_NS)
+    slow = slow.take(~excused(batch, slow["possession"], slow["end_ns"]))
+    found = [
+        _overlapping_of_file(slow.take(mine), slow.take(~mine & (slow["key"] >= 0 if keyed else True)), keyed=keyed)
+        for source in np.unique(slow["source"])  # files, not rows: some dozens at most
+        for mine in [slow["source"] == source]
+        for keyed in (False, True)
+    ]
+    nobody = slow.take(np.zeros(len(slow), np.bool_))
+    return stacked(_side_by_side(nobody, nobody, same_key=False), *found)
+
+
+def _overlapping_of_file(mine: Table, others: Table, *, keyed: bool) -> Table:
+    """Returns the handlers of one file that began while one of the others was at work."""
+    if keyed:
+        mine = mine.take(mine["key"] >= 0)
+    both = stacked(mine, others)
+    group = joined(both["slice"], both["key"]) if keyed else both["slice"]
+    own = np.arange(len(both)) < len(mine)
+    order = ordered(group, both["start_ns"], own)  # those that began at the same moment stand before
+    both, group, own = both.take(order), group[order], own[order]
+    ends = np.where(own, NONE, both["end_ns"])
+    longest = max_before(group, ends)
+    overlap = np.minimum(picked(ends, longest, NONE), both["end_ns"])
+    beside = own & (longest >= 0) & (overlap > both["start_ns"] + TOLERANCE_NS)
+    return _side_by_side(both.take(beside), both.take(longest[beside]), same_key=keyed)
+
+
+def _side_by_side(later: Table, earlier: Table, *, same_key: bool) -> Table:
+    return later.only("slice", "source", "offset", "start_seq", "end_seq").having(
+        other_offset=earlier["offset"],
+        other_source=earlier["source"],
+        other_start=earlier["start_seq"],
+        other_end=earlier["end_seq"],
+        same_key=np.full(len(later), same_key),
+    )
