@@ -1,4 +1,4 @@
-"""What all tests share: warm clusters, one per Kafka version, for the whole session."""
+"""What all tests share: warm clusters, one per Kafka version, and one Spark session, for the whole session."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.session import Session
 
 pytest_plugins = ["pytester"]
 
 
 @pytest.fixture(scope="session")
-def cluster_pool() -> Iterator[ClusterPool]:
-    """Holds the warm clusters of this session."""
-    with ClusterPool() as pool:
-        yield pool
+def cluster_pool(kafka_trial_session: Session) -> ClusterPool:
+    """Returns the warm clusters of this session, the same that trials use."""
+    return kafka_trial_session.clusters
 
 
 @pytest.fixture

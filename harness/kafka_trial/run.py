@@ -45,7 +45,7 @@ def run_trial(question: Question, cluster: Cluster, folder: RunFolder, *, narrat
 
 def prepare(stage: Stage) -> bool:
     """Starts witnesses and members; False when the consumer never got to work where a control member did."""
-    stage.phase("prepare", f"{len(stage.group.members)} members of {stage.question.consumer.name}")
+    stage.phase("prepare", f"{stage.question.members} members of {stage.question.consumer.name}")
     stage.start_witnesses()
     stage.start_workload()
     return stage.start_members()

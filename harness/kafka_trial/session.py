@@ -52,7 +52,7 @@ class Session:
         if judging:
             warm_session()  # Spark starts in the background while the cluster boots
         self._stack = ExitStack()
-        self._clusters = self._stack.enter_context(ClusterPool())
+        self.clusters = self._stack.enter_context(ClusterPool())
 
     def try_one(
         self,
@@ -76,7 +76,7 @@ class Session:
         """Runs one trial without judging it; returns its run folder."""
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.narrator.say(f"run folder {folder.path}, seed {asked.seed}")
-        with self._clusters.cluster_for(
+        with self.clusters.cluster_for(
             asked.kafka_version, brokers=asked.scenario.brokers, alone=asked.plan.breaks_brokers
         ) as cluster:
             run_trial(asked, cluster, folder, narrator=self.narrator)

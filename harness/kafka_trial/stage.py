@@ -20,6 +20,7 @@ from kafka_trial.control import control_member_joins
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.liveness import Timing
 from kafka_trial.narrator import Narrator
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
@@ -56,12 +57,27 @@ class Stage:
     progress: Progress
     stack: ExitStack
     witnesses: Sequence[Witness] = ()
+    rate_per_s: float | None = None
     _producer: ProducerHandle | None = field(default=None)
 
     @property
     def producer(self) -> ProducerHandle:
         assert self._producer is not None, "started by `start_workload`"
         return self._producer
+
+    def timing(self, *, backlog: int) -> Timing:
+        """Returns what the bounds of convergence follow from."""
+        kafka, spec = self.question.consumer.kafka, self.question.consumer
+        return Timing(
+            session_timeout_s=kafka.session_timeout_s,
+            poll_interval_s=kafka.poll_interval_s,
+            commit_interval_s=spec.progress.interval_s,
+            metadata_age_s=kafka.metadata_age_s,
+            protocol=kafka.protocol,
+            backlog=backlog,
+            rate_per_s=self.rate_per_s,
+            converge_within_s=spec.claim.converge_within_s,
+        )
 
     def record(self, kind: str, **fields: Any) -> None:
         """Writes an event of the source `run`."""
@@ -129,7 +145,7 @@ class Stage:
         count = self.producer.opening_burst(within_s=CALIBRATION_WITHIN_S)
         drained = self._drained(count, until_s=began_s + CALIBRATION_WITHIN_S)
         took_s = max(1.0, time.monotonic() - began_s)
-        rate = drained / took_s
+        self.rate_per_s = rate = drained / took_s
         self.record("calibrated", count=drained, seconds=took_s, rate=rate, all_drained=drained >= count)
         self.narrator.say(
             f"calibrated: {drained} of {count} records of the opening burst in {took_s:.1f} s, {rate:.0f}/s"

@@ -253,19 +253,19 @@ SENTENCES = {
     "unseen": "record {offset} of {place} was never processed, although the drain was over",
     "redelivered": "record {offset} of {place} was delivered again",
     "illegal-redelivery": "record {offset} of {place} was delivered again, below {floor}, where its possession began",
-    "nonmonotonic-poll": "{place} stepped back to record {offset} inside one possession, after {previous_offset}",
+    "nonmonotonic-poll": "{place} stepped back from record {previous_offset} to {offset} inside one possession",
     "reordered-key": "record {offset} of {place} was processed after the later record {later_offset}{of_key}",
     "overlapping-handlers": "records {offset} and {other_offset} of {place} were in two handlers at once",
     "commit-regression": "the committed offset of {place} fell from {from} to {to} and {recovery}",
-    "zombie-commit": "a member that did not own {place} committed {committed_offset} there",
+    "zombie-commit": "member {member} committed {committed_offset} on {place}, which it did not own there{harm}",
     "commit-ahead": "{committed_offset} was committed on {place} before record {offset} was processed",
     "commit-past-end": "{committed_offset} was committed on {place}, past the log end {log_end}",
-    "split-ownership": "{place} was owned by two members at once",
-    "work-after-revoke": "record {offset} of {place} was worked on after its partition was revoked",
-    "zombie-work": "record {offset} of {place} was worked on after ownership was lost untold",
-    "false-lag": "{place} shows a lag of {records} records at the end, although all were processed",
-    "stuck-partition": "{place} stood still with records unprocessed ({class})",
-    "late-convergence": "{place} had not converged within {bound_s} s of the healing",
+    "split-ownership": "{place} was owned by two members at once, by {by}",
+    "work-after-revoke": "record {offset} of {place} was {what} after the partition had been revoked from its member",
+    "zombie-work": "record {offset} of {place} was {what} after its partition was lost untold",
+    "false-lag": "{place} ends committed at {committed_offset} of {log_end}, although all was processed: false lag {records}",
+    "stuck-partition": "{place} stood still at record {offset}, with {records} unprocessed ({class})",
+    "late-convergence": "{place} had not converged within {bound_s} s of the healing, {convergence}",
 }
 
 
@@ -363,9 +363,20 @@ def sentence(anomaly: str, instance: Anomaly) -> str:
     attributes = instance.attributes
     place = "the group" if instance.partition is None else f"partition {instance.partition}"
     told = _Told({name: _printable(value) for name, value in attributes.items()}, place=place)
-    told["of_key"] = f" of key {told['key']}" if attributes.get("key") is not None else ""
-    told["recovery"] = "recovered" if attributes.get("recovered") else "stood there at the end"
+    told |= _phrases(attributes)
     return SENTENCES.get(anomaly, anomaly.replace("-", " ") + " on {place}").format_map(told)
+
+
+def _phrases(attributes: Attributes) -> dict[str, str]:
+    """Returns the parts of sentences that depend on whether something is known, or so."""
+    key, after_s = attributes.get("key"), attributes.get("converged_after_s")
+    harm = {"and the committed offset fell": "fell", "and a record was skipped by it": "skipped_record"}
+    return {
+        "of_key": "" if key is None else f" of key {_printable(key)}",
+        "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
+        "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
+        "convergence": "and never did" if after_s is None else f"only after {after_s} s",
+    }
 
 
 class _Told(dict[str, Any]):

@@ -166,10 +166,10 @@ def _formatted(log: Log, formatter: str) -> Iterator[dict[str, Any]]:
     ]
     text = _java(log, main, *options, "--formatter", f"org.apache.kafka.tools.consumer.{formatter}")
     decoder, place = json.JSONDecoder(), 0
-    while text[place] == "{":
+    while text.startswith("{", place):
         entry, place = decoder.raw_decode(text, place)
         yield entry
-    assert "TimeoutException" in text[place:], text[place:]  # how it says that there was nothing more
+    assert not text[place:].strip() or "TimeoutException" in text[place:]  # nothing more came within the time-out
 
 
 def _java(log: Log, main: str, *arguments: str) -> str:

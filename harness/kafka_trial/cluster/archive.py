@@ -45,7 +45,7 @@ def _train(version: str, archive: Path) -> None:
 
 
 def _produce(bootstrap: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": TOPIC, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": TOPIC, "linger.ms": 5, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
     for number in range(300):

@@ -11,8 +11,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+
+import psutil
 
 from kafka_trial.cluster import archive, provision, spark_java
 from kafka_trial.cluster.detached_state import holder_of, states
@@ -82,7 +85,6 @@ def _java() -> Iterator[Finding]:
 
 
 def _spark() -> Iterator[Finding]:
-    yield _guarded("Java for Spark", lambda: Finding("Java for Spark", True, str(spark_java.spark_java_home())))
     yield _guarded("Spark's class-data archive", _spark_archive)
 
 
@@ -111,10 +113,11 @@ def _toxiproxy_server() -> Finding:
 
 def _kafka() -> Iterator[Finding]:
     for version in KNOWN:
-        yield _guarded(f"Kafka {version}", lambda version=version: _jars(version))  # type: ignore[misc]
-        if provision.jars_folder(version).is_dir():
+        jars = _guarded(f"Kafka {version}", partial(_jars, version))
+        yield jars
+        if jars.ok and provision.jars_folder(version).is_dir():
             yield _made(f"template of Kafka {version}", provision.template_place(version))
-            yield _guarded(f"archive of Kafka {version}", lambda version=version: _archive(version))  # type: ignore[misc]
+            yield _guarded(f"archive of Kafka {version}", partial(_archive, version))
 
 
 def _jars(version: str) -> Finding:
@@ -153,8 +156,6 @@ def _folder(part: str, folder: Path, remedy: str) -> Finding:
 
 
 def _memory() -> Finding:
-    import psutil
-
     free_bytes = psutil.virtual_memory().available
     ok = free_bytes >= MEMORY_FREE_MIN_BYTES
     remedy = "" if ok else "a three-broker cluster and a Spark session need about 2 GB: end something else"

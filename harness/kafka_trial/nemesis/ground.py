@@ -7,7 +7,8 @@ history is read back only for what witnesses of the brokers wrote into it (O and
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +64,10 @@ class Ground:
         """Returns a reader of what the witness of the offsets log has written about this group."""
         return OffsetsLog(Follower(self.history, "offsets.jsonl"), self.group_name)
 
+    def request_log(self) -> RequestLog:
+        """Returns a reader of what the witness of the request log will write from now on."""
+        return RequestLog(Follower(self.history, "requests-b*.jsonl"))
+
 
 class OffsetsLog:
     """Events of one group in history/offsets.jsonl since the last look (O)."""
@@ -74,6 +79,19 @@ class OffsetsLog:
     def new_events(self) -> Iterator[Event]:
         """Yields what was appended about the group."""
         return (event for event in self._follower.new_events() if event.details.get("group") == self._group)
+
+
+class RequestLog:
+    """Requests that brokers answered, counted by API, as history/requests-b*.jsonl has them (R)."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self.count(())
+
+    def count(self, lanes: Collection[int]) -> dict[str, int]:
+        """Returns how many requests of each API came over `lanes` since the last count."""
+        details = (event.details for event in self._follower.new_events() if event.kind == "request")
+        return dict(sorted(Counter(one["api"] for one in details if one.get("lane") in lanes).items()))
 
 
 def _address(text: str) -> tuple[str, int]:

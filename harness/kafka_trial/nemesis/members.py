@@ -39,7 +39,7 @@ def pause(scene: Scene) -> Iterator[Evidence]:
             return scene.process("inside")
 
         inside = scene.hold(look)
-        yield evidence.paused(before, inside, links)
+        yield evidence.paused(before, inside, links).with_details(requests_inside=scene.requests_since())
     finally:
         scene.ground.group.resume(member)
 

@@ -20,7 +20,18 @@ NETWORK = ("member", "coordinator", "leader", "all")
 DOWN, UP = "downstream", "upstream"
 
 
-@fault("latency", targets=NETWORK, blast="members", heals=True)
+def _late(scene: Scene, seen: Evidence) -> Evidence:
+    """Adds whether the connections lived through it, and which commits took effect after healing."""
+    kept = scene.links_before and scene.links_after and evidence.connections_kept(scene.links_before, scene.links_after)
+    return seen.with_details(connections_kept=bool(kept), commits_after=scene.commits_since())
+
+
+def _accepted(scene: Scene) -> dict[str, Any]:
+    """What the brokers accepted meanwhile, as far as their witnesses have come: commits (O), requests by API (R)."""
+    return {"commits_inside": scene.commits_since(), "requests_inside": scene.requests_since()}
+
+
+@fault("latency", targets=NETWORK, blast="members", heals=True, complete=_late)
 def latency(scene: Scene, *, latency_ms: int = 400, jitter_ms: int = 0) -> Iterator[Evidence]:
     """Delays answers by latency_ms, give or take jitter_ms."""
     before, calm = scene.links("before"), scene.probes("before")
@@ -31,7 +42,7 @@ def latency(scene: Scene, *, latency_ms: int = 400, jitter_ms: int = 0) -> Itera
         yield evidence.latency(before, inside, calm, slow, rise_ms=rise_ms, clients=scene.clients)
 
 
-@fault("slow-link", targets=NETWORK, blast="members", heals=True)
+@fault("slow-link", targets=NETWORK, blast="members", heals=True, complete=_late)
 def slow_link(scene: Scene, *, rate_kb_per_s: int = 16) -> Iterator[Evidence]:
     """Lets answers through at rate_kb_per_s kilobytes a second and connection."""
     before = scene.links("before")
@@ -42,28 +53,27 @@ def slow_link(scene: Scene, *, rate_kb_per_s: int = 16) -> Iterator[Evidence]:
         yield evidence.slow_link(before, inside, rate_bytes_per_s=rate, probes_inside=probes, clients=scene.clients)
 
 
-@fault("stall", targets=NETWORK, blast="members", heals=True)
+@fault("stall", targets=NETWORK, blast="members", heals=True, complete=_late)
 def stall(scene: Scene) -> Iterator[Evidence]:
     """Holds every byte both ways; what was held arrives when it heals."""
     before = scene.links("before")
     with toxics(scene, "bandwidth", (DOWN, UP), {"rate": 0}):
         inside = scene.hold(lambda: scene.links("inside"))
-        yield evidence.stall(before, inside, clients=scene.clients)
+        yield evidence.stall(before, inside, clients=scene.clients).with_details(**_accepted(scene))
 
 
-@fault("answers-held", targets=NETWORK, blast="members", heals=True)
+@fault("answers-held", targets=NETWORK, blast="members", heals=True, complete=_late)
 def answers_held(scene: Scene) -> Iterator[Evidence]:
     """Holds answers while requests pass: brokers do what the clients never hear of."""
     before = scene.links("before")
     passed: set[tuple[str, int]] = set()
     with toxics(scene, "bandwidth", (DOWN,), {"rate": 0}):
         inside = scene.hold(lambda: scene.links("inside"), once=lambda: passed.update(scene.requests_that_pass()))
-        yield evidence.one_way(
-            before, inside, held=ANSWERS, probe_passed=frozenset(passed), clients=scene.clients
-        ).with_details(commits_accepted=scene.commits_accepted())
+        seen = evidence.one_way(before, inside, held=ANSWERS, probe_passed=frozenset(passed), clients=scene.clients)
+        yield seen.with_details(**_accepted(scene))
 
 
-@fault("requests-held", targets=NETWORK, blast="members", heals=True)
+@fault("requests-held", targets=NETWORK, blast="members", heals=True, complete=_late)
 def requests_held(scene: Scene) -> Iterator[Evidence]:
     """Holds requests while answers pass."""
     before = scene.links("before")
@@ -72,7 +82,7 @@ def requests_held(scene: Scene) -> Iterator[Evidence]:
         yield evidence.one_way(before, inside, held=REQUESTS, clients=scene.clients)
 
 
-@fault("half-open", targets=NETWORK, blast="members", heals=False)
+@fault("half-open", targets=NETWORK, blast="members", heals=False, complete=_late)
 def half_open(scene: Scene) -> Iterator[Evidence]:
     """Drops answers; live connections do not survive its removal."""
     before = scene.links("before")
@@ -82,7 +92,7 @@ def half_open(scene: Scene) -> Iterator[Evidence]:
         yield evidence.dropped(before, inside, lost=ANSWERS, probe_passed=frozenset(passed), clients=scene.clients)
 
 
-@fault("close", targets=NETWORK, blast="members", heals=True)
+@fault("close", targets=NETWORK, blast="members", heals=True, complete=_late)
 def close(scene: Scene) -> Iterator[Evidence]:
     """Closes every connection at its next byte, new ones too, until it heals."""
     before = scene.links("before")
@@ -91,7 +101,7 @@ def close(scene: Scene) -> Iterator[Evidence]:
         yield evidence.closed(before, inside, clients=scene.clients)
 
 
-@fault("refused", targets=NETWORK, blast="members", heals=True)
+@fault("refused", targets=NETWORK, blast="members", heals=True, complete=_late)
 def refused(scene: Scene) -> Iterator[Evidence]:
     """Closes every connection and refuses new ones."""
     before = scene.links("before")

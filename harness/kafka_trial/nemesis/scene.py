@@ -66,8 +66,12 @@ class Scene:
         self.rng = rng
         self._group = sampling.GroupFold(ground.offsets_log())
         self._group_before = self._group.look()
+        self._commits_counted = self._group.commits
         self._ports_before: set[int] = set()
         self.topic_before = TopicLook(0)
+        self.links_before: Look | None = None
+        self.links_after: Look | None = None
+        self._requests = ground.request_log()
         self._injected = False
 
     @property
@@ -113,7 +117,12 @@ class Scene:
 
     def links(self, phase: str) -> Look:
         """S: the live connections of the target's members through its proxies."""
-        return self._keep(phase, sampling.links(self._routes, self._process_groups()))
+        look = self._keep(phase, sampling.links(self._routes, self._process_groups()))
+        if phase == "before":
+            self.links_before = look
+        elif phase == "after":
+            self.links_after = look
+        return look
 
     def probes(self, phase: str, known: Look | None = None) -> list[Probe]:
         """P: an own round trip on every live route (those of `known`, else those live now), all at once."""
@@ -168,11 +177,17 @@ class Scene:
             "left": sorted(before.member_ids - now.member_ids),
         }
 
-    def commits_accepted(self) -> int:
-        """O: how many commits of the group took effect since the scene began, as far as the witness has come."""
-        before = self._group.commits
+    def commits_since(self) -> int:
+        """O: how many commits of the group took effect since the last call (the first: since the scene began)."""
+        before = self._commits_counted
         self._group.look()
-        return self._group.commits - before
+        self._commits_counted = self._group.commits
+        return self._commits_counted - before
+
+    def requests_since(self) -> dict[str, int]:
+        """R: how many requests of each API the brokers answered on the target's lanes since the last call."""
+        lanes = {member_named(self.ground, name).lane.index for name in self.target.members}
+        return self._requests.count(lanes)
 
     def traffic_within(self, within_s: float) -> bool:
         """S: whether bytes move both ways again on the target's connections, kept or new."""

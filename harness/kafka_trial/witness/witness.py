@@ -139,7 +139,7 @@ def start_witnesses(
     leased = ",".join(str(lane.index) for lane in lanes)
     commands = {
         "offsets_log": [*bootstrap, *history, "--group", group],
-        "request_log": [*logs, *history, "--group", group, "--topic", topic, "--lanes", leased],
+        "request_log": [*logs, *history, "--group", group, "--lanes", leased],
         "observe": [*bootstrap, *history, "--topic", topic, "--group", group],
     }
     return [start_witness(household, name, arguments, folder=folder) for name, arguments in commands.items()]

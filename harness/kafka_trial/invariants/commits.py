@@ -1,0 +1,303 @@
+"""Commits: did the committed position only move forward, by its owner's hand, and never past what was done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.commits_log import OPERATOR, requests_of
+from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    between,
+    exactly,
+    first_of,
+    greatest_in,
+    in_ranges,
+    joined,
+    ordered,
+    per_group,
+    picked,
+    previous_in,
+    starts_of,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, stacked, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+NO_LATER_END = "no log end was read after it"
+BY_MEMBER, BY_OPERATOR = "member", "operator"
+
+
+@invariant("commit-regression", family="commits", needs=("offsets log",), level="none", progress_in_kafka=True)
+def commit_regression(batch: Batch) -> Findings:
+    """The committed offset fell below where it had been: one anomaly an episode, until it is back where it was.
+
+    "The committed position is the last offset that has been stored securely" (KafkaConsumer, Offsets and Consumer
+    Position): whoever starts inside the episode handles records twice, and monitoring shows a lag that is none. Legal
+    as a wobble: the owner's own, passed by later commits, with no restart inside (claim: commits = settling).
+
+    Smallest history: committed 12, committed 11.
+    """
+    episodes = regressions(batch)
+    log = batch.commits
+    first, back = episodes["first"], episodes["back"]
+    recovered = back >= 0
+    ended_ns = np.where(recovered, picked(log["wall_ns"], back, NONE), NONE)
+    owned = picked(log["owned"], first, -1)
+    rows = table(
+        slice=episodes["slice"],
+        order=picked(log["place"], first, NONE),
+        log_offset=picked(log["place"], first, NONE),
+        **{"from": picked(log["peak"], first, NONE), "to": picked(log["value"], first, NONE)},
+        lasted_ms=np.where(recovered, (ended_ns - picked(log["wall_ns"], first, NONE)) // 1_000_000, NONE),
+        recovered=recovered,
+        own=np.array([None, False, True], dtype=object)[owned + 1],
+        by_operator=picked(log["committer"], first, 0) == OPERATOR,
+        restart_inside=_restarted_inside(batch, episodes),
+    )
+    places = (picked(log["peak_row"], first, -1), first, back)
+    return Findings(rows, [(picked(log["source"], place, -1), picked(log["seq"], place, -1)) for place in places])
+
+
+@invariant("zombie-commit", family="commits", needs=("offsets log", "requests"), level="none", progress_in_kafka=True)
+def zombie_commit(batch: Batch) -> Findings:
+    """A member that did not own the partition at that place of the log committed there, and was not refused.
+
+    "Only the current owner may commit" is what fencing is for (KIP-62, KIP-848); brokers accept a commit of any live
+    member for any partition. Legal (counted) while the position does not fall and no record is skipped by it.
+
+    Smallest history: group record gives the partition to m1, OffsetCommit 11 on m0's lane, committed 11.
+    """
+    log = batch.commits
+    numbers = np.flatnonzero((log["committer"] >= 0) & (log["owned"] == 0))
+    zombie = log.take(numbers)
+    request, asked = requests_of(batch, zombie)
+    owner = _owner_record(batch, zombie)
+    rows = table(
+        slice=zombie["slice"],
+        order=zombie["place"],
+        log_offset=zombie["place"],
+        committed_offset=zombie["value"],
+        member=_member_names(batch, zombie["committer"]),
+        fell=zombie["value"] < zombie["peak"],
+        skipped_record=_lost_between(batch, zombie["slice"], zombie["peak"], zombie["value"]),
+    )
+    proofs = [
+        (picked(batch.grants["source"], owner, -1), picked(batch.grants["seq"], owner, -1)),
+        (zombie["source"], zombie["seq"]),
+        (picked(asked["source"], request, -1), picked(asked["seq"], request, -1)),
+    ]
+    strangers = log.take((log["committer"] >= 0) & (log["owned"] < 0))
+    owned_by_somebody = np.isin(strangers["slice"], np.unique(batch.grants["slice"]))
+    return Findings(rows, proofs, [("nobody knows who owned the partition", strangers["slice"][owned_by_somebody])])
+
+
+@invariant(
+    "commit-ahead", family="commits", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True
+)
+def commit_ahead(batch: Batch) -> Findings:
+    """A position was committed before every record below it had been handled: a crash there loses records.
+
+    "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
+    Offset Control). By the member's own word the order is exact; by the offsets log it is so up to half a second.
+    Legal under at-most-once, where it is the point.
+
+    Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
+    """
+    said, logged, unheard = _ahead_by_own_word(batch), _ahead_by_log(batch), _unheard_ahead(batch)
+    both = stacked(said, logged)
+    both = both.take(ordered(both["slice"], both["committed_offset"], both["by_log"], both["commit_seq"]))
+    ahead = both.take(first_of(joined(both["slice"], both["committed_offset"])))
+    rows = table(
+        slice=ahead["slice"],
+        order=ahead["committed_offset"],
+        committed_offset=ahead["committed_offset"],
+        offset=ahead["offset"],
+        seen_by=np.array(["own word", "offsets log"], dtype=object)[ahead["by_log"].astype(np.int64)],
+    )
+    proofs = [("record_source", "record_seq"), ("commit_source", "commit_seq"), ("done_source", "done_seq")]
+    unheard = unheard.take(_absent(unheard, rows))
+    return Findings(rows, [(ahead[source], ahead[seq]) for source, seq in proofs], [(KILLED_UNHEARD, unheard["slice"])])
+
+
+@invariant("commit-past-end", family="commits", needs=("offsets log", "log ends"), level="none", progress_in_kafka=True)
+def commit_past_end(batch: Batch) -> Findings:
+    """A position beyond the end of the log was committed: a restart there finds no record, and resets by policy.
+
+    "The committed offset is the next record that will be read" (KafkaConsumer): at most the log end. Judged against the
+    first log end that was read after the commit was seen; never legal.
+
+    Smallest history: committed 15, log end 10.
+    """
+    log = batch.commits
+    ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
+    after = at_or_after(ends["slice"], ends["time_ns"], log["slice"], log["time_ns"])
+    end = picked(ends["offset"], after, NEVER)
+    seen = per_group(ends["slice"], ends["offset"], batch.size, how="max", start=NONE)
+    ever = np.maximum(seen, batch.ends)[log["slice"]]
+    beyond = (after >= 0) & (log["value"] > end)
+    open_cases = (after < 0) & (log["value"] > ever)  # a log end only grows: what was there before is proof enough
+    past = log.take(beyond)
+    rows = table(
+        slice=past["slice"],
+        order=past["place"],
+        log_offset=past["place"],
+        committed_offset=past["value"],
+        log_end=end[beyond],
+    )
+    read = ends.take(after[beyond])
+    proofs = [(past["source"], past["seq"]), (read["source"], read["seq"])]
+    return Findings(rows, proofs, [(NO_LATER_END, log["slice"][open_cases])])
+
+
+def regressions(batch: Batch) -> Table:
+    """Returns slice, first (the commit that fell), back (the one that recovered, -1: none): one row an episode."""
+    log = batch.commits
+    low = log["value"] < log["peak"]
+    run = np.cumsum(starts_of(joined(log["stretch"], low.astype(np.int64)))) if len(log) else low.astype(np.int64)
+    first = np.flatnonzero(low & starts_of(run))
+    begins = np.flatnonzero(starts_of(run))
+    following = np.searchsorted(begins, first, side="right")
+    after = np.where(following < len(begins), begins[following.clip(0, max(len(begins) - 1, 0))], -1) if len(begins) else first
+    same = (after >= 0) & (picked(log["stretch"], after, -1) == log["stretch"][first])
+    return table(slice=log["slice"][first], first=first, back=np.where(same, after, -1))
+
+
+def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
+    """Returns whether a possession opened, or a member was answered a position below the peak, inside each episode."""
+    log = batch.commits
+    begun_ns = picked(log["effect_ns"], episodes["first"], NONE)
+    ended_ns = np.where(episodes["back"] >= 0, picked(log["effect_ns"], episodes["back"], NEVER), NEVER)
+    peak = picked(log["peak"], episodes["first"], NONE)
+    opened = batch.possessions.sorted_by("slice", "open_ns")
+    first, end = between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns)
+    answers = batch.fetch_answers.sorted_by("slice", "at_ns")
+    which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
+    below = which[answers["value"][rows] < peak[which]]
+    return (end > first) | np.isin(np.arange(len(episodes)), below)
+
+
+def _owner_record(batch: Batch, commits: Table) -> Ints:
+    """Returns the last grant of the partition before each commit."""
+    return at_or_before(batch.grants["slice"], batch.grants["place"], commits["slice"], commits["place"])
+
+
+def _member_names(batch: Batch, members: Array) -> Array:
+    names = np.array([*batch.circumstances.members, None], dtype=object)
+    return names[members]
+
+
+def _lost_between(batch: Batch, slices: Array, low: Array, high: Array) -> Bools:
+    """Returns whether a record with low <= offset < high was never handled."""
+    lost = batch.records.take(batch.first_handled.time_ns == NEVER)
+    first, end = between(lost["slice"], lost["offset"], slices, low, high)
+    return end > first
+
+
+def _ahead_by_own_word(batch: Batch) -> Table:
+    """Returns the commits that a member asked for before it had completed what it was delivered below them.
+
+    Looked at is what the same possession was delivered from its previous own commit on. A record that was completed in
+    the same file before the commit is handled, though it may have been delivered again since.
+    """
+    commits = _own_commits(batch)
+    previous = previous_in(commits["possession"])
+    low = picked(commits["offset"], previous, NONE)
+    delivered = _delivered_offsets(batch)
+    first, end = between(delivered["possession"], delivered["offset"], commits["possession"], low, commits["offset"])
+    latest = greatest_in(delivered["done_seq"], first, end)
+    ahead = (latest >= 0) & (picked(delivered["done_seq"], latest, NONE) > commits["seq"])
+    commits, record = commits.take(ahead), delivered.take(latest[ahead])
+    return table(
+        slice=commits["slice"],
+        committed_offset=commits["offset"],
+        offset=record["offset"],
+        by_log=np.zeros(len(commits), np.bool_),
+        commit_source=commits["source"].astype(np.int64),
+        commit_seq=commits["seq"],
+        record_source=record["source"].astype(np.int64),
+        record_seq=record["seq"],
+        done_source=np.where(record["done_seq"] == NEVER, -1, record["source"]).astype(np.int64),
+        done_seq=record["done_seq"],
+    )
+
+
+def _own_commits(batch: Batch) -> Table:
+    """Returns the commits members asked for (or, where a file tells only of answers, were granted), by possession."""
+    own = batch.own
+    invokes = picked(batch.lives["invokes"], _life(batch, own), 0) == 1
+    asked = (own["kind"] == Kind.COMMIT_INVOKE) | ((own["kind"] == Kind.COMMIT_OK) & ~invokes)
+    return own.take(asked & (own["possession"] >= 0))
+
+
+def _life(batch: Batch, own: Table) -> Ints:
+    return picked(batch.possessions["life"], own["possession"], -1)
+
+
+def _delivered_offsets(batch: Batch) -> Table:
+    """Returns possession, offset, source, seq (its first delivery) and done_seq (first completion in the file)."""
+    held = batch.deliveries.take(batch.deliveries["possession"] >= 0)
+    held = held.take(ordered(held["possession"], held["offset"]))
+    first = held.take(first_of(joined(held["possession"], held["offset"])))
+    done = batch.completions.take(ordered(batch.completions["file"], batch.completions["offset"]))
+    done = done.take(first_of(joined(done["file"], done["offset"])))
+    row = exactly(done["file"], done["offset"], first["file"], first["offset"])
+    return first.only("possession", "offset", "source", "seq").having(done_seq=picked(done["seq"], row, NEVER))
+
+
+def _ahead_by_log(batch: Batch) -> Table:
+    """Returns the durable commits that raised the position past a record handled later, or never."""
+    raising, _ = _raising(batch)
+    row = raising["latest"]
+    records, first = batch.records, batch.first_handled
+    late = (row >= 0) & (picked(first.time_ns, row, NONE) > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
+    commits, row = raising.take(late), row[late]
+    done = first.row[row]
+    return table(
+        slice=commits["slice"],
+        committed_offset=commits["value"],
+        offset=records["offset"][row],
+        by_log=np.ones(len(commits), np.bool_),
+        commit_source=commits["source"].astype(np.int64),
+        commit_seq=commits["seq"],
+        record_source=records["source"][row].astype(np.int64),
+        record_seq=records["seq"][row],
+        done_source=picked(batch.handled["source"], done, -1),
+        done_seq=picked(batch.handled["seq"], done, -1),
+    )
+
+
+def _unheard_ahead(batch: Batch) -> Table:
+    """Returns the commits that cannot be decided: made by a member that was killed before it could say what it had done."""
+    raising, _ = _raising(batch)
+    found = raising.take(raising["unheard"])
+    return table(slice=found["slice"], committed_offset=found["value"])
+
+
+def _raising(batch: Batch) -> tuple[Table, Ints]:
+    """Returns the commits that raised the position, each with the record it passed that was handled last."""
+    log, records = batch.commits, batch.records
+    numbers = np.flatnonzero((log["value"] > log["peak"]) & (log["committer"] != OPERATOR))
+    raising = log.take(numbers)
+    first, end = between(records["slice"], records["offset"], raising["slice"], raising["peak"], raising["value"])
+    latest = greatest_in(batch.first_handled.time_ns, first, end)
+    never = picked(batch.first_handled.time_ns, latest, NONE) == NEVER
+    return raising.having(latest=latest, unheard=never & killed_unheard(batch, numbers)), numbers
+
+
+def _absent(rows: Table, found: Table) -> Bools:
+    """Returns whether each row's (slice, committed offset) is not among those found."""
+    found = found.sorted_by("slice", "committed_offset")
+    return exactly(found["slice"], found["committed_offset"], rows["slice"], rows["committed_offset"]) < 0

@@ -1,0 +1,280 @@
+"""Facts: the small events of a history, gathered into the circumstances that every slice is judged in.
+
+Fed file by file while the slice rows are made (`frames.py`); `consumer.toml` adds what its team declares. Nothing here
+grows with the load, but for the clock (one pair a second) and one entry an incarnation.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.invariants.circumstances import Circumstances, Life, Settings, Window
+
+Body = Mapping[str, Any]
+
+
+@dataclass
+class Facts:
+    """What has been gathered so far. Numbers are places in `sources`, `members`, `member_ids` and `slices`."""
+
+    topic: str | None = None
+    group: str | None = None
+    topics_by_id: dict[str, str] = field(default_factory=dict)
+    slices: dict[tuple[str, int], int] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    members: dict[str, int] = field(default_factory=dict)
+    member_ids: dict[str, int] = field(default_factory=dict)
+    lanes: dict[int, int] = field(default_factory=dict)
+    lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    lives: dict[int, dict[str, Any]] = field(default_factory=dict)
+    clocks: list[tuple[int, int]] = field(default_factory=list)
+    phases: dict[str, int] = field(default_factory=dict)
+    delays: list[tuple[int, int]] = field(default_factory=list)
+    refusals: list[tuple[int, int, int]] = field(default_factory=list)
+    windows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    witnesses: dict[str, str] = field(default_factory=dict)
+    environment: list[str] = field(default_factory=list)
+    partition_counts: set[int] = field(default_factory=set)
+    calibrated_rate: float | None = None
+    control_read: str | None = None
+    ended: str | None = None
+    sink_seen: bool = False
+    defects: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def take(self, source: int, body: Body) -> None:
+        """Takes one event into account; kinds that are no facts are nothing."""
+        taker = TAKERS.get(str(body.get("kind")))
+        if taker is not None:
+            taker(self, source, body)
+
+    def life(self, source: int) -> dict[str, Any] | None:
+        """Returns what is known of the incarnation whose file this is."""
+        return self.lives.get(source)
+
+    def member(self, name: str) -> int:
+        """Returns the number of a member."""
+        return self.members.setdefault(name, len(self.members))
+
+    def member_id(self, name: str) -> int:
+        """Returns the number of a member id."""
+        return self.member_ids.setdefault(name, len(self.member_ids))
+
+    def circumstances(self, settings: Settings) -> Circumstances:
+        """Returns all of it as one frozen value."""
+        return Circumstances(
+            slices=tuple(self.slices),
+            sources=tuple(self.sources),
+            members=tuple(self.members),
+            lives=tuple(Life(source=source, **life) for source, life in sorted(self.lives.items())),
+            lanes=dict(sorted(self.lanes.items())),
+            member_ids=tuple(self.member_ids),
+            owners=tuple(self._owner(name) for name in self.member_ids),
+            clocks=tuple(sorted(self.clocks)),
+            phases=dict(self.phases),
+            delays=tuple(sorted(self.delays)),
+            refusals=tuple(sorted(self.refusals)),
+            windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
+            settings=settings,
+            calibrated_rate=self.calibrated_rate,
+            partitions_added=len(self.partition_counts) > 1,
+            sink_seen=self.sink_seen,
+            ended=self.ended,
+            environment=tuple(dict.fromkeys(self.environment)),
+            witnesses=dict(sorted(self.witnesses.items())),
+            control_read=self.control_read,
+            counts=dict(sorted(self.counts.items())),
+        )
+
+    def _owner(self, member_id: str) -> int:
+        """Returns the member whose lane this id was seen on; -1 where it was seen on none, or on several."""
+        found = {self.lanes[lane] for lane in self.lanes_of_ids.get(member_id, ()) if lane in self.lanes}
+        return found.pop() if len(found) == 1 else -1
+
+
+def _started(facts: Facts, source: int, body: Body) -> None:
+    name = body.get("member")
+    if not isinstance(name, str):
+        return
+    member = facts.member(name)
+    lane = body.get("lane")
+    if isinstance(lane, int):
+        facts.lanes[lane] = member
+    facts.lives[source] = {
+        "member": member,
+        "incarnation": int(body.get("incarnation") or 0),
+        "started_ns": body["time_ns"],
+        **{key: value for key, value in facts.lives.get(source, {}).items() if key in ("worked_ns", "invokes")},
+    }
+
+
+def _stopped(facts: Facts, source: int, body: Body) -> None:
+    life = facts.lives.get(source)
+    if life is not None and "closed_seq" not in life:
+        life |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
+
+
+def _exited(facts: Facts, source: int, body: Body) -> None:
+    _stopped(facts, source, body)
+    life = facts.lives.get(source)
+    if life is not None and "exited_seq" not in life:
+        life |= {"exited_seq": body["seq"], "exited_ns": body["time_ns"]}
+        life |= {name: body[name] for name in ("code", "signal") if isinstance(body.get(name), int)}
+
+
+def _phase(facts: Facts, source: int, body: Body) -> None:
+    facts.phases.setdefault(str(body.get("phase")), body["time_ns"])
+
+
+def _clock(facts: Facts, source: int, body: Body) -> None:
+    if isinstance(body.get("wall_ns"), int):
+        facts.clocks.append((body["wall_ns"], body["time_ns"]))
+
+
+def _scheduling_delay(facts: Facts, source: int, body: Body) -> None:
+    if isinstance(body.get("delay_ns"), int):
+        facts.delays.append((body["time_ns"], body["delay_ns"]))
+
+
+def _calibrated(facts: Facts, source: int, body: Body) -> None:
+    if isinstance(body.get("rate"), int | float):
+        facts.calibrated_rate = float(body["rate"])
+
+
+def _named(facts: Facts, source: int, body: Body) -> None:
+    if body["kind"] == "group_named":
+        facts.group = body.get("group")
+    else:
+        facts.topic = body.get("topic")
+
+
+def _environment(facts: Facts, source: int, body: Body) -> None:
+    facts.environment.append(str(body.get("message", "the environment failed")))
+
+
+def _end(facts: Facts, source: int, body: Body) -> None:
+    facts.ended = str(body.get("outcome", "info"))
+    if facts.ended != "ok" and body.get("message"):
+        facts.environment.append(str(body["message"]))
+
+
+def _topic(facts: Facts, source: int, body: Body) -> None:
+    name, topic_id = body.get("topic"), body.get("topic_id")
+    if isinstance(name, str) and isinstance(topic_id, str):
+        others = [known for known, of in facts.topics_by_id.items() if of == name and known != topic_id]
+        if others and topic_id not in facts.topics_by_id:
+            facts.defects.append(f"topic {name} was created anew during the trial: this judge cannot tell its lives apart")
+        facts.topics_by_id[topic_id] = name
+    if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
+        facts.partition_counts.add(body["partitions"])
+
+
+def _control_read(facts: Facts, source: int, body: Body) -> None:
+    facts.control_read = str(body.get("state"))
+
+
+def _witness(facts: Facts, source: int, body: Body) -> None:
+    name, state = facts.sources[source], str(body.get("state"))
+    if facts.witnesses.get(name) not in ("dead", "undecodable"):  # worse never gets better
+        facts.witnesses[name] = state
+
+
+def _undecodable(facts: Facts, source: int, body: Body) -> None:
+    facts.witnesses[facts.sources[source]] = "undecodable"
+
+
+def _injected(facts: Facts, source: int, body: Body) -> None:
+    number = body.get("fault_no")
+    if isinstance(number, int):
+        facts.windows[number] = {
+            "number": number,
+            "fault": str(body.get("fault")),
+            "target": str(body.get("target")),
+            "member": body.get("member") if isinstance(body.get("member"), str) else None,
+            "injected_ns": body["time_ns"],
+            "healed_ns": None,
+        }
+
+
+def _healed(facts: Facts, source: int, body: Body) -> None:
+    window = facts.windows.get(body.get("fault_no", -1))
+    if window is not None:
+        window["healed_ns"] = body["time_ns"]
+
+
+TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
+    "started": _started,
+    "stopped": _stopped,
+    "exited": _exited,
+    "phase": _phase,
+    "clock": _clock,
+    "scheduling_delay": _scheduling_delay,
+    "calibrated": _calibrated,
+    "group_named": _named,
+    "topic_named": _named,
+    "environment": _environment,
+    "end": _end,
+    "topic": _topic,
+    "control_read": _control_read,
+    "witness": _witness,
+    "undecodable": _undecodable,
+    "injected": _injected,
+    "healed": _healed,
+}
+
+
+def settings_of(path: Path) -> Settings:
+    """Returns what consumer.toml declares, for the bounds and for which rules apply; defaults where it says nothing.
+
+    The file was checked before the trial; one that cannot be read now leaves the defaults.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return Settings()
+    kafka, progress, evidence, claim = (_section(table, name) for name in ("kafka", "progress", "evidence", "claim"))
+    given = {
+        "protocol": kafka.get("protocol"),
+        "session_timeout_s": kafka.get("session_timeout_s"),
+        "poll_interval_s": kafka.get("poll_interval_s"),
+        "metadata_age_s": kafka.get("metadata_age_s"),
+        "commit_interval_s": progress.get("interval_s"),
+        "progress": progress.get("kind"),
+        "delivery": claim.get("delivery"),
+        "converge_within_s": claim.get("converge_within_s"),
+        "events": evidence.get("events", "jsonl"),
+        "sink": evidence.get("sink", "none"),
+    }
+    return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
+
+
+def to_plain(circumstances: Circumstances) -> dict[str, Any]:
+    """Returns the circumstances as plain data, for the cache."""
+    plain = asdict(circumstances)
+    return plain | {"lanes": sorted(circumstances.lanes.items())}
+
+
+def from_plain(plain: Mapping[str, Any]) -> Circumstances:
+    """Returns the circumstances that `to_plain` wrote."""
+    return Circumstances(
+        **plain
+        | {
+            "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
+            "lives": tuple(Life(**life) for life in plain["lives"]),
+            "windows": tuple(Window(**window) for window in plain["windows"]),
+            "settings": Settings(**plain["settings"]),
+            "lanes": dict(plain["lanes"]),
+            **{name: tuple(plain[name]) for name in ("sources", "members", "member_ids", "owners", "environment")},
+            **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "refusals")},
+        }
+    )
+
+
+def _section(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = table.get(name, {})
+    return section if isinstance(section, Mapping) else {}

@@ -1,0 +1,359 @@
+"""Frames: the history of a run folder as typed slice rows (`invariants/rows.py`), and the circumstances beside them.
+
+Stands between the JSON lines and Spark. Each file is read block by block; one event becomes one row for each slice it
+concerns. Effects are joined to offsets by record id, assignments of KIP-848 get the place where they end. Nothing
+is judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.rows import NUMBERS, Kind, Protocol
+from kafka_trial.judge.facts import TAKERS, Facts
+from kafka_trial.judge.grants import Grants
+from kafka_trial.judge.lines import Block, Census, read_blocks
+
+ROWS = pa.schema([*((name, pa.from_numpy_dtype(kind)) for name, kind in NUMBERS.items()), ("key", pa.string())])
+Emit = Callable[[pa.Table], object]
+
+PLAIN_KINDS = {
+    "record": Kind.RECORD,
+    "delivered": Kind.DELIVERED,
+    "processed": Kind.PROCESSED,
+    "committed": Kind.COMMITTED,
+    "commit_aborted": Kind.COMMIT_ABORTED,
+    "commit_tombstone": Kind.COMMIT_TOMBSTONE,
+    "log_start": Kind.LOG_START,
+    "log_end": Kind.LOG_END,
+}
+ENTRY_KINDS = {"assigned": Kind.ASSIGNED, "revoked": Kind.REVOKED, "lost": Kind.LOST}
+COMMIT_KINDS = {"invoke": Kind.COMMIT_INVOKE, "ok": Kind.COMMIT_OK, "fail": Kind.COMMIT_FAIL}
+REQUEST_KINDS = {"OFFSETCOMMIT": Kind.COMMIT_REQUEST, "OFFSETFETCH": Kind.FETCH_ANSWER}
+OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
+POSITIONED = (Kind.RECORD, Kind.DELIVERED, Kind.PROCESSED, Kind.LOG_START, Kind.LOG_END)
+FIRST_FILES = ("run", "observer")  # they name the group, the topic and its id
+
+
+def read_history(files: Sequence[Path], emit: Emit) -> Facts:
+    """Reads history files, hands their slice rows to `emit` table by table, and returns the facts.
+
+    Raises:
+        InputError: an event is of a newer schema.
+    """
+    facts, ids = Facts(), RecordIds(wanted=any(path.stem == "sink" for path in files))
+    for path in sorted(files, key=lambda path: (path.stem not in FIRST_FILES, path.stem != "run", path.stem)):
+        census, source = Census(), len(facts.sources)
+        facts.sources.append(path.stem)
+        reader = FileReader(facts, source, ids)
+        for block in read_blocks(path, census):
+            emit(reader.rows(block))
+        emit(reader.rest())
+        facts.defects += census.defects(path.stem) + reader.defects()
+        facts.counts[path.stem] = census.events
+    return facts
+
+
+class RecordIds:
+    """Where each record id of the control read lies, for joining effects; empty where no sink was used."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self.wanted = wanted
+        self._parts: list[pa.Table] = []
+
+    def take(self, ids: pa.Array, slices: Array, offsets: Array) -> None:
+        """Takes the records of one block."""
+        if self.wanted:
+            self._parts.append(pa.table({"id": ids, "slice": slices.astype(np.int64), "offset": offsets}))
+
+    def places(self, ids: pa.Array) -> tuple[Array, Array, Array]:
+        """Returns (which id, slice, offset) for every record that has one of the ids."""
+        if not self._parts:
+            return (np.empty(0, np.int64),) * 3
+        wanted = pa.table({"id": ids, "which": np.arange(len(ids))})
+        found = wanted.join(pa.concat_tables(self._parts), keys="id", join_type="inner").sort_by("which")
+        return tuple(found[name].to_numpy() for name in ("which", "slice", "offset"))
+
+
+class FileReader:
+    """Makes the rows of one file; holds what a file's blocks share."""
+
+    def __init__(self, facts: Facts, source: int, ids: RecordIds) -> None:
+        self.facts = facts
+        self.source = source
+        self.ids = ids
+        self._latest_ns = NONE
+        self._placeless: list[int] = []
+        self._grants = Grants(facts, source)
+
+    def rows(self, block: Block) -> pa.Table:
+        """Returns the rows of a block."""
+        columns = Columns(block.events)
+        self._take_facts(block, columns)
+        self._grants.take(columns)
+        parts = [self._plain(columns), self._listed(columns), self._effects(columns)]
+        return pa.concat_tables(parts)
+
+    def rest(self) -> pa.Table:
+        """Returns the rows that needed the whole file."""
+        return made_rows(self.source, **self._grants.rows())
+
+    def defects(self) -> list[str]:
+        """Returns what is wrong with the file's events, as sentences."""
+        if not self._placeless:
+            return []
+        name = self.facts.sources[self.source]
+        return [f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{self._placeless[0]})"]
+
+    def _take_facts(self, block: Block, columns: Columns) -> None:
+        for body in block.bodies(columns.rows_of(*TAKERS)):
+            self.facts.take(self.source, body)
+        self.facts.sink_seen |= bool(len(columns.rows_of("effect")))
+        _take_lanes(self.facts, columns)
+        self._take_own_word(columns)
+
+    def _take_own_word(self, columns: Columns) -> None:
+        """Notes when the member last worked, whether it tells of its commit requests, and its refusals of nothing."""
+        life = self.facts.life(self.source)
+        commits = columns.rows_of("commit")
+        outcomes = columns.codes("outcome", {"invoke": 1, "fail": 2})[commits]
+        refused = commits[(outcomes == 2) & (columns.entry_counts()[commits] == 0)]
+        for row in refused.tolist():
+            self.facts.refusals.append((self.source, int(columns["seq"][row]), int(columns["time_ns"][row])))
+        if life is None:
+            return
+        life["invokes"] = life.get("invokes", False) or bool((outcomes == 1).any())
+        worked = columns.rows_of("delivered", "processed")
+        if len(worked):
+            life["worked_ns"] = max(life.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
+
+    def _plain(self, columns: Columns) -> pa.Table:
+        """Returns the rows of events that concern one slice."""
+        kinds = columns.codes("kind", PLAIN_KINDS)
+        rows = np.flatnonzero(self._wanted(columns, kinds))
+        kinds = kinds[rows]
+        slices = self._slices(columns.text("topic", rows), columns["partition"][rows])
+        position = np.where(np.isin(kinds, POSITIONED), columns["offset"][rows], columns["committed_offset"][rows])
+        placed = (slices >= 0) & ((position != NONE) | (kinds == Kind.COMMIT_TOMBSTONE))
+        self._placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
+        rows, kinds, slices, position = rows[placed], kinds[placed], slices[placed], position[placed]
+        records = kinds == Kind.RECORD
+        self.ids.take(columns.text("id", rows[records]), slices[records], position[records])
+        wall_ns = np.where(
+            columns["commit_time_ms"][rows] == NONE,
+            columns["source_wall_ns"][rows],
+            columns["commit_time_ms"][rows] * 1_000_000,
+        )
+        return made_rows(
+            self.source,
+            slice=slices,
+            kind=kinds,
+            seq=columns["seq"][rows],
+            time_ns=self._times(columns)[rows],
+            offset=position,
+            place=columns["log_offset"][rows],
+            wall_ns=wall_ns,
+            key=pc.if_else(pa.array(records), columns.text("key", rows), pa.scalar(None, pa.string())),
+        )
+
+    def _listed(self, columns: Columns) -> pa.Table:
+        """Returns a row for each entry of the events that list several partitions."""
+        kinds = columns.codes("kind", ENTRY_KINDS)
+        said = columns.codes("outcome", COMMIT_KINDS)
+        asked = columns.codes("api", REQUEST_KINDS, fold=True)
+        kinds = np.where(columns.is_kind("commit"), said, np.where(columns.is_kind("request"), asked, kinds))
+        kinds = np.where(self._of_group(columns) | ~columns.is_kind("request"), kinds, 0)
+        rows, entries = columns.entries("entries", kinds > 0)
+        slices = self._slices(entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+        kinds = kinds[rows]
+        positioned = (entries["committed_offset"] != NONE) | np.isin(kinds, list(ENTRY_KINDS.values()))
+        placed = (slices >= 0) & positioned
+        self._placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
+        rows, kinds, slices = rows[placed], kinds[placed], slices[placed]
+        error = entries["error"][placed]
+        duration_ns = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
+        return made_rows(
+            self.source,
+            slice=slices,
+            kind=kinds,
+            seq=columns["seq"][rows],
+            time_ns=self._times(columns)[rows],
+            offset=entries["committed_offset"][placed],
+            wall_ns=columns["source_wall_ns"][rows],
+            until=duration_ns,
+            who=np.where(columns["lane"][rows] == NONE, -1, columns["lane"][rows]),
+            flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
+        )
+
+    def _effects(self, columns: Columns) -> pa.Table:
+        """Returns a row for each record whose effect reached the outside world."""
+        done = columns.codes("outcome", {"ok": 1}) == 1
+        rows = np.flatnonzero(columns.is_kind("effect") & done)
+        which, slices, offsets = self.ids.places(columns.text("id", rows))
+        rows = rows[which]
+        return made_rows(
+            self.source,
+            slice=slices,
+            kind=np.full(len(rows), Kind.EFFECT),
+            seq=columns["seq"][rows],
+            time_ns=columns["time_ns"][rows],
+            offset=offsets,
+        )
+
+    def _wanted(self, columns: Columns, kinds: Array) -> Array:
+        """Returns which rows belong to this trial's group and have a kind."""
+        return (kinds > 0) & (self._of_group(columns) | ~np.isin(kinds, OF_GROUP))
+
+    def _of_group(self, columns: Columns) -> Array:
+        if self.facts.group is None:
+            return np.ones(len(columns), np.bool_)
+        return (columns.codes("group", {self.facts.group: 1}) == 1) | columns.absent("group")
+
+    def _times(self, columns: Columns) -> Array:
+        """Returns the times of the events; inside a member's file they never run backwards, for its order is exact."""
+        if self.source not in self.facts.lives:
+            return columns["time_ns"]
+        times = np.maximum.accumulate(np.maximum(columns["time_ns"], self._latest_ns))
+        self._latest_ns = max(self._latest_ns, int(times[-1]))
+        return times
+
+    def _slices(self, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
+        return slices_of(self.facts, topics, partitions, topic_ids=topic_ids)
+
+
+ELSEWHERE = -2  # a place that is none of this trial's
+
+
+def slices_of(facts: Facts, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
+    """Returns the number of each (topic, partition), new ones included; -1 unplaced, ELSEWHERE for other topics."""
+    if topic_ids is not None and topics.null_count:
+        topics = pc.coalesce(topics, _names_of(facts, topic_ids))
+    encoded = topics.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    placed = (codes >= 0) & (partitions >= 0) & (partitions < 2**31)
+    pairs, inverse = np.unique(np.where(placed, codes * 2**31 + partitions, -1), return_inverse=True)
+    numbers = [_number(facts, names, int(pair)) for pair in pairs.tolist()]
+    return np.array(numbers, np.int64)[inverse] if len(numbers) else np.empty(0, np.int64)
+
+
+def made_rows(source: int, *, key: pa.Array | None = None, **columns: Array) -> pa.Table:
+    """Returns slice rows; columns that are not given are absent in every row."""
+    size = len(columns["slice"])
+    blank = {"source": source, "who": -1, "flag": 0, "until": 0}
+    made = {
+        name: np.asarray(columns[name]) if name in columns else np.full(size, blank.get(name, NONE))
+        for name in NUMBERS
+    }
+    arrays = [pa.array(made[name].astype(kind)) for name, kind in NUMBERS.items()]
+    keys = pa.nulls(size, pa.string()) if key is None else key
+    return pa.Table.from_arrays([*arrays, keys], schema=ROWS)
+
+
+class Columns:
+    """The columns of a block as numpy arrays, made when asked for; absent numbers are NONE."""
+
+    def __init__(self, events: pa.Table) -> None:
+        self._events = events
+        self._made: dict[Any, Array] = {}
+
+    def __len__(self) -> int:
+        return int(self._events.num_rows)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._made:
+            column = self._events[name].combine_chunks()
+            self._made[name] = pc.fill_null(column, NONE).to_numpy(zero_copy_only=False)
+        return self._made[name]
+
+    def reals(self, name: str) -> Array:
+        """Returns a column of real numbers; NaN where absent."""
+        return np.asarray(self._events[name].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
+
+    def text(self, name: str, rows: Array | None = None) -> pa.Array:
+        """Returns a column of text, or some rows of it."""
+        column = self._events[name].combine_chunks()
+        return column if rows is None else column.take(pa.array(rows))
+
+    def absent(self, name: str) -> Array:
+        """Returns where the field is absent."""
+        return np.asarray(self._events[name].combine_chunks().is_null().to_numpy(zero_copy_only=False))
+
+    def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
+        """Returns the code of each value of a text column, 0 where it has none; `fold`: OFFSET_COMMIT = OffsetCommit."""
+        encoded = self._events[name].combine_chunks().dictionary_encode()
+        names = [value.upper().replace("_", "") if fold else value for value in encoded.dictionary.to_pylist()]
+        table = np.array([*(int(codes.get(value, 0)) for value in names), 0], np.int64)
+        return table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+
+    def is_kind(self, *kinds: str) -> Array:
+        """Returns which rows are of some kinds."""
+        if kinds not in self._made:
+            self._made[kinds] = self.codes("kind", dict.fromkeys(kinds, 1)) == 1
+        return self._made[kinds]
+
+    def rows_of(self, *kinds: str) -> Array:
+        """Returns the numbers of the rows of some kinds."""
+        return np.flatnonzero(self.is_kind(*kinds))
+
+    def entry_counts(self, name: str = "entries") -> Array:
+        """Returns how many entries each row lists."""
+        column = self._events[name].combine_chunks()
+        return np.asarray(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False))
+
+    def entries(self, name: str, mask: Array) -> tuple[Array, Columns]:
+        """Returns the row number and the fields of every entry of the masked rows."""
+        rows = np.flatnonzero(mask)
+        lists = self._events[name].combine_chunks().take(pa.array(rows))
+        parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+        fields = pa.Table.from_struct_array(pc.list_flatten(lists))
+        return rows[parents], Columns(fields)
+
+
+def read_tables(files: Sequence[Path]) -> tuple[pa.Table, Facts]:
+    """Returns all slice rows of some files in memory, and the facts."""
+    parts: list[pa.Table] = []
+    facts = read_history(files, parts.append)
+    return pa.concat_tables([ROWS.empty_table(), *parts]), facts
+
+
+def _take_lanes(facts: Facts, columns: Columns) -> None:
+    """Notes which member ids were seen on which lanes."""
+    rows = columns.rows_of("request")
+    if not len(rows):
+        return
+    seen = pa.table({"id": columns.text("member_id", rows), "lane": columns["lane"][rows]})
+    for pair in seen.group_by(["id", "lane"]).aggregate([]).to_pylist():
+        if pair["id"] and pair["lane"] != NONE:
+            facts.lanes_of_ids[pair["id"]].add(pair["lane"])
+
+
+def _names_of(facts: Facts, topic_ids: pa.Array) -> pa.Array:
+    encoded = topic_ids.dictionary_encode()
+    names = pa.array([facts.topics_by_id.get(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return names.take(encoded.indices)
+
+
+def _number(facts: Facts, names: Sequence[str], pair: int) -> int:
+    """Returns the number of the slice with this packed (topic, partition)."""
+    if pair < 0:
+        return -1
+    topic, partition = names[pair >> 31], pair & (2**31 - 1)
+    if facts.topic is not None and topic != facts.topic:
+        return ELSEWHERE
+    return facts.slices.setdefault((topic, partition), len(facts.slices))
+
+
+def iterate(tables: Iterator[pa.Table]) -> pa.Table:
+    """Returns tables of rows as one."""
+    return pa.concat_tables([ROWS.empty_table(), *tables])
+
+
+__all__ = ["Protocol"]

@@ -1,0 +1,104 @@
+"""Grants: which member ids the offsets log gives each partition to, from which record to which.
+
+Classic group records list the assignment of all members. KIP-848 has a record for each member: what it lists holds
+until that member's next one, or its tombstone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_trial.invariants.kernels import NEVER, Array
+from kafka_trial.invariants.rows import Kind, Protocol
+
+if TYPE_CHECKING:
+    from kafka_trial.judge.facts import Facts
+    from kafka_trial.judge.frames import Columns
+
+MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
+FIELDS = ("slice", "flag", "place", "time_ns", "wall_ns", "seq", "who")
+
+
+class Grants:
+    """Gathers the group records of an offsets log."""
+
+    def __init__(self, facts: Facts, source: int) -> None:
+        self._facts = facts
+        self._source = source
+        self._found: list[dict[str, Array]] = []
+        self._marks: list[tuple[Array, Array]] = []  # (member id, place) of every record about one member
+
+    def take(self, columns: Columns) -> None:
+        """Takes the group records of a block."""
+        group = self._facts.group
+        ours = np.ones(len(columns), np.bool_) if group is None else columns.codes("group", {group: 1}) == 1
+        classic, member = columns.is_kind("group") & ours, columns.is_kind("member_assignment") & ours
+        gone = columns.is_kind("group_tombstone") & ours & (columns["record_type"] == MEMBER_ASSIGNMENT)
+        if not (classic | member | gone).any():
+            return
+        self._mark(columns, member | gone)
+        self._list(columns, "entries", classic, Protocol.CLASSIC)
+        self._list(columns, "entries", member, Protocol.CONSUMER)
+        self._list(columns, "pending", member, Protocol.CONSUMER_PENDING)
+
+    def rows(self) -> dict[str, Array]:
+        """Returns the columns of all grants, `until` included."""
+        found = {name: self._joined(name) for name in FIELDS}
+        ids, places = (
+            np.concatenate([np.empty(0, np.int64), *(mark[side] for mark in self._marks)]) for side in (0, 1)
+        )
+        until = np.full(len(found["slice"]), NEVER)
+        if len(ids):
+            until = _next_place(ids, places, found["who"], found["place"])
+        until[found["flag"] == Protocol.CLASSIC] = NEVER
+        return found | {"until": until, "kind": np.full(len(until), Kind.GRANT), "offset": found["place"]}
+
+    def _mark(self, columns: Columns, mask: Array) -> None:
+        rows = np.flatnonzero(mask)
+        self._marks.append((self._ids(columns.text("member_id", rows)), columns["log_offset"][rows]))
+
+    def _list(self, columns: Columns, name: str, mask: Array, protocol: Protocol) -> None:
+        from kafka_trial.judge.frames import slices_of
+
+        rows, entries = columns.entries(name, mask)
+        ids = entries.text("member_id") if protocol == Protocol.CLASSIC else columns.text("member_id", rows)
+        slices = slices_of(
+            self._facts, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id")
+        )
+        who = self._ids(ids)
+        known = (slices >= 0) & (who >= 0)
+        rows = rows[known]
+        self._found.append(
+            {
+                "slice": slices[known],
+                "flag": np.full(len(rows), protocol),
+                "place": columns["log_offset"][rows],
+                "time_ns": columns["time_ns"][rows],
+                "wall_ns": columns["source_wall_ns"][rows],
+                "seq": columns["seq"][rows],
+                "who": who[known],
+            }
+        )
+
+    def _ids(self, names: pa.Array) -> Array:
+        encoded = names.dictionary_encode()
+        numbers = [self._facts.member_id(name) for name in encoded.dictionary.to_pylist()]
+        table = np.array([*numbers, -1], np.int64)
+        return table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+
+    def _joined(self, name: str) -> Array:
+        return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])
+
+
+def _next_place(ids: Array, places: Array, of_id: Any, at: Array) -> Array:
+    """Returns the place of the member's next record after each one; NEVER where there is none."""
+    order = np.lexsort((places, ids))
+    ids, places = ids[order], places[order]
+    span = max(int(places.max()), int(at.max(initial=0))) + 2
+    keys, wanted = ids * span + places, of_id * span + at
+    following = np.searchsorted(keys, wanted, side="right")
+    inside = following.clip(0, len(keys) - 1)
+    return np.where((following < len(keys)) & (ids[inside] == of_id), places[inside], NEVER)

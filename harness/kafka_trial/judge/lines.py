@@ -1,0 +1,229 @@
+"""Lines to columns: the JSON lines of one history file as Arrow tables, block by block.
+
+The fast path hands whole blocks to Arrow with an explicit schema. A block that Arrow refuses is read line by line: what
+is no event is counted and named, never dropped in silence, and a field of the wrong type is as good as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from kafka_trial.errors import InputError
+from kafka_trial.history.event import SCHEMA
+
+BLOCK_BYTES = 32 * 1024 * 1024
+PARSE_BYTES = 4 * 1024 * 1024
+QUOTED_MAX = 3
+
+ENTRY = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int64()),
+        ("committed_offset", pa.int64()),
+        ("member_id", pa.string()),
+        ("error", pa.int64()),
+    ]
+)
+EVENTS = pa.schema(
+    [
+        ("schema", pa.int64()),
+        ("source", pa.string()),
+        ("seq", pa.int64()),
+        ("time_ns", pa.int64()),
+        ("kind", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("offset", pa.int64()),
+        ("committed_offset", pa.int64()),
+        ("id", pa.string()),
+        ("key", pa.string()),
+        ("outcome", pa.string()),
+        ("source_wall_ns", pa.int64()),
+        ("group", pa.string()),
+        ("log_offset", pa.int64()),
+        ("commit_time_ms", pa.int64()),
+        ("protocol", pa.string()),
+        ("member_id", pa.string()),
+        ("record_type", pa.int64()),
+        ("api", pa.string()),
+        ("lane", pa.int64()),
+        ("duration_ms", pa.float64()),
+        ("entries", pa.list_(ENTRY)),
+        ("pending", pa.list_(ENTRY)),
+    ]
+)
+NEEDED = ("source", "seq", "time_ns", "kind")
+
+
+@dataclass
+class Census:
+    """What one file holds: events read, and whatever is wrong with it, as sentences."""
+
+    events: int = 0
+    bad_lines: int = 0
+    bad_examples: list[str] = field(default_factory=list)
+    torn: bool = False
+    out_of_turn: list[str] = field(default_factory=list)
+
+    def defects(self, source: str) -> list[str]:
+        """Returns the sentences: each is a reason why the history cannot be trusted."""
+        lines = f"line{'s' * (self.bad_lines != 1)} {'are' if self.bad_lines != 1 else 'is'} no event"
+        found = [f"{self.bad_lines} {lines} (first: {'; '.join(self.bad_examples)})"] if self.bad_lines else []
+        found += ["its last line is torn: its writer was killed in mid-write"] if self.torn else []
+        found += [f"events are missing or repeated: {'; '.join(self.out_of_turn)}"] if self.out_of_turn else []
+        return [f"{source}: {sentence}" for sentence in found]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some consecutive events of one file: their columns, and their lines where someone asks for them."""
+
+    events: pa.Table
+    raw: bytes
+
+    def bodies(self, rows: Any) -> list[dict[str, Any]]:
+        """Returns some events as plain data."""
+        if not len(rows):
+            return []
+        lines = [line for line in self.raw.split(b"\n") if line]
+        bodies = [orjson.loads(lines[row]) for row in rows.tolist()]
+        return [body for body in bodies if isinstance(body, dict)]
+
+
+def read_blocks(path: Path, census: Census) -> Iterator[Block]:
+    """Yields the events of a history file in order; what cannot be read goes into the census.
+
+    Raises:
+        InputError: a line is of a newer schema.
+    """
+    source, number, expected = path.stem, 0, 0
+    for raw in _raw_blocks(path, census):
+        block = _parsed(raw) or _line_by_line(raw, number, census)
+        number += raw.count(b"\n")
+        _check_schema(path, block)
+        expected = _check_turns(block.events, source, expected, census)
+        census.events += block.events.num_rows
+        if block.events.num_rows:
+            yield block
+
+
+def _raw_blocks(path: Path, census: Census) -> Iterator[bytes]:
+    """Yields whole lines, some megabytes at a time; a last line without its newline is torn."""
+    rest = b""
+    with path.open("rb") as file:
+        while chunk := file.read(BLOCK_BYTES):
+            cut = chunk.rfind(b"\n") + 1
+            if not cut:
+                rest += chunk
+                continue
+            yield rest + chunk[:cut]
+            rest = chunk[cut:]
+    census.torn = bool(rest)
+
+
+def _parsed(raw: bytes) -> Block | None:
+    """Returns the block as Arrow reads it; None where a line is no event, or a field of another type."""
+    try:
+        raw.decode()
+        events = pj.read_json(
+            pa.BufferReader(raw),
+            read_options=pj.ReadOptions(block_size=max(PARSE_BYTES, _longest(raw)), use_threads=True),
+            parse_options=pj.ParseOptions(explicit_schema=EVENTS, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return None
+    whole = events.num_rows == raw.count(b"\n") and not any(events[name].null_count for name in NEEDED)
+    return Block(events, raw) if whole and not _wrong_schema(events) else None
+
+
+def _longest(raw: bytes) -> int:
+    ends = np.flatnonzero(np.frombuffer(raw, np.uint8) == 10)
+    return int(np.diff(ends, prepend=-1).max(initial=0)) + 1
+
+
+def _wrong_schema(events: pa.Table) -> bool:
+    schemas = pc.unique(events["schema"]).to_pylist()
+    return any(schema is None or schema < 1 for schema in schemas)
+
+
+def _line_by_line(raw: bytes, before: int, census: Census) -> Block:
+    bodies, lines = [], []
+    for number, line in enumerate(raw.split(b"\n")[:-1], before + 1):
+        body = _body(line)
+        if isinstance(body, str):
+            census.bad_lines += 1
+            if len(census.bad_examples) < QUOTED_MAX:
+                census.bad_examples.append(f"line {number}, {body}")
+        else:
+            bodies.append({name: _fitting(body.get(name), kind) for name, kind in _TYPES.items()})
+            lines.append(line)
+    return Block(pa.Table.from_pylist(bodies, schema=EVENTS), b"\n".join(lines) + b"\n")
+
+
+def _body(line: bytes) -> dict[str, Any] | str:
+    """Returns the event of a line, or what is wrong with it."""
+    try:
+        body = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return "not JSON"
+    if not isinstance(body, dict):
+        return "not an object"
+    for name in NEEDED:
+        if _fitting(body.get(name), _TYPES[name]) is None:
+            return f"{name} is missing or of the wrong type"
+    return body if isinstance(body.get("schema"), int) and body["schema"] >= 1 else "its schema is missing"
+
+
+def _fitting(value: Any, kind: Any) -> Any:
+    """Returns a value of the wanted type, or None."""
+    if kind == pa.string():
+        return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    if kind == pa.int64():
+        fits = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+        return value if fits else None
+    if kind == pa.float64():
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if not isinstance(value, list):
+        return None
+    return [
+        {item.name: _fitting(entry.get(item.name), item.type) for item in ENTRY}
+        for entry in value
+        if isinstance(entry, dict)
+    ]
+
+
+_TYPES = {item.name: item.type for item in EVENTS}
+
+
+def _check_schema(path: Path, block: Block) -> None:
+    newest = pc.max(block.events["schema"]).as_py() if block.events.num_rows else None
+    if newest is not None and newest > SCHEMA:
+        raise InputError(
+            str(path), f"has events of schema {newest}, this version reads up to {SCHEMA}; upgrade kafka-trial"
+        )
+
+
+def _check_turns(events: pa.Table, source: str, expected: int, census: Census) -> int:
+    """Notes where seq is not the next number, or the source is not the file's; returns the seq that must follow."""
+    if not events.num_rows:
+        return expected
+    seq = events["seq"].to_numpy()
+    due = np.concatenate([[expected], seq[:-1] + 1])
+    wrong = np.flatnonzero(seq != due)
+    room = QUOTED_MAX - len(census.out_of_turn)
+    for row in wrong[: max(room, 0)].tolist():
+        census.out_of_turn.append(f"#{seq[row]} stands where #{due[row]} is due")
+    strangers = [name for name in pc.unique(events["source"]).to_pylist() if name != source]
+    if strangers and room > 0:
+        census.out_of_turn.append(f"events of source {strangers[0]!r}")
+    return int(seq[-1]) + 1

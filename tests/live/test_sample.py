@@ -1,0 +1,47 @@
+"""The harness itself on trial, live: sound consumers pass, each sin fails with exactly its anomalies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from sampled import SOUND, Sampled, sins
+
+from kafka_trial import registry
+from kafka_trial.fixture_header import fixture_header
+
+if TYPE_CHECKING:
+    from conftest import Sample
+
+
+def test_the_sample_is_pairwise() -> None:
+    """Every reference in two suites or more, every suite with two references or more, three on 3.9.2."""
+    references = {name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents}
+    suites_of = Counter(one.consumer for one in SOUND)
+    references_of = Counter(one.scenario for one in SOUND)
+    assert {name for name in references if suites_of[name] < 2} == set()
+    assert {name for name in registry.scenarios() if references_of[name] < 2} == set()
+    assert sum(one.kafka_version == "3.9.2" for one in SOUND) >= 3
+
+
+@pytest.mark.parametrize("sampled", SOUND, ids=str)
+@pytest.mark.cluster
+@pytest.mark.spark
+def test_a_sound_consumer_passes(sampled: Sampled, sample: Sample) -> None:
+    """Given a sound consumer, when the faults of the suite bite, then the verdict is pass."""
+    trialed = sample.of(sampled)
+    assert trialed.verdict.verdict == "pass", trialed.text
+    assert all(fault.bit for fault in trialed.verdict.faults)
+
+
+@pytest.mark.parametrize("sampled", sins(), ids=str)
+@pytest.mark.cluster
+@pytest.mark.spark
+def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sample: Sample) -> None:
+    """Given a sin, when its suite is run, then exactly the anomalies of its header; switched off, then pass."""
+    trialed = sample.of(sampled)
+    expected = set(fixture_header(registry.find_consumer(sampled.consumer).parent / "main.py").anomalies)
+    seen = {violation.anomaly for violation in trialed.verdict.violations}
+    assert (trialed.verdict.verdict, seen) == (("fail", expected) if sampled.sin else ("pass", set())), trialed.text
+    assert all(fault.bit for fault in trialed.verdict.faults)

@@ -1,0 +1,106 @@
+"""Samples are read from the real kernel and from the history as witnesses write it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from signal import SIGKILL, SIGSTOP
+
+import pytest
+
+from kafka_trial.concurrency import Household
+from kafka_trial.history.follow import Follower
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.nemesis import sampling
+from kafka_trial.nemesis.evidence import REFUSED
+from kafka_trial.nemesis.ground import OffsetsLog, RequestLog
+from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
+from kafka_trial.waiting import wait_until
+
+
+@pytest.fixture
+def ports() -> Iterator[tuple[int, int, socket.socket]]:
+    """A client of this process connected to a "proxy" that is connected to a "broker": their ports, and the client."""
+    with ExitStack() as stack:
+        proxy, broker = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
+        client = stack.enter_context(socket.create_connection(proxy.getsockname()))
+        stack.enter_context(proxy.accept()[0])
+        stack.enter_context(socket.create_connection(broker.getsockname()))
+        stack.enter_context(broker.accept()[0])
+        yield proxy.getsockname()[1], broker.getsockname()[1], client
+
+
+def test_links_are_the_members_own(ports: tuple[int, int, socket.socket]) -> None:
+    """Both halves are found, by the source ports of the member's process group; bytes wait in the queue."""
+    proxy_port, broker_port, client = ports
+    client.sendall(b"12345")
+    routes = {("m0", 1): RoutePorts("m0", 1, proxy_port, broker_port)}
+    near, far = sorted(sampling.links(routes, {"m0": os.getpgrp()}).halves, key=lambda half: half.side, reverse=True)
+    assert (near.side, near.port, near.received_bytes, near.receive_queue_bytes, far.side) == (
+        "client",
+        client.getsockname()[1],
+        5,
+        5,
+        "broker",
+    )
+
+
+def test_somebody_elses_connection_is_not_the_members(ports: tuple[int, int, socket.socket]) -> None:
+    """A connection to the proxy that another process group holds is left out."""
+    proxy_port, broker_port, _ = ports
+    routes = {("m0", 1): RoutePorts("m0", 1, proxy_port, broker_port)}
+    with Household("others") as household:
+        other = household.spawn("other", ["sleep", "60"])
+        assert sampling.links(routes, {"m0": other.pid}).routes() == []
+
+
+def test_a_probe_that_is_refused_says_so() -> None:
+    """A port where nobody listens is told from a silent one."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        unanswered = sampling.probe(RoutePorts("m0", 1, port, 0), within_s=0.2)
+    refused = sampling.probe(RoutePorts("m0", 1, port, 0), within_s=0.2)
+    assert (unanswered.answer_ms, refused.error) == (None, REFUSED)
+    assert unanswered.error != REFUSED
+
+
+def test_a_process_group_is_seen_running_stopped_and_gone() -> None:
+    """The letters of /proc tell a stopped group from a running one, and the exit code how it ended."""
+    with Household("subjects") as household:
+        child = household.spawn("subject", ["sleep", "60"])
+        assert sampling.process(child.pid, child.exit_code, set()).states == ("S",)
+        child.signal(SIGSTOP)
+        wait_until(lambda: sampling.process(child.pid, None, set()).states == ("T",), within_s=5, what="the stop")
+        child.signal(SIGKILL)
+        child.wait(within_s=5)
+        gone = sampling.process(child.pid, child.exit_code, set())
+        assert (gone.states, gone.exit_code) == ((), -9)
+
+
+def test_the_group_is_folded_from_the_offsets_log(tmp_path: Path) -> None:
+    """Classic records name all members at once, KIP-848 records one each; other groups are left out."""
+    with Recorder(tmp_path, "offsets") as log:
+        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        log.record("group", group="g", protocol="classic", epoch=3, members=[{"member_id": "a"}, {"member_id": "b"}])
+        log.record("group", group="other", protocol="classic", epoch=9, members=[])
+        log.record("committed", group="g", topic="t", partition=0, committed_offset=5)
+        classic = fold.look()
+        log.record("group_epoch", group="g", epoch=4)
+        log.record("member", group="g", member_id="c")
+        log.record("group_tombstone", group="g", record_type=5, member_id="a")
+        consumer = fold.look()
+    assert (classic.epoch, classic.member_ids, fold.commits) == (3, {"a", "b"}, 1)
+    assert (consumer.epoch, consumer.member_ids) == (4, {"b", "c"})
+
+
+def test_requests_are_counted_by_lane(tmp_path: Path) -> None:
+    """Only what came over the target's lanes since the last count is counted."""
+    with Recorder(tmp_path, "requests-b0") as log:
+        log.record("request", api="HEARTBEAT", lane=1)
+        requests = RequestLog(Follower(tmp_path, "requests-b*.jsonl"))
+        for lane, api in ((1, "HEARTBEAT"), (2, "HEARTBEAT"), (1, "OFFSET_COMMIT"), (1, "HEARTBEAT")):
+            log.record("request", api=api, lane=lane)
+        assert requests.count({1}) == {"HEARTBEAT": 2, "OFFSET_COMMIT": 1}

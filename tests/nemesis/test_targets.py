@@ -1,0 +1,93 @@
+"""Roles become members and brokers just before an injection, drawn from the seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.nemesis.samples import Leader, TopicLook
+from kafka_trial.nemesis.targets import resolve
+
+LOOK = TopicLook(
+    0,
+    tuple(Leader(partition, partition % 3, 0, (0, 1, 2)) for partition in range(6)),
+    coordinator=0,
+    controller=1,
+)
+
+
+def ground(*, look: TopicLook = LOOK, alive: Sequence[bool] = (True, True, True)) -> Any:
+    """A ground of three brokers and three members, of which nothing but names and roles is asked."""
+    members = [SimpleNamespace(name=f"m{n}", index=n, alive=up, lane=lane(n)) for n, up in enumerate(alive)]
+    return SimpleNamespace(
+        group=SimpleNamespace(members=members),
+        cluster=SimpleNamespace(brokers={0: None, 1: None, 2: None}),
+        members=lambda: [member for member in members if member.alive],
+        look_at_topic=lambda: look,
+        workload_lane=lane(9),
+    )
+
+
+def lane(index: int) -> Any:
+    return SimpleNamespace(index=index, proxies={broker: f"b{broker}-lane{index}" for broker in range(3)})
+
+
+def test_a_member_has_its_own_proxies() -> None:
+    """A fault on one member touches the proxies of its lane, to every broker, and no others."""
+    target = resolve(ground(), None, role="member:1", rng=random.Random(1))
+    assert (target.name, target.members, target.proxies) == ("m1", ("m1",), ("b0-lane1", "b1-lane1", "b2-lane1"))
+
+
+def test_all_is_every_member_that_runs_and_the_load() -> None:
+    """`all` reaches every lane in use; the fault is judged on the members."""
+    target = resolve(ground(alive=(True, False, True)), None, role="all", rng=random.Random(1))
+    assert (target.members, len(target.routes), len(target.proxies)) == (("m0", "m2"), 6, 9)
+
+
+def test_the_coordinator_is_cut_off_from_every_lane() -> None:
+    """A fault on a broker's role touches every leased lane's proxy to that broker."""
+    target = resolve(ground(), None, role="coordinator", rng=random.Random(1))
+    assert (target.name, target.proxies) == ("b0", ("b0-lane0", "b0-lane1", "b0-lane2", "b0-lane9"))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_leader_is_apart_from_coordinator_and_controller(seed: int) -> None:
+    """Where it is possible, the leader to be broken has no other role."""
+    target = resolve(ground(), None, role="leader", rng=random.Random(seed))
+    assert (target.name, target.partition in (2, 5)) == ("b2", True)
+
+
+def test_a_partition_can_be_named() -> None:
+    """`leader:3` is the leader of partition 3, whatever else it is."""
+    assert resolve(ground(), None, role="leader:3", rng=random.Random(1)).name == "b0"
+
+
+def test_the_seed_draws_the_member() -> None:
+    """The same seed draws the same member; other seeds reach the others."""
+    drawn = {resolve(ground(), None, role="member", rng=random.Random(seed)).name for seed in range(20)}
+    again = {resolve(ground(), None, role="member", rng=random.Random(7)).name for _ in range(5)}
+    assert (drawn, len(again)) == ({"m0", "m1", "m2"}, 1)
+
+
+def test_a_recorded_name_comes_before_the_role() -> None:
+    """An exact replay hits the recorded broker, also where the role has moved since."""
+    assert resolve(ground(), "b2", role="coordinator", rng=random.Random(1)).broker == 2
+
+
+def test_a_recorded_name_must_exist() -> None:
+    """An exact replay on a smaller cluster is refused."""
+    with pytest.raises(InputError, match="unknown recorded target 'b7'"):
+        resolve(ground(), "b7", role="coordinator", rng=random.Random(1))
+
+
+@pytest.mark.parametrize("role", ["coordinator", "controller", "leader", "member", "all"])
+def test_a_role_that_nobody_has_is_said(role: str) -> None:
+    """No leader, no coordinator, no running member: there is nothing to inject into."""
+    nobody = ground(look=TopicLook(0), alive=(False, False, False))
+    with pytest.raises(UnjudgeableError):
+        resolve(nobody, None, role=role, rng=random.Random(1))
