@@ -513,7 +513,7 @@ class World:
     # --- the phases ------------------------------------------------------------------------------------------
 
     def start(self, member: Member) -> None:
-        self.say(member, "started", pid=1000 + member.index)
+        self.say(member, "started", pid=1000 + member.index, lane=member.index)
         self.say(member, "ready")
         self.join(member)
 

@@ -4,8 +4,7 @@ It imports nothing but the event, walks lists of events in the order of the defi
 everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
-consumer), progress (kafka, …: where the committed position lives), delivery (the claim's), reset (the policy),
-lanes (lane → member; without it lane 3 is m3's).
+consumer), progress (kafka, …: where the committed position lives), delivery (the claim's), reset (the policy).
 """
 
 from __future__ import annotations
@@ -182,15 +181,17 @@ class Trial:
     def progress_in_kafka(self) -> bool:
         return bool(self.facts.get("progress", "kafka") == "kafka")
 
+    @cached_property
+    def member_of_lane(self) -> dict[int, str]:
+        return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
+
     def phase_ns(self, phase: str) -> int | None:
         times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
         return times[0] if times else None
 
     def lane_member(self, request: Event) -> str | None:
         lane = request.details.get("lane")
-        lanes = self.facts.get("lanes")
-        named = f"m{lane}" if lanes is None else lanes.get(lane)
-        return None if lane is None or named is None else str(named)
+        return None if lane is None else self.member_of_lane.get(lane)
 
     def mono_ns(self, wall_ns: int | None, otherwise_ns: int) -> int:
         """Wall time → monotonic time by the nearest clock pair; `otherwise_ns` when there is nothing to go by."""

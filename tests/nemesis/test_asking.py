@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial.cluster.admin import Admin, group_partition
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.nemesis.asking import _java_hash, _newest, ask
+from kafka_trial.nemesis.asking import _header, _java_hash, _newest, _Reader, _round_trip, _string, ask
 from kafka_trial.nemesis.ground import _address
 from kafka_trial.nemesis.samples import Leader, TopicLook
 
@@ -48,3 +48,14 @@ def test_brokers_say_what_the_admin_says(cluster: ProcessCluster) -> None:
         expected = (leaders, admin.coordinator_of("some-group"), admin.controller())
     seen = [(one.partition, one.broker, one.epoch, one.isr) for one in look.leaders]
     assert (seen, look.coordinator, look.controller) == expected
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("group", ["g1", "orders", "größe", "a-long-name-with-a-hash-beyond-32-bits"])
+def test_the_coordinator_is_the_one_that_brokers_name(cluster: ProcessCluster, group: str) -> None:
+    """FindCoordinator v2 names the same broker, also where the name's hash is negative."""
+    addresses = [_address(text) for text in cluster.observer_bootstrap.split(",")]
+    answer = _round_trip(addresses[0], _header(10, 2) + _string(group) + b"\x00")
+    read = _Reader(answer, at=8)
+    error, _, broker = read.i16(), read.string(), read.i32()
+    assert (error, ask(addresses, "no-topic", group).coordinator) == (0, broker)

@@ -60,6 +60,10 @@ def refused() -> list[Probe]:
     return [Probe("m0", 1, None, "refused")]
 
 
+def reset() -> list[Probe]:
+    return [Probe("m0", 1, None, "connection reset by peer")]
+
+
 def test_flow_says_what_was_offered_passed_and_held() -> None:
     """A flow counts what reached the proxy, what left it, and what it holds, without the SYN's byte."""
     assert flow(*ANSWERS_HELD, ("m0", 1), ANSWERS).held_bytes == 400
@@ -135,10 +139,19 @@ def test_slow_link_needs_more_offered_than_it_carries() -> None:
     assert not evidence.slow_link(BEFORE, FLOWING, rate_bytes_per_s=300, probes_inside=answered(9)).bit
 
 
-@pytest.mark.parametrize(("inside", "bit"), [([AROUND], True), (NEW_PORT, True), (FLOWING, False), (IDLE, False)])
-def test_closed(inside: list[Look], bit: bool) -> None:
-    """Close bit when the connections are gone, new ones or none in their place."""
-    assert evidence.closed(BEFORE, inside, clients=["m0"]).bit is bit
+@pytest.mark.parametrize(
+    ("inside", "probes", "bit"),
+    [
+        ([AROUND], reset(), True),
+        (NEW_PORT, reset(), True),
+        (NEW_PORT, answered(5), False),
+        (FLOWING, reset(), False),
+        (IDLE, reset(), False),
+    ],
+)
+def test_closed(inside: list[Look], probes: list[Probe], bit: bool) -> None:
+    """Close bit when the connections are gone, and a new one does not last either."""
+    assert evidence.closed(BEFORE, inside, probes, clients=["m0"]).bit is bit
 
 
 @pytest.mark.parametrize(
@@ -157,7 +170,7 @@ def test_a_client_around_its_proxy_leaves_nothing_to_bite() -> None:
         evidence.stall(AROUND, [AROUND, AROUND]),
         evidence.one_way(AROUND, [AROUND, AROUND], held=ANSWERS, probe_passed=frozenset({("m0", 1)})),
         evidence.slow_link(AROUND, [AROUND, AROUND], rate_bytes_per_s=300),
-        evidence.closed(AROUND, [AROUND]),
+        evidence.closed(AROUND, [AROUND], reset()),
         evidence.refused(AROUND, [AROUND], refused()),
     ]
     assert [(one.bit, one.message) for one in found] == [(False, evidence.NO_CONNECTION)] * len(found)

@@ -43,11 +43,21 @@ offsets             committed         group topic topic_id? partition committed_
                     group_tombstone   group record_type member_id? log_partition log_offset
                     transaction_marker  producer_id state(commit|abort) log_partition log_offset
                     undecodable       log_partition log_offset message
-                    unreadable        (type known and not ours: share, streams) record_type log_partition log_offset
+                    unreadable        (type known and not ours: share, streams; or not known) group? record_type name
+                                      log_partition log_offset
+                    every line but witness: source_wall_ns = when the coordinator wrote the record
 requests-bN         request           api lane? listener connection client_id member_id? instance_id? group? epoch? error duration_ms
                                       line library? reason? correlation_id
                                       entries[{topic? topic_id? partition committed_offset|offset error size_bytes?}]
-                                      source_wall_ns = when the answer had been sent
+                                      source_wall_ns = when the answer had been sent; error 0 = none, else Kafka's code
+                                      (JOIN_GROUP: epoch as answered, protocol? leader session_timeout_ms rebalance_timeout_ms?;
+                                       SYNC_GROUP: entries = the assignment told; CONSUMER_GROUP_HEARTBEAT: epoch as asked,
+                                       answered_epoch, entries = what the member owns, assigned[...] = what it is told, message?;
+                                       FETCH: entries = what changed or was answered, offset = the position asked for,
+                                       complete? = entries are all that is fetched from now on, session_id?;
+                                       METADATA: new topic ids only; FIND_COORDINATOR: coordinator; LIST_OFFSETS: time_ms in
+                                       entries; of transactions: transactional_id? producer_id? producer_epoch? state(commit|abort)?)
+                    undecodable       line message harmless?   (harmless: an API no verdict rests on)
 observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
                     log_start log_end last_stable    topic partition offset (the position after the last record, for log_end)
                     leader            topic partition leader epoch replicas isr
@@ -55,7 +65,8 @@ observer            topic             topic topic_id partitions(count) cleanup_p
                     controller        leader epoch
                     group_state       group state protocol epoch? members[...]
                     record            topic partition offset id key checksum size_bytes source_wall_ns   (the control read)
-                    control_read      topic state(complete|incomplete) count
+                    control_read      topic state(complete|incomplete) count message?
+                    unanswered        name(of the question) broker? message   (once, until the answer or the reason changes)
 nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?
                     sample            fault_no phase(before|inside|after) witness(S|P|O|R|process) details
                     evidence          fault_no fault target bit(true|false) heals healed_traffic? message details

@@ -6,6 +6,7 @@ The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `com
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from types import SimpleNamespace
 
@@ -19,10 +20,11 @@ from kafka_trial.invariants.table import Table
 
 
 class Batch:
-    """Rows of whole slices with their indexes; `rows` has the columns of `rows.NUMBERS`, and `key` as a number."""
+    """Rows of whole slices with their indexes; `rows` has the columns of `rows.NUMBERS`, and `key`: a place in `keys`."""
 
-    def __init__(self, rows: Table, circumstances: Circumstances) -> None:
+    def __init__(self, rows: Table, circumstances: Circumstances, keys: Sequence[str] = ()) -> None:
         self.circumstances = circumstances
+        self.keys = keys
         self._rows = rows
         self._by_kind = _runs(rows["kind"])
         codes = np.unique(rows["slice"])

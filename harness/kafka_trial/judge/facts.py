@@ -72,7 +72,7 @@ class Facts:
             sources=tuple(self.sources),
             members=tuple(self.members),
             lives=tuple(Life(source=source, **life) for source, life in sorted(self.lives.items())),
-            lanes=dict(sorted(self.lanes.items())),
+            lanes=dict(sorted(self._lanes().items())),
             member_ids=tuple(self.member_ids),
             owners=tuple(self._owner(name) for name in self.member_ids),
             clocks=tuple(sorted(self.clocks)),
@@ -93,8 +93,13 @@ class Facts:
 
     def _owner(self, member_id: str) -> int:
         """Returns the member whose lane this id was seen on; -1 where it was seen on none, or on several."""
-        found = {self.lanes[lane] for lane in self.lanes_of_ids.get(member_id, ()) if lane in self.lanes}
+        lanes = self._lanes()
+        found = {lanes[lane] for lane in self.lanes_of_ids.get(member_id, ()) if lane in lanes}
         return found.pop() if len(found) == 1 else -1
+
+    def _lanes(self) -> dict[int, int]:
+        """Returns the member in each lane: as `started` says, else member m<i> in lane i."""
+        return self.lanes or {int(name[1:]): number for name, number in self.members.items() if name[1:].isdigit()}
 
 
 def _started(facts: Facts, source: int, body: Body) -> None:

@@ -7,19 +7,20 @@ is judged here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import NUMBERS, Kind, Protocol
+from kafka_trial.invariants.rows import NUMBERS, Kind
+from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.grants import Grants
 from kafka_trial.judge.lines import Block, Census, read_blocks
+from kafka_trial.judge.places import ELSEWHERE, slices_of
 
 ROWS = pa.schema([*((name, pa.from_numpy_dtype(kind)) for name, kind in NUMBERS.items()), ("key", pa.string())])
 Emit = Callable[[pa.Table], object]
@@ -228,22 +229,6 @@ class FileReader:
         return slices_of(self.facts, topics, partitions, topic_ids=topic_ids)
 
 
-ELSEWHERE = -2  # a place that is none of this trial's
-
-
-def slices_of(facts: Facts, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
-    """Returns the number of each (topic, partition), new ones included; -1 unplaced, ELSEWHERE for other topics."""
-    if topic_ids is not None and topics.null_count:
-        topics = pc.coalesce(topics, _names_of(facts, topic_ids))
-    encoded = topics.dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    placed = (codes >= 0) & (partitions >= 0) & (partitions < 2**31)
-    pairs, inverse = np.unique(np.where(placed, codes * 2**31 + partitions, -1), return_inverse=True)
-    numbers = [_number(facts, names, int(pair)) for pair in pairs.tolist()]
-    return np.array(numbers, np.int64)[inverse] if len(numbers) else np.empty(0, np.int64)
-
-
 def made_rows(source: int, *, key: pa.Array | None = None, **columns: Array) -> pa.Table:
     """Returns slice rows; columns that are not given are absent in every row."""
     size = len(columns["slice"])
@@ -255,66 +240,6 @@ def made_rows(source: int, *, key: pa.Array | None = None, **columns: Array) -> 
     arrays = [pa.array(made[name].astype(kind)) for name, kind in NUMBERS.items()]
     keys = pa.nulls(size, pa.string()) if key is None else key
     return pa.Table.from_arrays([*arrays, keys], schema=ROWS)
-
-
-class Columns:
-    """The columns of a block as numpy arrays, made when asked for; absent numbers are NONE."""
-
-    def __init__(self, events: pa.Table) -> None:
-        self._events = events
-        self._made: dict[Any, Array] = {}
-
-    def __len__(self) -> int:
-        return int(self._events.num_rows)
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._made:
-            column = self._events[name].combine_chunks()
-            self._made[name] = pc.fill_null(column, NONE).to_numpy(zero_copy_only=False)
-        return self._made[name]
-
-    def reals(self, name: str) -> Array:
-        """Returns a column of real numbers; NaN where absent."""
-        return np.asarray(self._events[name].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
-
-    def text(self, name: str, rows: Array | None = None) -> pa.Array:
-        """Returns a column of text, or some rows of it."""
-        column = self._events[name].combine_chunks()
-        return column if rows is None else column.take(pa.array(rows))
-
-    def absent(self, name: str) -> Array:
-        """Returns where the field is absent."""
-        return np.asarray(self._events[name].combine_chunks().is_null().to_numpy(zero_copy_only=False))
-
-    def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
-        """Returns the code of each value of a text column, 0 where it has none; `fold`: OFFSET_COMMIT = OffsetCommit."""
-        encoded = self._events[name].combine_chunks().dictionary_encode()
-        names = [value.upper().replace("_", "") if fold else value for value in encoded.dictionary.to_pylist()]
-        table = np.array([*(int(codes.get(value, 0)) for value in names), 0], np.int64)
-        return table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-
-    def is_kind(self, *kinds: str) -> Array:
-        """Returns which rows are of some kinds."""
-        if kinds not in self._made:
-            self._made[kinds] = self.codes("kind", dict.fromkeys(kinds, 1)) == 1
-        return self._made[kinds]
-
-    def rows_of(self, *kinds: str) -> Array:
-        """Returns the numbers of the rows of some kinds."""
-        return np.flatnonzero(self.is_kind(*kinds))
-
-    def entry_counts(self, name: str = "entries") -> Array:
-        """Returns how many entries each row lists."""
-        column = self._events[name].combine_chunks()
-        return np.asarray(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False))
-
-    def entries(self, name: str, mask: Array) -> tuple[Array, Columns]:
-        """Returns the row number and the fields of every entry of the masked rows."""
-        rows = np.flatnonzero(mask)
-        lists = self._events[name].combine_chunks().take(pa.array(rows))
-        parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-        fields = pa.Table.from_struct_array(pc.list_flatten(lists))
-        return rows[parents], Columns(fields)
 
 
 def read_tables(files: Sequence[Path]) -> tuple[pa.Table, Facts]:
@@ -333,27 +258,3 @@ def _take_lanes(facts: Facts, columns: Columns) -> None:
     for pair in seen.group_by(["id", "lane"]).aggregate([]).to_pylist():
         if pair["id"] and pair["lane"] != NONE:
             facts.lanes_of_ids[pair["id"]].add(pair["lane"])
-
-
-def _names_of(facts: Facts, topic_ids: pa.Array) -> pa.Array:
-    encoded = topic_ids.dictionary_encode()
-    names = pa.array([facts.topics_by_id.get(value) for value in encoded.dictionary.to_pylist()], pa.string())
-    return names.take(encoded.indices)
-
-
-def _number(facts: Facts, names: Sequence[str], pair: int) -> int:
-    """Returns the number of the slice with this packed (topic, partition)."""
-    if pair < 0:
-        return -1
-    topic, partition = names[pair >> 31], pair & (2**31 - 1)
-    if facts.topic is not None and topic != facts.topic:
-        return ELSEWHERE
-    return facts.slices.setdefault((topic, partition), len(facts.slices))
-
-
-def iterate(tables: Iterator[pa.Table]) -> pa.Table:
-    """Returns tables of rows as one."""
-    return pa.concat_tables([ROWS.empty_table(), *tables])
-
-
-__all__ = ["Protocol"]

@@ -6,17 +6,16 @@ until that member's next one, or its tombstone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_trial.invariants.kernels import NEVER, Array
 from kafka_trial.invariants.rows import Kind, Protocol
-
-if TYPE_CHECKING:
-    from kafka_trial.judge.facts import Facts
-    from kafka_trial.judge.frames import Columns
+from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.facts import Facts
+from kafka_trial.judge.places import slices_of
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
 FIELDS = ("slice", "flag", "place", "time_ns", "wall_ns", "seq", "who")
@@ -61,8 +60,6 @@ class Grants:
         self._marks.append((self._ids(columns.text("member_id", rows)), columns["log_offset"][rows]))
 
     def _list(self, columns: Columns, name: str, mask: Array, protocol: Protocol) -> None:
-        from kafka_trial.judge.frames import slices_of
-
         rows, entries = columns.entries(name, mask)
         ids = entries.text("member_id") if protocol == Protocol.CLASSIC else columns.text("member_id", rows)
         slices = slices_of(

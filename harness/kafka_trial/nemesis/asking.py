@@ -121,10 +121,11 @@ def _string(text: str) -> bytes:
 
 
 def _java_hash(text: str) -> int:
+    """Java's String.hashCode, made positive as the group coordinator does it: the absolute value, 0 for the least."""
     value = 0
     for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be")):
         value = (31 * value + unit) & 0xFFFFFFFF
-    return value & 0x7FFFFFFF
+    return abs(value - (1 << 32) if value & 0x80000000 else value) & 0x7FFFFFFF
 
 
 @dataclass

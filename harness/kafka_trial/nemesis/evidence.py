@@ -165,17 +165,23 @@ def slow_link(
     return evidence
 
 
-def closed(before: Look, inside: Sequence[Look], *, clients: Sequence[str] = ()) -> Evidence:
-    """No connection that carried bytes was kept. Idle ones (bootstrap) are counted and prove nothing."""
+def closed(
+    before: Look, inside: Sequence[Look], probes_inside: Sequence[Probe], *, clients: Sequence[str] = ()
+) -> Evidence:
+    """No connection that carried bytes was kept, and new ones do not last either: no probe is answered.
+
+    Connections that stayed idle (bootstrap) are counted and prove nothing.
+    """
     if not before.routes():
         return Evidence(False, NO_CONNECTION)
     last = inside[-1] if inside else before
     gone = {port[:2] for port in before.ports() - last.ports()}
     carrying = frozenset(f.route for f in _flows_across(inside) if f.passed_bytes > 0)
-    return Found(hits=frozenset(gone), misses=carrying).evidence(
+    answered = frozenset((probe.client, probe.broker) for probe in probes_inside if probe.answer_ms is not None)
+    return Found(hits=frozenset(gone), misses=carrying | answered).evidence(
         clients=clients,
         hit=f"{len(before.ports() - last.ports())} connections were closed",
-        miss="connections were kept and carried bytes",
+        miss="connections were kept and carried bytes, or a new one did",
         idle="every connection was kept, and idle",
         kept_idle=len(before.ports() & last.ports()),
     )

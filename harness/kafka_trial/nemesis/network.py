@@ -96,9 +96,10 @@ def half_open(scene: Scene) -> Iterator[Evidence]:
 def close(scene: Scene) -> Iterator[Evidence]:
     """Closes every connection at its next byte, new ones too, until it heals."""
     before = scene.links("before")
+    probes: list[Probe] = []
     with toxics(scene, "reset_peer", (DOWN, UP), {"timeout": 0}):
-        inside = scene.hold(lambda: scene.links("inside"))
-        yield evidence.closed(before, inside, clients=scene.clients)
+        inside = scene.hold(lambda: scene.links("inside"), once=lambda: probes.extend(scene.probes("inside", before)))
+        yield evidence.closed(before, inside, probes, clients=scene.clients)
 
 
 @fault("refused", targets=NETWORK, blast="members", heals=True, complete=_late)

@@ -1,0 +1,71 @@
+"""Columns: a block of events, or of their entries, as numpy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_trial.invariants.kernels import NONE, Array
+
+
+class Columns:
+    """The columns of a block as numpy arrays, made when asked for; absent numbers are NONE."""
+
+    def __init__(self, events: pa.Table) -> None:
+        self._events = events
+        self._made: dict[Any, Array] = {}
+
+    def __len__(self) -> int:
+        return int(self._events.num_rows)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._made:
+            column = self._events[name].combine_chunks()
+            self._made[name] = pc.fill_null(column, NONE).to_numpy(zero_copy_only=False)
+        return self._made[name]
+
+    def reals(self, name: str) -> Array:
+        """Returns a column of real numbers; NaN where absent."""
+        return np.asarray(self._events[name].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
+
+    def text(self, name: str, rows: Array | None = None) -> pa.Array:
+        """Returns a column of text, or some rows of it."""
+        column = self._events[name].combine_chunks()
+        return column if rows is None else column.take(pa.array(rows))
+
+    def absent(self, name: str) -> Array:
+        """Returns where the field is absent."""
+        return np.asarray(self._events[name].combine_chunks().is_null().to_numpy(zero_copy_only=False))
+
+    def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
+        """Returns the code of each value of a text column, 0 where it has none; `fold`: OFFSET_COMMIT = OffsetCommit."""
+        encoded = self._events[name].combine_chunks().dictionary_encode()
+        names = [value.upper().replace("_", "") if fold else value for value in encoded.dictionary.to_pylist()]
+        table = np.array([*(int(codes.get(value, 0)) for value in names), 0], np.int64)
+        return table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+
+    def is_kind(self, *kinds: str) -> Array:
+        """Returns which rows are of some kinds."""
+        if kinds not in self._made:
+            self._made[kinds] = self.codes("kind", dict.fromkeys(kinds, 1)) == 1
+        return self._made[kinds]
+
+    def rows_of(self, *kinds: str) -> Array:
+        """Returns the numbers of the rows of some kinds."""
+        return np.flatnonzero(self.is_kind(*kinds))
+
+    def entry_counts(self, name: str = "entries") -> Array:
+        """Returns how many entries each row lists."""
+        column = self._events[name].combine_chunks()
+        return np.asarray(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False))
+
+    def entries(self, name: str, mask: Array) -> tuple[Array, Columns]:
+        """Returns the row number and the fields of every entry of the masked rows."""
+        rows = np.flatnonzero(mask)
+        lists = self._events[name].combine_chunks().take(pa.array(rows))
+        parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+        fields = pa.Table.from_struct_array(pc.list_flatten(lists))
+        return rows[parents], Columns(fields)

@@ -1,0 +1,97 @@
+"""Evidence: what each invariant needs to have been seen, and why it is not judged where it was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.invariant import Invariant
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How many rows of each sort of evidence the slices hold, all together."""
+
+    records: int = 0
+    delivered: int = 0
+    processed: int = 0
+    effects: int = 0
+    committed: int = 0
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """Why an invariant was not judged; `applies` is False where its rule is not about this consumer."""
+
+    because: str
+    applies: bool = True
+
+
+def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: Seen) -> NotJudged | None:
+    """Returns why an invariant cannot be judged; None where all it needs was seen."""
+    progress = circumstances.settings.progress
+    if invariant.progress_in_kafka and progress != "kafka":
+        return NotJudged(f"its progress is not in Kafka (progress: {progress})", applies=False)
+    for need in sorted(invariant.needs):
+        because = NEEDS[need](circumstances, seen)
+        if because is not None and not (need in ("offsets log", "requests") and progress != "kafka"):
+            return NotJudged(because)
+    return None
+
+
+def _records(circumstances: Circumstances, seen: Seen) -> str | None:
+    if circumstances.control_read != "complete":
+        return f"the control read of the topic is {circumstances.control_read or 'missing'}"
+    return None if seen.records else "there are no records"
+
+
+def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
+    settings = circumstances.settings
+    declared = settings.events not in (None, "none") or settings.sink not in (None, "none")
+    if not declared and settings.events is not None:
+        return "nothing tells what was handled: the consumer prints no events and has no sink"
+    return None if declared or seen.processed or seen.effects else "nothing tells what was handled"
+
+
+def _own_word(circumstances: Circumstances, seen: Seen) -> str | None:
+    if circumstances.settings.events == "none":
+        return "the consumer prints no events"
+    return None if seen.delivered or seen.processed else "no record was delivered by the consumer's own word"
+
+
+def _offsets_log(circumstances: Circumstances, seen: Seen) -> str | None:
+    return _witness(circumstances, "offsets")
+
+
+def _requests(circumstances: Circumstances, seen: Seen) -> str | None:
+    brokers = [name for name in circumstances.counts if name.startswith("requests-")]
+    if not brokers:
+        return "there is no request log"
+    return next((because for name in brokers if (because := _witness(circumstances, name))), None)
+
+
+def _log_ends(circumstances: Circumstances, seen: Seen) -> str | None:
+    return _witness(circumstances, "observer")
+
+
+def _snapshot(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.snapshot_ns is not None else "the trial did not reach its snapshot"
+
+
+def _witness(circumstances: Circumstances, name: str) -> str | None:
+    state = circumstances.witnesses.get(name)
+    if name not in circumstances.counts:
+        return f"the witness {name} wrote nothing"
+    return None if state == "complete" else f"the witness {name} is {state or 'not known to be complete'}"
+
+
+NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
+    "records": _records,
+    "handled": _handled,
+    "own word": _own_word,
+    "offsets log": _offsets_log,
+    "requests": _requests,
+    "log ends": _log_ends,
+    "snapshot": _snapshot,
+}

@@ -1,0 +1,132 @@
+"""Findings: one pass of all invariants over a batch of whole slices, as rows that can travel.
+
+What Spark runs in its workers, and what tests run without Spark: slice rows in, one table of anomalies, undecided cases,
+counts, summaries and series out. An invariant that crashes is named, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.invariant import Invariant, instances, list_invariants, per_slice
+from kafka_trial.invariants.kernels import counts
+from kafka_trial.invariants.liveness import summaries
+from kafka_trial.invariants.rows import NUMBERS, Kind
+from kafka_trial.invariants.table import Table
+from kafka_trial.judge.series import series
+
+# `what` is anomaly, count, undecided, crashed, summary, coverage or series; `body` is JSON.
+FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])
+SLICE_ROWS_MAX = 50_000_000  # a slice must fit into one call: about 5 GB of columns
+Row = tuple[int, str, str, bytes]
+
+
+class SliceTooLargeError(ValueError):
+    """A slice has more rows than one call can hold."""
+
+
+def find(rows: pa.Table, circumstances: Circumstances) -> pa.Table:
+    """Returns what all invariants find in the rows of some whole slices (schema FOUND)."""
+    found = list(_found(batch_of(rows, circumstances))) if rows.num_rows else []
+    columns = list(zip(*found, strict=True)) or [(), (), (), ()]
+    return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, FOUND, strict=True)], schema=FOUND)
+
+
+def batch_of(rows: pa.Table, circumstances: Circumstances) -> Batch:
+    """Returns slice rows as a batch."""
+    numbers = {name: rows[name].to_numpy() for name in NUMBERS}
+    keys = rows["key"].combine_chunks().dictionary_encode()
+    codes = pc.fill_null(keys.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Batch(Table(numbers | {"key": codes}), circumstances, keys.dictionary.to_pylist())
+
+
+def _found(batch: Batch) -> Iterator[Row]:
+    for invariant in list_invariants():
+        yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
+    yield from _guarded("liveness", lambda: _rows("summary", "liveness", summaries(batch)))
+    yield from _guarded("coverage", lambda: _coverage(batch))
+    yield from _guarded("series", lambda: ((at, "series", "lag", orjson.dumps(body)) for at, body in series(batch)))
+
+
+def _guarded(name: str, work: Callable[[], Iterable[Row]]) -> list[Row]:
+    try:
+        return list(work())
+    except Exception as error:  # noqa: BLE001 - whatever broke in one invariant makes that one not judged, by name
+        return [(-1, "crashed", name, f"{type(error).__name__}: {error}".encode())]
+
+
+def _of_invariant(invariant: Invariant, batch: Batch) -> Iterator[Row]:
+    findings = invariant.judge(batch)
+    for slice_number, attributes, events in instances(findings, batch):
+        yield slice_number, "anomaly", invariant.name, orjson.dumps({"attributes": attributes, "events": events})
+    for slice_number, count in per_slice(findings.rows["slice"], batch).items():
+        yield slice_number, "count", invariant.name, str(count).encode()
+    for reason, slices in findings.undecided:
+        for slice_number, count in per_slice(slices, batch).items():
+            yield slice_number, "undecided", invariant.name, orjson.dumps([reason, count])
+
+
+def _rows(what: str, name: str, table: Table) -> Iterator[Row]:
+    names = list(table.columns)
+    for row in zip(*(table[column].tolist() for column in names), strict=True):
+        body = dict(zip(names, row, strict=True))
+        yield int(body["slice"]), what, name, orjson.dumps(body)
+
+
+def _coverage(batch: Batch) -> Iterator[Row]:
+    """Yields for each slice how much there was to judge, and through whom."""
+    size = batch.size
+    totals = {
+        name: counts(batch.of(*kinds)["slice"], size)
+        for name, kinds in {
+            "records": (Kind.RECORD,),
+            "delivered": (Kind.DELIVERED,),
+            "processed": (Kind.PROCESSED,),
+            "effects": (Kind.EFFECT,),
+            "committed": (Kind.COMMITTED,),
+        }.items()
+    }
+    handled = counts(batch.handled["slice"], size)
+    members = _through_members(batch)
+    for number, name in enumerate(batch.slices.tolist()):
+        body = {key: int(values[number]) for key, values in totals.items()}
+        body |= {"handled": int(handled[number]), "members": members.get(number, {})}
+        yield name, "coverage", "coverage", orjson.dumps(body)
+
+
+def _through_members(batch: Batch) -> Mapping[int, dict[str, list[int]]]:
+    """Returns for each slice and member: deliveries, completions, commits, and how many of those in each fault's window."""
+    own, life = batch.own, batch.lives
+    names = batch.circumstances.members
+    member_of = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
+    member_of[life["source"]] = life["member"]
+    work = [
+        (0, own["kind"] == Kind.DELIVERED, own["slice"], member_of[own["source"]], own["time_ns"]),
+        (1, own["kind"] == Kind.PROCESSED, own["slice"], member_of[own["source"]], own["time_ns"]),
+        (2, batch.commits["committer"] >= 0, batch.commits["slice"], batch.commits["committer"], batch.commits["effect_ns"]),
+    ]
+    windows = batch.circumstances.windows
+    found: dict[int, dict[str, list[int]]] = {}
+    for place, mask, slices, members, times in work:
+        spans = [np.ones(len(times), np.bool_), *(_inside(times, window) for window in windows)]
+        for part, inside in enumerate(spans):
+            chosen = mask & (members >= 0) & inside
+            pairs, sizes = np.unique(slices[chosen] * (len(names) + 1) + members[chosen], return_counts=True)
+            for pair, count in zip(pairs.tolist(), sizes.tolist(), strict=True):
+                row = found.setdefault(pair // (len(names) + 1), {}).setdefault(
+                    names[pair % (len(names) + 1)], [0] * (3 + 3 * len(windows))
+                )
+                row[part * 3 + place] += count
+    return found
+
+
+def _inside(times: Any, window: Any) -> Any:
+    return (times >= window.injected_ns) & (times <= (window.healed_ns or times.max(initial=0)))

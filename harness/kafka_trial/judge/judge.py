@@ -1,0 +1,268 @@
+"""The judge: from a run folder to everything that is wrong in it, whatever the consumer claims.
+
+`judge(folder)` reads the history into slice rows (`frames.py`, cached by `cache.py`), has Spark run all invariants over
+the slices in one pass (`slices.py`, `findings.py`), and gathers what they found into one frozen `Judgement`. The verdict
+weighs it under the claim. The same history gives the same judgement, however it was cut and shuffled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from kafka_trial.history.event import Event, to_line
+from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.circumstances import Circumstances, Settings
+from kafka_trial.invariants.invariant import Anomaly, Invariant, list_invariants
+from kafka_trial.invariants.liveness import CONCLUSIONS, Concluded, group_of
+from kafka_trial.invariants.table import Table
+from kafka_trial.judge.cache import slice_rows
+from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence
+from kafka_trial.judge.facts import settings_of
+from kafka_trial.judge.findings import find
+from kafka_trial.judge.slices import find_on_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POINTS_MAX = 5000  # of a series
+
+
+@dataclass(frozen=True)
+class Finding:
+    """All that is said of one anomaly.
+
+    `count` is exact; `instances` are examples where there are very many (at least one of every combination of attributes
+    that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged at all.
+    """
+
+    anomaly: str
+    family: str
+    instances: tuple[Anomaly, ...] = ()
+    count: int = 0
+    undecided: Mapping[str, int] = field(default_factory=dict)
+    not_judged: NotJudged | None = None
+
+
+@dataclass(frozen=True)
+class SliceCoverage:
+    """How much one partition gave to judge. `members`: deliveries, completions and commits of each member."""
+
+    topic: str
+    partition: int
+    records: int
+    delivered: int
+    processed: int
+    effects: int
+    handled: int
+    committed: int
+
+
+@dataclass(frozen=True)
+class Through:
+    """What passed through one member: in all, and inside each fault's window (by the fault's number)."""
+
+    delivered: int
+    processed: int
+    committed: int
+    inside: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much there was to judge: the ground on which nothing found means that nothing is there."""
+
+    partitions: tuple[SliceCoverage, ...] = ()
+    members: Mapping[str, Through] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        return sum(part.records for part in self.partitions)
+
+    @property
+    def handled(self) -> int:
+        return sum(part.handled for part in self.partitions)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Everything the history says, by anomaly.
+
+    `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
+    `series` has the columns topic, partition, time_ns, committed_lag, handled_lag. `bounds_s` are those of liveness.
+    """
+
+    findings: Mapping[str, Finding]
+    coverage: Coverage
+    circumstances: Circumstances
+    series: pa.Table
+    defects: tuple[str, ...] = ()
+    crashed: Mapping[str, str] = field(default_factory=dict)
+    bounds_s: Mapping[str, float] = field(default_factory=dict)
+
+
+def judge(folder: RunFolder, *, spark: SparkSession | None = None, partitions: int | None = None) -> Judgement:
+    """Returns the judgement on a run folder, computed on Spark.
+
+    `spark` is an existing session (default: one of ours, on this machine), `partitions` how many tasks share the slices
+    (default: one for a small history).
+
+    Raises:
+        InputError: the history holds events of a newer schema.
+        StartError: there is no Java to run Spark on.
+    """
+    cached = slice_rows(folder)
+    circumstances = replace(cached.circumstances, settings=settings_of(folder.path / "consumer.toml"))
+    found = find_on_spark(cached, circumstances, spark=spark, partitions=partitions)
+    return concluded(found, circumstances, cached.defects)
+
+
+def judge_events(events: Iterable[Event], settings: Settings | None = None) -> Judgement:
+    """Returns the judgement on events in memory, without Spark: the same rows and the same invariants."""
+    from kafka_trial.judge.memory import rows_of_events
+
+    rows, facts = rows_of_events(map(to_line, events))
+    circumstances = facts.circumstances(settings or Settings())
+    return concluded(find(rows, circumstances), circumstances, facts.defects)
+
+
+def concluded(found: pa.Table, circumstances: Circumstances, defects: Sequence[str]) -> Judgement:
+    """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
+    parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
+        parts[row["what"]].append(row)
+    coverage = _coverage(parts["coverage"], circumstances)
+    crashed = {row["name"]: row["body"] for row in parts["crashed"]}
+    gathered = _Gathered(parts, circumstances)
+    group = group_of(_summaries(parts["summary"]), circumstances)
+    for name, conclude in CONCLUSIONS.items():
+        gathered.conclude(name, conclude(group))
+    seen = _seen(coverage)
+    return Judgement(
+        findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
+        coverage=coverage,
+        circumstances=circumstances,
+        series=_series(parts["series"], circumstances),
+        defects=tuple(defects),
+        crashed=crashed,
+        bounds_s={"converge": group.bound_s, "stuck": group.window_s},
+    )
+
+
+class _Gathered:
+    """Anomalies, counts and undecided cases of all slices, by name."""
+
+    def __init__(self, parts: Mapping[str, Sequence[Mapping[str, Any]]], circumstances: Circumstances) -> None:
+        self._circumstances = circumstances
+        self._anomalies: dict[str, list[Anomaly]] = defaultdict(list)
+        self._counts: Counter[str] = Counter()
+        self._undecided: dict[str, Counter[str]] = defaultdict(Counter)
+        places = {number: place for number, place in enumerate(circumstances.slices)}
+        for row in parts["anomaly"]:
+            body = orjson.loads(row["body"])
+            topic, partition = places[row["slice"]]
+            events = tuple(body["events"])
+            self._anomalies[row["name"]].append(Anomaly(row["name"], topic, partition, body["attributes"], events))
+        for row in parts["count"]:
+            self._counts[row["name"]] += int(row["body"])
+        for row in parts["undecided"]:
+            reason, count = orjson.loads(row["body"])
+            self._undecided[row["name"]][reason] += count
+
+    def conclude(self, name: str, concluded: Concluded) -> None:
+        """Adds what was concluded from the summaries of all slices."""
+        for anomaly in _anomalies(name, concluded, self._circumstances):
+            self._anomalies[name].append(anomaly)
+            self._counts[name] += 1
+        for reason, slices in concluded.undecided:
+            self._undecided[name][reason] += len(slices)
+
+    def finding(self, invariant: Invariant, seen: Seen, crashed: Mapping[str, str]) -> Finding:
+        """Returns all that is said of one anomaly."""
+        name = invariant.name
+        broken = next((crashed[key] for key in (name, invariant.family) if key in crashed), None)
+        missing = NotJudged(f"the invariant crashed: {broken}") if broken else None
+        missing = missing or missing_evidence(invariant, self._circumstances, seen)
+        if missing is not None:
+            return Finding(name, invariant.family, not_judged=missing)
+        undecided = {reason: count for reason, count in sorted(self._undecided[name].items()) if count}
+        instances = tuple(sorted(self._anomalies[name], key=_in_order))
+        return Finding(name, invariant.family, instances, self._counts[name], undecided)
+
+
+def _in_order(anomaly: Anomaly) -> tuple[Any, ...]:
+    order = next((anomaly.attributes[key] for key in ("log_offset", "offset", "committed_offset") if key in anomaly.attributes), 0)
+    return anomaly.topic, anomaly.partition, order, anomaly.events
+
+
+def _anomalies(name: str, found: Concluded, circumstances: Circumstances) -> Iterator[Anomaly]:
+    from kafka_trial.invariants.invariant import as_attributes, as_events
+
+    attributes = as_attributes(found.rows)
+    events = as_events(found.proofs, circumstances.sources)
+    for number, body, proof in zip(found.rows["slice"].tolist(), attributes, events, strict=True):
+        topic, partition = circumstances.slices[number]
+        yield Anomaly(name, topic, partition, body, tuple(proof))
+
+
+def _summaries(rows: Sequence[Mapping[str, Any]]) -> Table:
+    bodies = [orjson.loads(row["body"]) for row in rows]
+    names = list(bodies[0]) if bodies else SUMMARY
+    return Table({name: np.array([body[name] for body in bodies], np.int64) for name in names})
+
+
+def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> Coverage:
+    windows = [window.number for window in circumstances.windows]
+    totals: dict[str, np.ndarray[Any, Any]] = {
+        name: np.zeros(3 + 3 * len(windows), np.int64) for name in circumstances.members
+    }
+    slices = []
+    for row in rows:
+        body = orjson.loads(row["body"])
+        for member, numbers in body.pop("members").items():
+            totals[member] = totals[member] + np.array(numbers)
+        topic, partition = circumstances.slices[row["slice"]]
+        slices.append(SliceCoverage(topic, partition, **body))
+    members = {
+        name: Through(
+            *numbers[:3].tolist(),
+            inside={n: tuple(numbers[3 + 3 * at : 6 + 3 * at].tolist()) for at, n in enumerate(windows)},
+        )
+        for name, numbers in sorted(totals.items())
+    }
+    return Coverage(tuple(sorted(slices, key=lambda one: (one.topic, one.partition))), members)
+
+
+def _seen(coverage: Coverage) -> Seen:
+    names = ("records", "delivered", "processed", "effects", "committed")
+    return Seen(**{name: sum(getattr(part, name) for part in coverage.partitions) for name in names})
+
+
+def _series(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> pa.Table:
+    columns: dict[str, list[Any]] = {name: [] for name in SERIES.names}
+    for row in sorted(rows, key=lambda row: circumstances.slices[row["slice"]]):
+        body = orjson.loads(row["body"])
+        topic, partition = circumstances.slices[row["slice"]]
+        size = len(body["time_ns"])
+        columns["topic"] += [topic] * size
+        columns["partition"] += [partition] * size
+        for name in ("time_ns", "committed_lag", "handled_lag"):
+            columns[name] += body[name]
+    return pa.table(columns, schema=SERIES)
+
+
+SERIES = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("time_ns", pa.int64()),
+        ("committed_lag", pa.int64()),
+        ("handled_lag", pa.int64()),
+    ]
+)

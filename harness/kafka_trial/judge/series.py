@@ -1,0 +1,70 @@
+"""Series: the lag of each partition over time, committed and handled, for the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, at_or_before, composites
+
+POINTS = 300
+
+
+def series(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields for each slice: time_ns, committed_lag and handled_lag at POINTS instants from its first to its last.
+
+    The committed lag counts the records appended by then at or above the committed offset; the handled lag those
+    appended by then and not handled.
+    """
+    records = batch.records
+    if not len(records):
+        return
+    grid = _instants(batch)
+    slices = np.repeat(np.arange(batch.size), POINTS)
+    times = grid.ravel()
+    appended = _up_to(records["slice"], records["appended_ns"], slices, times)
+    handled = _up_to(records["slice"], batch.first_handled.time_ns, slices, times)
+    passed = np.minimum(_below(batch, slices, _committed_at(batch, slices, times)), appended)
+    for number in np.unique(records["slice"]).tolist():
+        span = slice(number * POINTS, (number + 1) * POINTS)
+        yield (
+            int(batch.slices[number]),
+            {
+                "time_ns": times[span].tolist(),
+                "committed_lag": (appended - passed)[span].tolist(),
+                "handled_lag": np.maximum(appended - handled, 0)[span].tolist(),
+            },
+        )
+
+
+def _instants(batch: Batch) -> Ints:
+    records, done = batch.records, batch.first_handled.time_ns
+    known = done[done != NEVER]
+    first = int(records["appended_ns"].min())
+    last = max(int(records["appended_ns"].max()), int(known.max(initial=first)), batch.circumstances.snapshot_ns or first)
+    return np.broadcast_to(np.linspace(first, last, POINTS).astype(np.int64), (batch.size, POINTS))
+
+
+def _up_to(group: Array, times: Array, slices: Array, at: Array) -> Ints:
+    """Returns how many of its slice's times are at or before each instant."""
+    keys, wanted, floor = composites((group, times), (slices, at), (slices, np.full(len(slices), NONE + 1)))
+    keys = np.sort(keys)
+    return np.searchsorted(keys, wanted, side="right") - np.searchsorted(keys, floor, side="left")
+
+
+def _committed_at(batch: Batch, slices: Array, at: Array) -> Ints:
+    log = batch.commits.sorted_by("slice", "effect_ns")
+    row = at_or_before(log["slice"], log["effect_ns"], slices, at)
+    return np.where(row >= 0, log["value"][row], NONE) if len(log) else np.full(len(at), NONE)
+
+
+def _below(batch: Batch, slices: Array, positions: Array) -> Ints:
+    """Returns how many records lie below each position."""
+    records = batch.records
+    keys, wanted, floor = composites(
+        (records["slice"], records["offset"]), (slices, positions), (slices, np.full(len(slices), NONE))
+    )
+    return np.searchsorted(keys, wanted, side="left") - np.searchsorted(keys, floor, side="left")

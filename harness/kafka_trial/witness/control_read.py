@@ -1,0 +1,126 @@
+"""The control read: what an undisturbed reader finds in the topic, record by record, up to the log ends.
+
+Committed records only. It is what delivery is judged against: a record that is in the log and was never handled.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
+
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.waiting import pause
+
+ID_HEADER: Final = "kt-id"
+GROUP: Final = "kafka-trial-control-read"  # named in requests only: it neither joins nor commits
+_BATCH_RECORDS: Final = 500
+_POLL_S: Final = 0.2
+_RETRY_S: Final = 0.2
+_RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+_QUEUE_KIB: Final = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRead:
+    """How far a control read came: `positions` by partition, and the last error if there was one."""
+
+    count: int
+    positions: Mapping[int, int]
+    complete: bool
+    error: str | None = None
+
+
+def control_read(
+    bootstrap: str,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    recorder: Recorder,
+    *,
+    until_s: float,
+) -> ControlRead:
+    """Records every record of `topic` in [start, end) of each partition, until all are read or the time is up."""
+    positions = dict(starts)
+    if _done(positions, ends):
+        return ControlRead(0, positions, True)
+    count, error = 0, None
+    consumer = Consumer(_settings(bootstrap))
+    try:
+        consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+        while not _done(positions, ends) and time.monotonic() < until_s:
+            for message in consumer.consume(_BATCH_RECORDS, _POLL_S):
+                problem = message.error()
+                partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+                if problem is None:
+                    count += _take(message, ends, recorder)
+                    positions[partition] = offset + 1
+                elif problem.code() == KafkaError._PARTITION_EOF:
+                    positions[partition] = max(positions[partition], offset)
+                else:
+                    error = str(problem)
+                    pause(_RETRY_S)
+            recorder.flush()
+    except KafkaException as failure:
+        error = str(failure)
+    finally:
+        consumer.close()
+    return ControlRead(count, positions, _done(positions, ends), error)
+
+
+def _settings(bootstrap: str) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": GROUP,
+        "client.id": GROUP,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "check.crcs": True,
+        "fetch.message.max.bytes": _RECORD_BYTES_MAX,
+        "queued.max.messages.kbytes": _QUEUE_KIB,
+        "log_level": 0,
+    }
+
+
+def _done(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:
+    return all(positions.get(partition, 0) >= end for partition, end in ends.items())
+
+
+def _take(message: Any, ends: Mapping[int, int], recorder: Recorder) -> int:
+    if message.offset() >= ends[message.partition()]:
+        return 0  # written after the snapshot
+    value, key = message.value(), message.key()
+    kind, time_ms = message.timestamp()
+    recorder.record(
+        "record",
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        id=record_id(message.headers() or (), value),
+        key=None if key is None else key.decode(errors="backslashreplace"),
+        checksum=None if value is None else zlib.crc32(value),
+        size_bytes=0 if value is None else len(value),
+        source_wall_ns=None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms * 1_000_000,
+    )
+    return 1
+
+
+def record_id(headers: Iterable[tuple[str, bytes | None]], value: bytes | None) -> str | None:
+    """Returns a record's id: its header `kt-id`, else the field `id` of a JSON object, else None."""
+    for name, raw in headers:
+        if name == ID_HEADER and raw is not None:
+            return raw.decode(errors="backslashreplace")
+    try:
+        body = json.loads(value or b"null")
+    except ValueError:
+        return None
+    found = body.get("id") if isinstance(body, dict) else None
+    return None if found is None else str(found)

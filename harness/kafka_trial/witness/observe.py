@@ -1,0 +1,284 @@
+"""The observer: where the topic's log begins and ends, who leads, who coordinates, what state the group is in.
+
+A process of its own. It asks gently, twice a second, over the OBSERVER listener and with requests of its own, each
+within a short bound: a dead or frozen broker is an `unanswered` event, never a reason to stop. Ends are written at
+each look, everything else when it changed. At the snapshot it reads the whole topic once (`control_read.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.waiting import pause
+from kafka_trial.witness import questions
+from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.witness.control_read import control_read
+from kafka_trial.witness.post import BEHIND, COMPLETE, Answer, deadline_s, serve
+from kafka_trial.witness.questions import EARLIEST, LATEST, GroupState, Topic
+
+T = TypeVar("T")
+SOURCE: Final = "observer"
+EVERY_S: Final = 0.5
+PARTITIONS_PER_S: Final = 500  # more partitions are looked at less often
+STEP_S: Final = 0.05
+RETRY_S: Final = 0.2
+ANSWER_WITHIN_S: Final = 1.0
+CONFIGS: Final = ("cleanup.policy", "retention.ms")
+BUFFER_EVENTS: Final = 500
+UNSUPPORTED_VERSION: Final = 35
+DEAD_GROUP: Final = "Dead"
+
+
+class Observer:
+    """Looks at one topic and one group."""
+
+    def __init__(self, brokers: Brokers, recorder: Recorder, *, bootstrap: str, topic: str, group: str) -> None:
+        self._brokers = brokers
+        self._recorder = recorder
+        self._bootstrap = bootstrap
+        self._topic_name = topic
+        self._group = group
+        self._topic: Topic | None = None
+        self._told: dict[tuple[Any, ...], Any] = {}
+        self._next_s = time.monotonic()
+        self._read_to: dict[int, int] = {}
+
+    def step(self) -> None:
+        """Looks when it is time to; else lets a little time pass."""
+        left_s = self._next_s - time.monotonic()
+        if left_s > 0:
+            pause(min(left_s, STEP_S))
+            return
+        self.look()
+        partitions = len(self._topic.partitions) if self._topic else 0
+        self._next_s = time.monotonic() + max(EVERY_S, partitions / PARTITIONS_PER_S)
+
+    def look(self) -> None:
+        """Asks everything once and records what is new, and every log end."""
+        self._look_at_topic()
+        self.log_ends()
+        self._look_at_group()
+        self._look_at_controller()
+        self._recorder.flush()
+
+    def snapshot(self, *, within_s: float) -> Answer:
+        """Reads all ends once more, then every record up to them."""
+        until_s = deadline_s(within_s)
+        ends: Mapping[int, int] = {}
+        stable: Mapping[int, int] = {}
+        starts: Mapping[int, int] = {}
+        while time.monotonic() < until_s:
+            self.look()
+            starts, ends, stable = self.log_ends()
+            if self._topic and ends.keys() == stable.keys() == starts.keys() == set(range(len(self._topic.partitions))):
+                return self._control_read(starts, ends, stable, until_s=until_s)
+            pause(RETRY_S)
+        message = f"the log ends of {self._topic_name} were not all answered within {within_s:g} s"
+        self._recorder.record("control_read", topic=self._topic_name, state="incomplete", count=0, message=message)
+        return Answer(BEHIND, message)
+
+    def log_ends(self) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+        """Asks each leader for the log starts, ends and last stable offsets of its partitions, and records them."""
+        by_leader: dict[int, list[int]] = defaultdict(list)
+        for part in self._topic.partitions if self._topic else ():
+            by_leader[part.leader].append(part.partition)
+        starts: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        stable: dict[int, int] = {}
+        for leader, partitions in by_leader.items():
+            starts |= self._offsets(leader, partitions, which=EARLIEST)
+            # The last stable offset is asked first, so that it is never above the end beside it.
+            stable |= self._offsets(leader, partitions, which=LATEST, committed=True)
+            ends |= self._offsets(leader, partitions, which=LATEST)
+        self._tell_offsets("log_start", starts, always=False)
+        self._tell_offsets("last_stable", stable, always=False)
+        self._tell_offsets("log_end", ends, always=True)
+        return starts, ends, stable
+
+    def _control_read(
+        self, starts: Mapping[int, int], ends: Mapping[int, int], stable: Mapping[int, int], *, until_s: float
+    ) -> Answer:
+        begin = {partition: max(start, self._read_to.get(partition, 0)) for partition, start in starts.items()}
+        read = control_read(self._bootstrap, self._topic_name, begin, stable, self._recorder, until_s=until_s)
+        self._read_to = {partition: min(position, stable[partition]) for partition, position in read.positions.items()}
+        held = {partition: end for partition, end in ends.items() if stable[partition] < end}
+        problem = _problem(read.complete, read.error, held)
+        self._recorder.record(
+            "control_read",
+            topic=self._topic_name,
+            topic_id=self._topic.topic_id if self._topic else None,
+            state="incomplete" if problem else "complete",
+            count=read.count,
+            message=problem,
+        )
+        position, end = sum(self._read_to.values()), sum(ends.values())
+        return Answer(BEHIND if problem else COMPLETE, problem, position, end)
+
+    def _look_at_topic(self) -> None:
+        found = self._asked(
+            "metadata",
+            lambda: self._brokers.anyone(lambda connection: questions.metadata(connection, [self._topic_name])),
+        )
+        if found is None:
+            return
+        self._brokers.by_id = dict(found.brokers)
+        topic = found.topics.get(self._topic_name)
+        if topic is None:
+            self._unanswered("metadata", f"topic {self._topic_name} does not exist")
+            return
+        self._topic = topic
+        self._tell_topic(topic)
+        for part in topic.partitions:
+            self._tell(
+                ("leader", part.partition),
+                "leader",
+                topic=topic.name,
+                topic_id=topic.topic_id,
+                partition=part.partition,
+                leader=part.leader,
+                epoch=part.epoch,
+                replicas=list(part.replicas),
+                isr=list(part.isr),
+            )
+
+    def _tell_topic(self, topic: Topic) -> None:
+        about = topic.topic_id, len(topic.partitions)
+        if self._told.get(("topic about",)) == about:
+            return
+        configs = self._asked(
+            "configs",
+            lambda: self._brokers.anyone(lambda connection: questions.topic_configs(connection, topic.name, CONFIGS)),
+        )
+        if configs is None:
+            return  # asked again at the next look
+        self._told["topic about",] = about
+        retention_ms = configs.get("retention.ms")
+        self._recorder.record(
+            "topic",
+            topic=topic.name,
+            topic_id=topic.topic_id,
+            partitions=len(topic.partitions),
+            cleanup_policy=configs.get("cleanup.policy"),
+            retention_ms=int(retention_ms) if retention_ms else None,
+        )
+
+    def _look_at_group(self) -> None:
+        node = self._asked(
+            "coordinator",
+            lambda: self._brokers.anyone(lambda connection: questions.coordinator(connection, self._group)),
+        )
+        if node is None:
+            return
+        self._tell(("coordinator",), "coordinator", group=self._group, leader=node)
+        state = self._asked(
+            "group", lambda: self._brokers.broker(node, lambda at: _group_state(at, self._group)), broker=node
+        )
+        if state is not None:
+            self._tell(("group_state",), "group_state", group=self._group, **_group_fields(state))
+
+    def _look_at_controller(self) -> None:
+        found = self._asked("controller", lambda: self._brokers.anyone(questions.controller))
+        if found is not None and found[0] >= 0:
+            self._tell(("controller",), "controller", leader=found[0], epoch=found[1])
+
+    def _offsets(
+        self, leader: int, partitions: Sequence[int], *, which: int, committed: bool = False
+    ) -> dict[int, int]:
+        def ask(connection: Connection) -> dict[int, int]:
+            return questions.list_offsets(connection, self._topic_name, partitions, which=which, committed=committed)
+
+        return self._asked("offsets", lambda: self._brokers.broker(leader, ask), broker=leader) or {}
+
+    def _tell_offsets(self, kind: str, offsets: Mapping[int, int], *, always: bool) -> None:
+        topic_id = self._topic.topic_id if self._topic else None
+        for partition, offset in sorted(offsets.items()):
+            fields: dict[str, Any] = {
+                "topic": self._topic_name,
+                "topic_id": topic_id,
+                "partition": partition,
+                "offset": offset,
+            }
+            if always:
+                self._recorder.record(kind, **fields)
+            else:
+                self._tell((kind, partition), kind, **fields)
+
+    def _tell(self, about: tuple[Any, ...], kind: str, **fields: Any) -> None:
+        """Records an event when it says something else than the last one about the same."""
+        if self._told.get(about) != fields:
+            self._told[about] = fields
+            self._recorder.record(kind, **fields)
+
+    def _asked(self, name: str, question: Callable[[], T], *, broker: int | None = None) -> T | None:
+        """Asks; no answer is an event (once, until it changes), and the next look asks again, another broker first."""
+        try:
+            answer = question()
+        except NoAnswerError as error:
+            self._unanswered(name, str(error), broker=broker)
+            if name == "metadata" or broker is not None:
+                self._brokers.ask_another()
+            return None
+        self._told.pop(("unanswered", name, broker), None)
+        return answer
+
+    def _unanswered(self, name: str, message: str, *, broker: int | None = None) -> None:
+        self._tell(("unanswered", name, broker), "unanswered", name=name, broker=broker, message=message)
+
+
+def _problem(complete: bool, error: str | None, held: Mapping[int, int]) -> str | None:
+    if not complete:
+        return f"the control read did not reach the end in time{': ' + error if error else ''}"
+    if held:
+        return f"open transactions hide records from committed readers, on partitions {sorted(held)}"
+    return None
+
+
+def _group_state(connection: Connection, group: str) -> GroupState:
+    """Asks as a classic group first; one that is dead as such may be a KIP-848 group."""
+    state = questions.classic_group(connection, group)
+    if state.state != DEAD_GROUP:
+        return state
+    try:
+        return questions.consumer_group(connection, group)
+    except NoAnswerError as error:
+        if error.code is None:
+            raise
+        return state  # it is none, or this broker knows no such groups
+
+
+def _group_fields(state: GroupState) -> dict[str, Any]:
+    members = [
+        {"member_id": member.member_id, "client_id": member.client_id, "host": member.host}
+        | ({"instance_id": member.instance_id} if member.instance_id else {})
+        for member in state.members
+    ]
+    fields = {"state": state.state, "protocol": state.protocol, "epoch": state.epoch, "members": members}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The process: looks until it is told to stop."""
+    parser = argparse.ArgumentParser(prog="python -m kafka_trial.witness.observe", description=__doc__)
+    parser.add_argument("--bootstrap", required=True, help="the OBSERVER listeners, host:port,…")
+    parser.add_argument("--history", type=Path, required=True, help="the run folder's history")
+    parser.add_argument("--topic", required=True, help="the topic of the trial")
+    parser.add_argument("--group", required=True, help="the group of the trial")
+    options = parser.parse_args(arguments)
+    with ExitStack() as stack:
+        recorder = stack.enter_context(Recorder(options.history, SOURCE, buffer_events=BUFFER_EVENTS))
+        brokers = stack.enter_context(Brokers(options.bootstrap, answer_within_s=ANSWER_WITHIN_S))
+        observer = Observer(brokers, recorder, bootstrap=options.bootstrap, topic=options.topic, group=options.group)
+        observer.look()
+        return serve(observer, [recorder])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
