@@ -567,6 +567,7 @@ class World:
 
     def heal(self) -> None:
         self.phase("heal")
+        self.pass_ms(10, self.draw.choice((50, 3000)))
         self.healed_ns = self.now
 
     def drain(self) -> None:
@@ -576,7 +577,7 @@ class World:
         if self.plan.sin == "unassigned":
             self._unassign(self.sinned)
         if self.plan.sin == "late":
-            self.pass_ms(12_600, 13_000)
+            self.pass_ms(9_500, 14_000)
         for tp in self.slices:
             withheld = self.plan.sin if tp == self.sinned else None
             if withheld in ("stuck", "unseen", "gap"):
@@ -631,6 +632,8 @@ class World:
         self.emit("observer", "control_read", topic=TOPIC, state="complete", count=0)
         self.phase("stop")
         for member in self.members:
+            if member.held and self.draw.random() < 0.3:
+                self.commit(member, {tp: self.done[tp] for tp in member.held})
             self.say(member, "revoked", entries=_plain(member.held))
             self.say(member, "stopped")
             self.say(member, "exited", code=0)

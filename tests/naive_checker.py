@@ -712,7 +712,7 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
 # --- commits ---------------------------------------------------------------------------------------------------
 
 
-def commit_regression(p: Partition) -> Iterator[Found | None]:
+def commit_regression(p: Partition) -> Iterator[Found]:
     """A committed position below an earlier one; one finding for each episode until it is made good."""
     highest: int | None = None
     episode: Commit | None = None
@@ -730,13 +730,15 @@ def commit_regression(p: Partition) -> Iterator[Found | None]:
         yield _regression(p, highest, episode, None)
 
 
-def _regression(p: Partition, highest: int, lower: Commit, end: Commit | None) -> Found | None:
-    recovered = end is not None and end.value is not None
-    own = _own(p, lower)
-    inside = _restart_inside(p, highest, lower.effect_ns, end.effect_ns if end else FOREVER)
-    if own is None and recovered and not inside and lower.committer != OPERATOR:
-        return None
-    return p.found(lower.place, start=highest, to=lower.value, recovered=recovered, own=own, restart_inside=inside)
+def _regression(p: Partition, highest: int, lower: Commit, end: Commit | None) -> Found:
+    return p.found(
+        lower.place,
+        start=highest,
+        to=lower.value,
+        recovered=end is not None and end.value is not None,
+        own=_own(p, lower),
+        restart_inside=_restart_inside(p, highest, lower.effect_ns, end.effect_ns if end else FOREVER),
+    )
 
 
 def _own(p: Partition, commit: Commit) -> bool | None:
@@ -909,10 +911,14 @@ def _is_false_lag(p: Partition) -> bool:
 def stuck_partition(p: Partition) -> Iterator[Found | None]:
     """Work left, and nothing moved for a whole window before the snapshot."""
     if _stands_still(p):
-        yield None if _cannot_tell_stuck(p) else p.found(min(_undone(p)), kind=_kind_of_stuck(p, min(_undone(p))))
+        yield (
+            None
+            if _cannot_tell_stuck(p)
+            else p.found(min(_undone(p)), **{"class": _class_of_stuck(p, min(_undone(p)))})
+        )
 
 
-def _kind_of_stuck(p: Partition, offset: int) -> str:
+def _class_of_stuck(p: Partition, offset: int) -> str:
     """How far the first undone record came, as far as the evidence goes."""
     fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) is not None]
     begin_ns = (p.trial.snapshot_ns or 0) - _window_ns(p)

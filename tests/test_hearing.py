@@ -1,16 +1,25 @@
-"""The hearing: what the run itself says."""
+"""The hearing: the judge's findings and what the run itself says, gathered into a case."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from kafka_trial.hearing import Hearing, hear, plain
+from kafka_trial.claim import Claim
+from kafka_trial.hearing import Scope, claim_of, conclude, gather, own_events, plain, scope_of
 from kafka_trial.history.event import Event
-from kafka_trial.verdict import Fault
+from kafka_trial.invariants.circumstances import Circumstances, Window
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.judge.evidence import NotJudged
+from kafka_trial.judge.judge import SERIES, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.verdict import Case, Fault, Found
+from literal_run import make_folder
 
-END = Event("run", 9, 9, "end", outcome="ok")
+WELL = Circumstances(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
 
 
 def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
@@ -19,50 +28,119 @@ def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
     return Event(source, seq, seq, kind, member=member, details=details)
 
 
-def test_a_run_that_went_well_says_nothing() -> None:
-    """Witnesses that read to the end, an end: nothing to report."""
-    ready, complete = said("witness", "offsets", 0, state="ready"), said("witness", "offsets", 5, state="complete")
-    assert hear([ready, complete, END]) == Hearing()
+def part(partition: int, records: int = 100) -> SliceCoverage:
+    """Returns the coverage of a partition of which every record was handled once."""
+    return SliceCoverage("t", partition, records, records, records, 0, records, 3)
+
+
+def judgement(circumstances: Circumstances = WELL, **changes: Any) -> Judgement:
+    """Returns the judgement on a history in which all went well, but for the changes."""
+    parts = {"findings": {}, "coverage": Coverage((part(0), part(1))), "series": SERIES.empty_table()} | changes
+    return Judgement(circumstances=circumstances, **parts)
+
+
+def case(events: list[Event] | None = None, scope: Scope = Scope(2), **changes: Any) -> Case:  # noqa: B008 - frozen
+    """Returns what is gathered from a judgement and events."""
+    return gather(judgement(**changes), events or [], scope)
+
+
+def test_a_run_that_went_well_has_nothing_against_it() -> None:
+    """Witnesses that read to the end, an end, enough records: nothing but counts."""
+    assert case() == Case(
+        (),
+        counts=dict.fromkeys(("records", "handled", "deliveries", "completions"), 200) | {"effects": 0, "commits": 6},
+    )
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("changes", "told"),
     [
-        ([], "the history is truncated: it has no end"),
-        ([Event("run", 9, 9, "end", outcome="info", details={"message": "Ctrl-C"})], "the trial ended early: Ctrl-C"),
-        ([END, said("environment", message="broker 2 died")], "the environment failed: broker 2 died"),
-        (
-            [END, said("witness", "offsets", state="ready")],
-            "the witness offsets never said that it had read to the end",
-        ),
-        ([END, said("witness", "offsets", state="behind")], "the witness offsets was behind at the snapshot"),
-        ([END, said("witness", "requests-b1", state="dead")], "the witness requests-b1 died"),
-        ([END, said("undecodable", "offsets", message="?")], "the witness offsets met a record it cannot decode"),
+        ({"ended": None}, "the history is truncated: it has no end"),
+        ({"ended": "info", "environment": ("Ctrl-C",)}, "the environment failed: Ctrl-C"),
+        ({"ended": "info"}, "the trial ended early"),
+        ({"witnesses": {"offsets": "ready"}}, "the witness offsets never said that it had read to the end"),
+        ({"witnesses": {"offsets": "behind"}}, "the witness offsets was behind at the snapshot"),
+        ({"witnesses": {"offsets": "dead"}}, "the witness offsets died"),
+        ({"witnesses": {"offsets": "undecodable"}}, "the witness offsets met a record it cannot decode"),
+        ({"witnesses": {}}, "the witness offsets did not say that it saw all"),
     ],
 )
-def test_what_failed_on_our_side_is_named(events: list[Event], told: str) -> None:
+def test_what_failed_on_our_side_is_named(changes: dict[str, Any], told: str) -> None:
     """Truncated, ended early, environment, witnesses: each gives its sentence."""
-    assert hear(events).ground == (told,)
+    assert case(circumstances=replace(WELL, **changes)).ground == (told,)
+
+
+def test_a_damaged_history_and_a_broken_judge_are_our_side() -> None:
+    """Neither acquits or convicts anybody; an invariant that crashed is only not judged."""
+    findings = {
+        "skipped": Finding("skipped", "delivery", not_judged=NotJudged("the invariant crashed: ZeroDivisionError"))
+    }
+    crashed = {"coverage": "KeyError: 3", "skipped": "ZeroDivisionError"}
+    found = case(findings=findings, defects=("offsets.jsonl: a torn last line",), crashed=crashed)
+    assert found.ground == (
+        "the history is damaged: offsets.jsonl: a torn last line",
+        "the judge broke in coverage: KeyError: 3",
+    )
+
+
+def test_findings_keep_their_counts_and_reasons() -> None:
+    """Examples, how many more, what was undecided, and why something was not judged."""
+    seen = Anomaly("redelivered", "t", 1, {"offset": 5}, ("m#1",))
+    findings = {
+        "redelivered": Finding("redelivered", "delivery", (seen,), 7, {"no floor": 2}),
+        "commit-ahead": Finding("commit-ahead", "commits", not_judged=NotJudged("no commits", applies=False)),
+    }
+    assert case(findings=findings).found == (
+        Found("commit-ahead", not_judged="no commits", applies=False),
+        Found("redelivered", (seen,), 6, {"no floor": 2}),
+    )
+
+
+def test_too_little_to_judge_is_vacuous() -> None:
+    """Fewer records than it takes, and partitions without any, each have their sentence."""
+    assert case(coverage=Coverage((part(0, 20), part(1, 0))), scope=Scope(3)).gaps == (
+        "20 records were judged, fewer than the 100 it takes",
+        "no record was judged on partitions 1, 2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "m1", "gaps"),
+    [
+        ("member-pause", Through(5, 5, 1, {0: (0, 0, 0)}), 0),
+        ("member-pause", Through(0, 0, 0, {0: (0, 0, 0)}), 1),
+        ("latency", Through(5, 5, 1, {0: (1, 0, 0)}), 0),
+        ("latency", Through(5, 5, 1, {0: (0, 0, 0)}), 1),
+    ],
+)
+def test_a_fault_on_an_idle_member_is_vacuous(fault: str, m1: Through, gaps: int) -> None:
+    """What stops a member must hit one that worked; under what lets traffic pass, some must have passed."""
+    window = Window(0, fault, "member: m1", "m1", 1, 2)
+    coverage = Coverage((part(0), part(1)), {"m0": Through(9, 9, 2), "m1": m1})
+    found = case(circumstances=Circumstances(ended="ok", windows=(window,)), coverage=coverage)
+    assert len(found.gaps) == gaps
 
 
 def test_a_fault_is_what_its_evidence_says() -> None:
     """Bit and healed come from the evidence event; the role is kept beside the name it had."""
     shown = said("evidence", "nemesis", fault_no=0, fault="stall", target="member: m1", bit=True, message="held")
-    assert hear([END, shown]).faults == (Fault("stall", "m1", "member", bit=True, evidence="held"),)
+    assert case([shown]).faults == (Fault("stall", "m1", "member", bit=True, evidence="held"),)
 
 
 def test_traffic_that_does_not_come_back_is_not_healed() -> None:
     """Only where the fault is to heal."""
     base = {"fault": "stall", "target": "all: all", "bit": True, "message": "held", "healed_traffic": False}
     events = [said("evidence", "nemesis", number, fault_no=number, heals=number == 0, **base) for number in (0, 1)]
-    assert [fault.healed for fault in hear([END, *events]).faults] == [False, True]
+    assert [fault.healed for fault in case(events).faults] == [False, True]
 
 
 def test_a_planned_fault_without_evidence_did_not_bite() -> None:
     """The plan knows of two, the history of one: the other is not shown, in its place."""
     shown = said("evidence", "nemesis", fault_no=1, fault="close", target="member: m1", bit=True, message="closed")
     planned = [{"no": 0, "fault": "stall", "target": "leader"}, {"no": 1, "fault": "close", "target": "member"}]
-    assert [(fault.kind, fault.target, fault.bit) for fault in hear([END, shown], planned).faults] == [
+    assert [
+        (fault.kind, fault.target, fault.bit) for fault in case([shown], Scope(2, planned=tuple(planned))).faults
+    ] == [
         ("stall", "leader", False),
         ("close", "m1", True),
     ]
@@ -74,7 +152,7 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
         said("consumer_failure", seq=seq, member=f"m{seq}", name="never-assigned", message="see /a/b/m1.stderr")
         for seq in (2, 3)
     ]
-    (failure,) = hear([END, said("control_member", seq=1, state="joined"), *failures]).failures
+    (failure,) = case([said("control_member", seq=1, state="joined"), *failures]).failures
     assert (failure.anomaly, failure.count, failure.events) == ("never-assigned", 2, ("run#2", "run#3"))
     assert failure.sentence == (
         "m2, m3 never got a partition, where a control member of the harness got its own: see m1.stderr"
@@ -83,10 +161,51 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
 
 def test_where_no_control_member_joins_the_ground_is_at_fault() -> None:
     """Then nobody can blame the consumer."""
-    events = [END, said("control_member", state="failed"), said("consumer_failure", name="never-assigned")]
-    assert hear(events) == Hearing(ground=("the cluster let not even a control member of the harness join",))
+    events = [said("control_member", state="failed"), said("consumer_failure", name="never-assigned")]
+    assert (case(events).ground, case(events).failures) == (
+        ("the cluster let not even a control member of the harness join",),
+        (),
+    )
 
 
 def test_messages_hold_no_paths_and_one_line() -> None:
     """verdict.json must be the same in another folder."""
     assert plain("cannot open /tmp/x/y.jsonl:\n '/home/a/b' and a/b stay") == "cannot open y.jsonl:  'b' and a/b stay"
+
+
+def test_the_claim_is_that_of_the_run_folder(tmp_path: Path) -> None:
+    """What is in its consumer.toml; where that is cut off, nobody knows, and says so."""
+    folder = make_folder(tmp_path)
+    toml = folder.path / "consumer.toml"
+    toml.write_text('[claim]\ndelivery = "at-most-once"\norder = "key"\n')
+    assert claim_of(folder) == (Claim("at-most-once", order="key"), [])
+    toml.write_text("[claim]\n")
+    assert claim_of(folder)[1][0].startswith("nobody knows what was claimed: [claim] needs delivery")
+    toml.write_text("[cla")
+    assert claim_of(folder)[1] == ["nobody knows what was claimed: consumer.toml cannot be read (TOMLDecodeError)"]
+
+
+def test_the_scope_is_that_of_scenario_and_schedule(tmp_path: Path) -> None:
+    """Partitions, the least number of records and the planned faults; defaults where the files are cut off."""
+    folder = make_folder(tmp_path)
+    folder.write_json("scenario.json", {"topic": {"partitions": 2}, "limits": {"records_judged_min": 7}})
+    folder.write_json("schedule.json", {"faults": [{"no": 0}]})
+    assert scope_of(folder) == Scope(2, 7, ({"no": 0},))
+    (folder.path / "scenario.json").unlink()
+    (folder.path / "schedule.json").write_text("{")
+    assert scope_of(folder) == Scope()
+
+
+def test_the_conclusion_is_written_beside_the_history(tmp_path: Path) -> None:
+    """verdict.json, anomalies.jsonl and the series, all from one judgement; the same bytes for another name."""
+    folder = make_folder(tmp_path)
+    written = []
+    for name in ("orders", "payments"):
+        (folder.path / "consumer.toml").write_text(
+            f'name = "{name}"\n[claim]\ndelivery = "unclaimed"\norder = "none"\n'
+        )
+        conclude(folder, judgement())
+        written.append((folder.path / "verdict.json").read_bytes())
+    assert (written[0] == written[1], b"unknown" in written[0]) == (True, True)
+    assert pq.read_table(folder.path / "series.parquet").num_rows == 0
+    assert [event.source for event in own_events(folder)] == ["run"] * 3

@@ -126,7 +126,7 @@ def test_a_claimed_property_that_was_not_judged_is_unknown() -> None:
     """Without evidence of delivery nothing is said about loss; where nothing is claimed, nothing is missing."""
     blind = Found("skipped", not_judged="the consumer tells nothing and has no sink")
     assert verdict_of(AT_LEAST_ONCE, blind).reasons == (
-        "skipped is claimed but not judged: the consumer tells nothing and has no sink",
+        "claimed but not judged: skipped: the consumer tells nothing and has no sink",
     )
     assert verdict_of(UNCLAIMED, blind).verdict == "pass"
 
@@ -155,10 +155,7 @@ def test_a_claim_nobody_looks_at_cannot_pass() -> None:
     """A judge without the invariant that a claim rests on leaves it open."""
     seen = Case(tuple(Found(name) for name in NAMES if name not in ("duplicate-effect", "memory-over-limit")))
     reasons = decide(seen, Claim("exactly-once", memory_max_bytes=1)).reasons
-    assert reasons == (
-        "duplicate-effect is claimed but not judged: no invariant looks for it",
-        "memory-over-limit is claimed but not judged: no invariant looks for it",
-    )
+    assert reasons == ("claimed but not judged: duplicate-effect, memory-over-limit: no invariant looks for it",)
 
 
 def test_the_ratio_of_redelivered_records_is_a_limit() -> None:
@@ -190,6 +187,20 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
     assert verdict.violations[1].sentence == (
         "the committed offset of partition 2 fell from 12 to 11 and stood there at the end (and 1 more like it)"
     )
+
+
+@pytest.mark.parametrize("claim", [AT_LEAST_ONCE, AT_MOST_ONCE])
+def test_what_was_only_counted_counts(claim: Claim) -> None:
+    """Beyond the examples the judge keeps a number: it is in the total, whichever side the examples are on."""
+    seen = Found("redelivered", found("redelivered", offset=1).instances, more=4)
+    verdict = verdict_of(claim, seen)
+    assert [row.count for row in (*verdict.violations, *verdict.tolerated)] == [5]
+
+
+def test_what_was_only_counted_is_excused_with_its_like() -> None:
+    """Of settled commits some thousand more are settled too."""
+    verdict = verdict_of(AT_LEAST_ONCE, replace(found("commit-regression", **SETTLED), more=1000))
+    assert [row.count for row in verdict.tolerated] == [1001]
 
 
 def test_what_is_tolerated_is_told_with_its_reason() -> None:

@@ -1,64 +1,216 @@
-"""The hearing: what the run itself says about faults, ground and plain failures, read from the history.
+"""The hearing: everything a verdict rests on, gathered: the judge's findings, and what the run itself says.
 
-Stands beside the judge, before the verdict: the judge looks for anomalies, this reads the small files of the harness's
-own actors (`run`, `nemesis`, witnesses). Nothing is concluded here that an event does not say.
+Stands between the judge and the verdict. The judge looks for anomalies; from the small files of the harness's own
+actors (`run`, `nemesis`) come the faults with their evidence and the consumer's plain failures; from the scenario, how
+much had to be judged. Nothing is concluded here that an event does not say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from kafka_trial.history.event import Event
-from kafka_trial.verdict import Fault, Violation
+import pyarrow.parquet as pq
+
+from kafka_trial.claim import Claim, claim_problems
+from kafka_trial.errors import InputError
+from kafka_trial.history.event import Event, from_line
+from kafka_trial.history.store import RunFolder
+from kafka_trial.scenario import Limits, Topic
+from kafka_trial.verdict import Case, Fault, Found, Verdict, Violation, decide, write_verdict
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.circumstances import Circumstances, Window
+    from kafka_trial.judge.judge import Coverage, Finding, Judgement
 
 # verdict.json holds no paths: of an absolute one only the last name is kept.
 PATH = re.compile(r"(?:(?<=\s)|^|(?<=['\"(=]))/(?:[^\s/'\"()]+/)+([^\s/'\"()]*)")
 MESSAGE_MAX = 400
-KINDS = frozenset({"environment", "end", "consumer_failure", "control_member", "evidence", "witness", "undecodable"})
+SOURCES = ("run", "nemesis")
+WITNESSES = ("offsets", "observer", "requests-")
+WITNESS_STATES = {
+    "ready": "never said that it had read to the end",
+    "behind": "was behind at the snapshot",
+    "dead": "died",
+    "undecodable": "met a record it cannot decode",
+}
 FAILURES = {
     "never-assigned": "never got a partition",
     "exited": "exited by itself",
     "never-stopped": "did not stop when asked",
 }
+Said = Mapping[str, Sequence[Event]]
+LETS_PASS = frozenset({"latency", "slow-link"})  # faults under which traffic must go on
 
 
 @dataclass(frozen=True)
-class Hearing:
-    """What the run says: faults with their evidence, what failed on its own side, and the consumer's plain failures."""
+class Scope:
+    """What the scenario asked for, as far as the verdict needs it."""
 
-    faults: tuple[Fault, ...] = ()
-    ground: tuple[str, ...] = ()
-    failures: tuple[Violation, ...] = ()
+    partitions: int | None = None
+    records_judged_min: int = Limits().records_judged_min
+    planned: tuple[Mapping[str, Any], ...] = ()
 
 
-def hear(events: Iterable[Event], planned: Sequence[Mapping[str, Any]] = ()) -> Hearing:
-    """Returns what the run says; `planned` are the faults of schedule.json, in their order.
+def conclude(folder: RunFolder, judgement: Judgement) -> Verdict:
+    """Returns the verdict on a judged run folder, and writes verdict.json, anomalies.jsonl and series.parquet."""
+    claim, doubts = claim_of(folder)
+    case = gather(judgement, own_events(folder), scope_of(folder), doubts=doubts)
+    verdict = decide(case, claim)
+    pq.write_table(judgement.series, folder.path / "series.parquet")
+    write_verdict(folder, verdict, case)
+    return verdict
 
-    A planned fault of which the history holds no evidence did not bite.
+
+def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> Case:
+    """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
+    said = _by_kind(events)
+    failures, no_control = _failures(said)
+    faults = _faults(said, scope.planned)
+    coverage = judgement.coverage
+    return Case(
+        found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
+        faults=faults,
+        ground=(*doubts, *_ground(judgement), *no_control),
+        gaps=tuple(_vacuous(coverage, scope) + _untouched(coverage, judgement.circumstances)),
+        failures=failures,
+        counts=_counts(coverage),
+    )
+
+
+def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
+    """Returns the claim of the run folder's consumer.toml, and why it cannot be known, if so."""
+    try:
+        table = tomllib.loads((folder.path / "consumer.toml").read_text(encoding="utf-8")).get("claim", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return Claim("unclaimed"), [
+            f"nobody knows what was claimed: consumer.toml cannot be read ({type(error).__name__})"
+        ]
+    problems = claim_problems(table) if isinstance(table, dict) else ["[claim] is not a table"]
+    if problems:
+        return Claim("unclaimed"), [f"nobody knows what was claimed: {plain(problem)}" for problem in problems]
+    return Claim(**table), []
+
+
+def scope_of(folder: RunFolder) -> Scope:
+    """Returns what the run folder's scenario and schedule asked for; defaults where they are cut off."""
+    scenario, schedule = (_table(folder, name) for name in ("scenario.json", "schedule.json"))
+    topic, limits = scenario.get("topic", {}), scenario.get("limits", {})
+    return Scope(
+        partitions=topic.get("partitions", Topic().partitions) if scenario else None,
+        records_judged_min=limits.get("records_judged_min", Limits().records_judged_min),
+        planned=tuple(schedule.get("faults", ())),
+    )
+
+
+def own_events(folder: RunFolder) -> Iterator[Event]:
+    """Yields the events of the harness's own actors; damaged lines are the judge's to name."""
+    for source in SOURCES:
+        path = folder.history / f"{source}.jsonl"
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            try:
+                yield from_line(line)
+            except (ValueError, TypeError):
+                continue
+
+
+def _found(finding: Finding) -> Found:
+    return Found(
+        anomaly=finding.anomaly,
+        instances=finding.instances,
+        more=max(0, finding.count - len(finding.instances)),
+        undecided=finding.undecided,
+        not_judged=plain(finding.not_judged.because) if finding.not_judged else None,
+        applies=finding.not_judged is None or finding.not_judged.applies,
+    )
+
+
+def _ground(judgement: Judgement) -> list[str]:
+    """Returns what failed on the harness's or the cluster's side."""
+    circumstances = judgement.circumstances
+    told = [f"the environment failed: {plain(message)}" for message in circumstances.environment]
+    if circumstances.ended is None:
+        told.append("the history is truncated: it has no end")
+    elif circumstances.ended != "ok" and not told:
+        told.append("the trial ended early")
+    told += _witnesses(circumstances)
+    told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
+    return told + [
+        f"the judge broke in {name}: {plain(error)}"
+        for name, error in sorted(judgement.crashed.items())
+        if name not in judgement.findings
+    ]
+
+
+def _witnesses(circumstances: Circumstances) -> list[str]:
+    """A witness must have said, last of all, that it read to the end."""
+    states = {source: "" for source in circumstances.counts if source.startswith(WITNESSES)}
+    states.update(circumstances.witnesses)
+    return [
+        f"the witness {source} {WITNESS_STATES.get(state, 'did not say that it saw all')}"
+        for source, state in sorted(states.items())
+        if state != "complete"
+    ]
+
+
+def _vacuous(coverage: Coverage, scope: Scope) -> list[str]:
+    """Returns where too little was there to judge: nothing found there means nothing."""
+    told = []
+    if coverage.records < scope.records_judged_min:
+        told.append(f"{coverage.records} records were judged, fewer than the {scope.records_judged_min} it takes")
+    seen = {part.partition for part in coverage.partitions if part.records}
+    missing = [str(partition) for partition in range(scope.partitions or 0) if partition not in seen]
+    if coverage.records and missing:
+        told.append(f"no record was judged on partition{'s' * (len(missing) > 1)} {', '.join(missing)}")
+    return told
+
+
+def _untouched(coverage: Coverage, circumstances: Circumstances) -> list[str]:
+    """Returns the faults through whose target nothing went: they hit somebody who had nothing to do."""
+    if not any(_worked(through) for through in coverage.members.values()):
+        return []  # nothing tells who did what
+    return [
+        f"nothing went through {window.member or 'any member'}{when}: fault {window.number} ({window.fault}) is vacuous"
+        for window in circumstances.windows
+        if (when := _idle(coverage, window)) is not None
+    ]
+
+
+def _idle(coverage: Coverage, window: Window) -> str | None:
+    """Returns when the members that a fault hit did nothing; None where they did their part.
+
+    A fault that stops its target leaves nothing inside its window; then it must have worked before or after.
     """
-    said = _Said()
-    for event in events:
-        if event.kind in KINDS:
-            said.kinds.setdefault(event.kind, []).append(event)
-    failures, doubt = _failures(said)
-    return Hearing(_faults(said, planned), (*_ground(said), *doubt), failures)
+    hit = [through for name, through in coverage.members.items() if window.member in (None, name)]
+    if not any(_worked(through) for through in hit):
+        return " in the whole trial"
+    if window.fault in LETS_PASS and not any(any(through.inside.get(window.number, ())) for through in hit):
+        return " while it was in force"
+    return None
 
 
-@dataclass
-class _Said:
-    """The events that matter here, by kind, in the order they were read."""
-
-    kinds: dict[str, list[Event]] = field(default_factory=dict)
-
-    def of(self, kind: str) -> list[Event]:
-        return sorted(self.kinds.get(kind, ()), key=lambda event: (event.source, event.seq))
+def _worked(through: Any) -> bool:
+    return bool(through.delivered or through.processed or through.committed)
 
 
-def _faults(said: _Said, planned: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
-    evidence = {event.details.get("fault_no"): event for event in said.of("evidence")}
+def _counts(coverage: Coverage) -> dict[str, int]:
+    names = {"records": "records", "handled": "handled", "deliveries": "delivered", "completions": "processed"}
+    names |= {"effects": "effects", "commits": "committed"}
+    return {name: sum(getattr(part, field) for part in coverage.partitions) for name, field in names.items()}
+
+
+def _by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
+    said: dict[str, list[Event]] = {}
+    for event in sorted(events, key=lambda event: (event.source, event.seq)):
+        said.setdefault(event.kind, []).append(event)
+    return said
+
+
+def _faults(said: Said, planned: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    evidence = {event.details.get("fault_no"): event for event in said.get("evidence", ())}
     shown = [_fault(event, number) for number, event in sorted(evidence.items(), key=lambda item: str(item[0]))]
     missing = [_unshown(plan, number) for number, plan in enumerate(planned) if plan.get("no", number) not in evidence]
     return tuple(fault for _, fault in sorted([*shown, *missing], key=lambda pair: pair[0]))
@@ -83,40 +235,10 @@ def _unshown(plan: Mapping[str, Any], number: int) -> tuple[int, Fault]:
     return number, Fault(str(plan.get("fault", "?")), str(plan.get("resolved") or role), role, bit=False, evidence=told)
 
 
-def _ground(said: _Said) -> list[str]:
-    ends = [event for event in said.of("end") if event.source == "run"]
-    told = [f"the environment failed: {_message(event)}" for event in said.of("environment")]
-    if not ends:
-        told.append("the history is truncated: it has no end")
-    elif ends[-1].outcome != "ok":
-        told.append(f"the trial ended early: {_message(ends[-1])}")
-    return told + _witnesses(said)
-
-
-def _witnesses(said: _Said) -> list[str]:
-    """A witness must have said, last of all, that it read to the end."""
-    states = {event.source: event for event in said.of("witness")}
-    told = [
-        f"the witness {source} {WITNESS_STATES.get(str(event.details.get('state')), 'did not say that it saw all')}"
-        for source, event in sorted(states.items())
-        if event.details.get("state") != "complete"
-    ]
-    blind = sorted({event.source for event in said.of("undecodable")})
-    return told + [f"the witness {source} met a record it cannot decode" for source in blind]
-
-
-WITNESS_STATES = {
-    "ready": "never said that it had read to the end",
-    "behind": "was behind at the snapshot",
-    "dead": "died",
-    "undecodable": "met a record it cannot decode",
-}
-
-
-def _failures(said: _Said) -> tuple[tuple[Violation, ...], list[str]]:
+def _failures(said: Said) -> tuple[tuple[Violation, ...], list[str]]:
     """Returns the consumer's plain failures; where not even a control member could join, the ground is at fault."""
-    failed = said.of("consumer_failure")
-    controls = said.of("control_member")
+    failed = said.get("consumer_failure", [])
+    controls = said.get("control_member", [])
     if failed and any(event.details.get("state") == "failed" for event in controls):
         return (), ["the cluster let not even a control member of the harness join"]
     by_name: dict[str, list[Event]] = {}
@@ -140,3 +262,11 @@ def plain(message: object) -> str:
 
 def _message(event: Event) -> str:
     return plain(event.details.get("message") or "no message")
+
+
+def _table(folder: RunFolder, name: str) -> Mapping[str, Any]:
+    try:
+        value = folder.read_json(name)
+    except InputError:
+        return {}
+    return value if isinstance(value, Mapping) else {}

@@ -263,7 +263,7 @@ SENTENCES = {
     "split-ownership": "{place} was owned by two members at once, by {by}",
     "work-after-revoke": "record {offset} of {place} was {what} after the partition had been revoked from its member",
     "zombie-work": "record {offset} of {place} was {what} after its partition was lost untold",
-    "false-lag": "{place} ends committed at {committed_offset} of {log_end}, although all was processed: false lag {records}",
+    "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all was processed",
     "stuck-partition": "{place} stood still at record {offset}, with {records} unprocessed ({class})",
     "late-convergence": "{place} had not converged within {bound_s} s of the healing, {convergence}",
 }
@@ -280,7 +280,7 @@ def decide(case: Case, claim: Claim) -> Verdict:
         *_fault_gaps(case.faults),
         *case.gaps,
         *chain.from_iterable(one.gaps for one in weighed),
-        *_never_looked_for(case, claim),
+        *_not_judged_gaps(case, claim),
     ]
     word = _word(ground=case.ground, violations=violations, gaps=gaps)
     return Verdict(
@@ -335,17 +335,13 @@ def _weigh(found: Found, claim: Claim) -> _Weighed:
     return _Weighed(
         violations=(_violation(found.anomaly, guilty, more=more),) if guilty else (),
         tolerated=_tolerated(found.anomaly, excused),
-        gaps=_gaps(found, undecided),
+        gaps=_undecided(found.anomaly, undecided),
     )
 
 
-def _gaps(found: Found, undecided: Mapping[str, int]) -> tuple[str, ...]:
-    """Returns what keeps a claimed anomaly from being ruled out, as sentences."""
-    if found.not_judged is not None:
-        return (f"{found.anomaly} is claimed but not judged: {found.not_judged}",) if found.applies else ()
-    return tuple(
-        f"{found.anomaly}: {count} undecided: {reason}" for reason, count in sorted(undecided.items()) if count
-    )
+def _undecided(anomaly: str, reasons: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns the cases that keep a claimed anomaly from being ruled out, as sentences."""
+    return tuple(f"{anomaly}: {count} undecided: {reason}" for reason, count in sorted(reasons.items()) if count)
 
 
 def _tolerated(anomaly: str, reasons: Mapping[str, int]) -> tuple[Tolerated, ...]:
@@ -412,11 +408,18 @@ def _ratio(case: Case, claim: Claim) -> tuple[Violation, ...]:
     return (Violation("redelivered", count, told, redelivered.instances[0].events[:EVENTS_MAX]),)
 
 
-def _never_looked_for(case: Case, claim: Claim) -> list[str]:
-    """Returns the claimed properties that no invariant of this judge looks for."""
+def _not_judged_gaps(case: Case, claim: Claim) -> list[str]:
+    """Returns the claimed properties that were not judged, those of one reason in one sentence."""
+    by_reason: dict[str, list[str]] = {}
+    for found in case.found:
+        rule = RULES.get(found.anomaly)
+        if found.not_judged is not None and found.applies and rule is not None and rule.claimed(claim):
+            by_reason.setdefault(found.not_judged, []).append(found.anomaly)
     needed = [*CORE[claim.delivery], *(["memory-over-limit"] if claim.memory_max_bytes is not None else [])]
     known = {found.anomaly for found in case.found}
-    return [f"{name} is claimed but not judged: no invariant looks for it" for name in needed if name not in known]
+    never = [name for name in needed if name not in known]
+    reasons = {**by_reason, **({"no invariant looks for it": never} if never else {})}
+    return [f"claimed but not judged: {', '.join(names)}: {because}" for because, names in reasons.items()]
 
 
 def _fault_gaps(faults: Sequence[Fault]) -> list[str]:

@@ -1,6 +1,6 @@
 """`doctor`: every part with its place, its version and what to do; it looks and makes nothing."""
 
-import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +10,12 @@ from kafka_trial.cluster import doctor, provision, spark_java
 from kafka_trial.cluster.doctor import Finding, examine
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, StartError
+
+
+@pytest.fixture(scope="module")
+def warm_jars() -> list[Path]:
+    """The jars in the user's own cache."""
+    return provision.kafka_jars(DEFAULT_VERSION)
 
 
 @pytest.fixture
@@ -43,20 +49,17 @@ def test_on_a_fresh_machine_it_says_what_to_do_and_makes_nothing(fresh: Path) ->
     assert not fresh.exists()
 
 
-def test_a_changed_jar_is_found_though_its_size_is_the_same(fresh: Path) -> None:
+def test_a_changed_jar_is_found_though_its_size_is_the_same(warm_jars: list[Path], fresh: Path) -> None:
     """Trials trust the stamp; `doctor` reads every byte, and names the jar."""
-    warm = _kafka_of_the_users_cache()
-    folder = provision.jars_folder(DEFAULT_VERSION)
+    folder = fresh / "kafka" / DEFAULT_VERSION
     folder.mkdir(parents=True)
-    for jar in warm:
-        os.link(jar, folder / jar.name)
+    jars = [Path(shutil.copy(jar, folder)) for jar in warm_jars]
     sound = _finding(f"Kafka {DEFAULT_VERSION}")
-    content = bytearray((folder / warm[0].name).read_bytes())
+    content = bytearray(jars[0].read_bytes())
     content[99] ^= 1
-    (folder / warm[0].name).unlink()
-    (folder / warm[0].name).write_bytes(content)
+    jars[0].write_bytes(content)
     changed = _finding(f"Kafka {DEFAULT_VERSION}")
-    assert (sound.ok, changed.ok, warm[0].name in changed.remedy) == (True, False, True)
+    assert (sound.ok, changed.ok, jars[0].name in changed.remedy) == (True, False, True)
 
 
 def test_without_java_the_other_parts_are_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +90,3 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _finding(part: str) -> Finding:
     return next(finding for finding in examine() if finding.part == part)
-
-
-def _kafka_of_the_users_cache() -> list[Path]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("KAFKA_TRIAL_CACHE")
-        return provision.kafka_jars(DEFAULT_VERSION)

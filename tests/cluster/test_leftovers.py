@@ -41,13 +41,15 @@ def test_a_supervisor_whose_harness_is_gone_is_named() -> None:
     harness = subprocess.Popen([sys.executable, "-c", HARNESS], stdout=subprocess.PIPE, text=True)
     assert harness.stdout is not None
     supervisor = int(harness.stdout.readline())
-    before = _remedies()
-    os.kill(supervisor, signal.SIGSTOP)
-    harness.kill()
-    harness.communicate()
+    harness.stdout.close()
     try:
+        before = _remedies()
+        os.kill(supervisor, signal.SIGSTOP)
+        harness.kill()
+        harness.wait(10)
         assert (f"kill -9 {supervisor}" in before, f"kill -9 {supervisor}" in _remedies()) == (False, True)
     finally:
+        harness.kill()
         os.kill(supervisor, signal.SIGKILL)
     wait_until(lambda: not _runs(supervisor), within_s=10, what="the supervisor to be gone")
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from history_strategies import SINS, History, histories
-from naive_checker import ANOMALIES, judge
+from kafka_trial.invariants.circumstances import Settings
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.judge.judge import judge_events
+from naive_checker import ANOMALIES, Found, judge
 
 EXAMPLES_PER_SIN = 40
 CLEAN_EXAMPLES = 150
@@ -68,3 +73,84 @@ def test_a_clean_history_breaks_no_promise(sample: Sample) -> None:
         if instances and name not in COUNTED_ONLY
     ]
     assert wrong == []
+
+
+# --- the other judge -------------------------------------------------------------------------------------------
+
+PLACES = {
+    "commit-regression": "log_offset",
+    "zombie-commit": "log_offset",
+    "commit-past-end": "log_offset",
+    "commit-ahead": "committed_offset",
+    "split-ownership": "log_offset",
+}
+WITHOUT_PLACE = {"false-lag", "late-convergence"}  # at most one a partition
+DECIDING = (
+    "recovered",
+    "own",
+    "restart_inside",
+    "fell",
+    "skipped_record",
+    "in_flight_at_crash",
+    "same_key",
+    "class",
+)
+
+Said = tuple[Counter[tuple[Any, ...]], int]  # instances, undecided cases
+
+
+@pytest.mark.parametrize("name", ANOMALIES)
+def test_both_judges_say_the_same(name: str, sayings: list[tuple[History, dict[str, Said], dict[str, Said]]]) -> None:
+    """Naive and vectorised judge agree on instances, deciding attributes and undecided cases."""
+    different = [
+        f"{history.plan}\n    naive only {naive[name][0] - kernel[name][0]}, vectorised only "
+        f"{kernel[name][0] - naive[name][0]}, undecided {naive[name][1]} and {kernel[name][1]}"
+        for history, naive, kernel in sayings
+        if name in naive and naive[name] != kernel[name]
+    ]
+    assert not different, f"{len(different)} of {len(sayings)} histories, the shortest:\n" + min(different, key=len)
+
+
+@pytest.fixture(scope="module")
+def sayings(sample: Sample) -> list[tuple[History, dict[str, Said], dict[str, Said]]]:
+    """What both say of every history of the sample."""
+    return [(history, _naive_says(history), _vectorised_says(history)) for history in sample]
+
+
+def _naive_says(history: History) -> dict[str, Said]:
+    findings = judge(history.events, history.facts)
+    return {
+        name: (Counter(_naive_instance(name, found) for found in instances), findings.undecided[name])
+        for name, instances in findings.anomalies.items()
+        if name not in findings.not_judged
+    }
+
+
+def _naive_instance(name: str, found: Found) -> tuple[Any, ...]:
+    topic, partition, place, attributes = found
+    return topic, partition, None if name in WITHOUT_PLACE else place, _deciding(dict(attributes))
+
+
+def _vectorised_says(history: History) -> dict[str, Said]:
+    judgement = judge_events(history.events, Settings(**history.facts), gated=False)
+    assert judgement.crashed == {}
+    assert judgement.defects == ()
+    return {
+        name: (Counter(_vectorised_instance(anomaly) for anomaly in finding.instances), sum(finding.undecided.values()))
+        for name, finding in judgement.findings.items()
+    }
+
+
+def _vectorised_instance(anomaly: Anomaly) -> tuple[Any, ...]:
+    key = PLACES.get(anomaly.name, "offset")
+    place = anomaly.attributes.get(key, anomaly.attributes.get("offset"))
+    return (
+        anomaly.topic,
+        anomaly.partition,
+        None if anomaly.name in WITHOUT_PLACE else place,
+        _deciding(anomaly.attributes),
+    )
+
+
+def _deciding(attributes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, attributes[key]) for key in DECIDING if attributes.get(key) is not None)

@@ -18,7 +18,8 @@ def test_the_highest_epoch_wins() -> None:
     """A broker that was cut off tells what was; whoever knows a later epoch is believed."""
     stale = [Leader(0, 1, 3, (0, 1)), Leader(1, 2, 5, (0, 1, 2))]
     fresh = [Leader(0, 2, 4, (0, 2)), Leader(1, 2, 5, (0, 2))]
-    assert _newest([stale, fresh]) == (Leader(0, 2, 4, (0, 2)), Leader(1, 2, 5, (0, 2)))
+    expected = (Leader(0, 2, 4, (0, 2)), Leader(1, 2, 5, (0, 2)))
+    assert (_newest([stale, fresh]), _newest([fresh, stale])) == (expected, expected)
 
 
 def test_a_group_falls_on_the_same_partition_as_for_the_broker() -> None:

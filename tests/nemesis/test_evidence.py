@@ -97,6 +97,12 @@ def test_one_way(inside: list[Look], held: str, bit: bool) -> None:
     assert evidence.one_way(BEFORE, inside, held=held, clients=["m0"]).bit is bit
 
 
+def test_both_ways_held_is_not_one_way() -> None:
+    """Answers that passed just before the injection do not show that they pass inside it."""
+    earlier = look(-1, from_broker=400, to_client=400, from_client=90, to_broker=90)
+    assert not evidence.one_way(earlier, [BEFORE, *BOTH_HELD], held=REQUESTS).bit
+
+
 def test_one_way_with_a_probe_that_reached_the_broker() -> None:
     """A client that waits for its answer sends nothing more; an own request that passed shows the direction open."""
     waiting = [
@@ -152,6 +158,17 @@ def test_slow_link_needs_more_offered_than_it_carries() -> None:
 def test_closed(inside: list[Look], probes: list[Probe], bit: bool) -> None:
     """Close bit when the connections are gone, and a new one does not last either."""
     assert evidence.closed(BEFORE, inside, probes, clients=["m0"]).bit is bit
+
+
+def test_closing_one_connection_of_two_is_not_closing_all() -> None:
+    """A connection that goes on carrying bytes shows that the closed one ended for a reason of its own."""
+    two = Look(0, BEFORE.halves + look(0, from_broker=9, to_client=9, from_client=9, to_broker=9, port=40002).halves)
+    assert not evidence.closed(two, FLOWING, reset()).bit
+
+
+def test_refusing_on_one_route_of_two_is_not_refusing() -> None:
+    """Every route that is probed has to refuse."""
+    assert not evidence.refused(BEFORE, [AROUND], [*refused(), Probe("m0", 2, 5.0)]).bit
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ def test_moved_names_what_the_broker_lost() -> None:
     """Leaders that moved before an epoch rose, or to nobody, are no move."""
     nobody = replace(LED_BY_2, leaders=(Leader(0, -1, 4, ()),), coordinator=None)
     assert evidence.moved(LED_BY_1, [LED_BY_2], 1) == {"partition 0": "epoch 3 → broker 2 epoch 4"}
-    assert evidence.moved(LED_BY_1, [nobody], 1) == {}
+    stale = replace(LED_BY_1, leaders=(Leader(0, 2, 3, (2, 3)),))
+    assert evidence.moved(LED_BY_1, [nobody, stale], 1) == {}
     assert evidence.moved(LED_BY_1, [replace(LED_BY_1, coordinator=3)], 2) == {"coordinator": "→ broker 3"}
 
 

@@ -131,7 +131,7 @@ def play(ground: Ground, wanted: Mapping[Case, str], **more: Any) -> dict[Case, 
 
 
 def settle(ground: Ground) -> None:
-    """Waits until every member fetches records again (no rebalance is under way) and is connected to the coordinator."""
+    """Waits until every member fetches records (so no rebalance is under way) and has a link to the coordinator."""
     names = [member.name for member in ground.members()]
     routes = sampling.routes_of(ground, [(name, broker) for name in names for broker in ground.cluster.brokers])
     looks: list[Look] = []

@@ -89,7 +89,8 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def ground(tmp_path: Path) -> Iterator[Ground]:
     """A ground with nothing on it: one member without connections, no brokers."""
     member = SimpleNamespace(name="m0", index=0, alive=True, process_group=0, lane=SimpleNamespace(proxies={}))
-    cluster = SimpleNamespace(brokers={}, toxiproxy=SimpleNamespace(proxies=dict), ruin=lambda reason: None)
+    ruined: list[str] = []
+    cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append)
     group: Any = SimpleNamespace(members=[member])
     admin: Any = None
     with Recorder(tmp_path, "nemesis") as recorder:
@@ -151,6 +152,7 @@ def test_an_injection_that_fails_did_not_bite(ground: Ground, notes: list[str]) 
         (False, "could not be injected: the injection failed"),
         (True, "seen"),
     ]
+    assert ground.cluster.ruined == ["note on all failed half-way: the injection failed"]
 
 
 def test_a_healing_that_fails_is_never_silent(ground: Ground, notes: list[str]) -> None:

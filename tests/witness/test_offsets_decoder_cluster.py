@@ -168,7 +168,8 @@ def _formatted(log: Log, formatter: str) -> Iterator[dict[str, Any]]:
     decoder, place = json.JSONDecoder(), 0
     while text.startswith("{", place):
         entry, place = decoder.raw_decode(text, place)
-        yield entry
+        record_type = entry["key"].get("type", entry["key"].get("version"))  # 3.9 calls the type a version
+        yield {"key": {"type": record_type, "data": entry["key"]["data"]}, "value": entry["value"]}
     assert not text[place:].strip() or "TimeoutException" in text[place:]  # nothing more came within the time-out
 
 

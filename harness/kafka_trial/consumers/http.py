@@ -50,10 +50,12 @@ async def serve_connection(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, refuse: Refuse, handle: Handle
 ) -> None:
     """Answers requests until the connection ends. `refuse` looks at each head before its body is read."""
-    with suppress(ConnectionError, asyncio.IncompleteReadError):
-        while await _serve_one(reader, writer, refuse, handle):
-            pass
-    writer.close()
+    try:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while await _serve_one(reader, writer, refuse, handle):
+                pass
+    finally:
+        writer.close()
 
 
 async def _serve_one(

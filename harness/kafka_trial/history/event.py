@@ -78,6 +78,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     group_named topic_named   group / topic
                     calibrated        rate records in the opening burst per second: count, seconds, rate
                     window            name(fault|load) ...
+                    consumer_failure  member name(never-assigned|exited|never-stopped) message
+                    control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
                     end               outcome(ok|info) message?   last line; a history without it is truncated
 every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)

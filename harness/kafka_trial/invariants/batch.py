@@ -113,7 +113,12 @@ class Batch:
 
     @cached_property
     def final(self) -> Ints:
-        """The committed offset that stands at the end of the log, for each slice; NONE where none does."""
+        """The committed offset that stands at the end of the log, for each slice; NONE where none does.
+
+        None at all for a consumer whose progress is not in Kafka: what it commits there means nothing.
+        """
+        if self.circumstances.settings.progress != "kafka":
+            return np.full(self.size, NONE, np.int64)
         return commits_log.standing(self, None)
 
     @cached_property

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 NO_LATER_END = "no log end was read after it"
-BY_MEMBER, BY_OPERATOR = "member", "operator"
 
 
 @invariant("commit-regression", family="commits", needs=("offsets log",), level="none", progress_in_kafka=True)
@@ -55,7 +54,8 @@ def commit_regression(batch: Batch) -> Findings:
     first, back = episodes["first"], episodes["back"]
     recovered = back >= 0
     ended_ns = np.where(recovered, picked(log["wall_ns"], back, NONE), NONE)
-    owned = picked(log["owned"], first, -1)
+    by_operator = picked(log["committer"], first, 0) == OPERATOR
+    owned = np.where(by_operator, 0, picked(log["owned"], first, -1))
     rows = table(
         slice=episodes["slice"],
         order=picked(log["place"], first, NONE),
@@ -64,7 +64,7 @@ def commit_regression(batch: Batch) -> Findings:
         lasted_ms=np.where(recovered, (ended_ns - picked(log["wall_ns"], first, NONE)) // 1_000_000, NONE),
         recovered=recovered,
         own=np.array([None, False, True], dtype=object)[owned + 1],
-        by_operator=picked(log["committer"], first, 0) == OPERATOR,
+        by_operator=by_operator,
         restart_inside=_restarted_inside(batch, episodes),
     )
     places = (picked(log["peak_row"], first, -1), first, back)
@@ -112,7 +112,7 @@ def commit_ahead(batch: Batch) -> Findings:
 
     "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
     Offset Control). By the member's own word the order is exact; by the offsets log it is so up to half a second.
-    Legal under at-most-once, where it is the point.
+    Legal under at-most-once, where it is the point; an operator's are the operator's.
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
     """
@@ -126,6 +126,7 @@ def commit_ahead(batch: Batch) -> Findings:
         committed_offset=ahead["committed_offset"],
         offset=ahead["offset"],
         seen_by=np.array(["own word", "offsets log"], dtype=object)[ahead["by_log"].astype(np.int64)],
+        by_operator=ahead["by_operator"],
     )
     proofs = [("record_source", "record_seq"), ("commit_source", "commit_seq"), ("done_source", "done_seq")]
     unheard = unheard.take(_absent(unheard, rows))
@@ -156,6 +157,7 @@ def commit_past_end(batch: Batch) -> Findings:
         log_offset=past["place"],
         committed_offset=past["value"],
         log_end=end[beyond],
+        by_operator=past["committer"] == OPERATOR,
     )
     read = ends.take(after[beyond])
     proofs = [(past["source"], past["seq"]), (read["source"], read["seq"])]
@@ -225,6 +227,7 @@ def _ahead_by_own_word(batch: Batch) -> Table:
         committed_offset=commits["offset"],
         offset=record["offset"],
         by_log=np.zeros(len(commits), np.bool_),
+        by_operator=np.zeros(len(commits), np.bool_),
         commit_source=commits["source"].astype(np.int64),
         commit_seq=commits["seq"],
         record_source=record["source"].astype(np.int64),
@@ -270,6 +273,7 @@ def _ahead_by_log(batch: Batch) -> Table:
         committed_offset=commits["value"],
         offset=records["offset"][row],
         by_log=np.ones(len(commits), np.bool_),
+        by_operator=commits["committer"] == OPERATOR,
         commit_source=commits["source"].astype(np.int64),
         commit_seq=commits["seq"],
         record_source=records["source"][row].astype(np.int64),
@@ -289,7 +293,7 @@ def _unheard_ahead(batch: Batch) -> Table:
 def _raising(batch: Batch) -> tuple[Table, Ints]:
     """Returns the commits that raised the position, each with the record it passed that was handled last."""
     log, records = batch.commits, batch.records
-    numbers = np.flatnonzero((log["value"] > log["peak"]) & (log["committer"] != OPERATOR))
+    numbers = np.flatnonzero(log["value"] > log["peak"])
     raising = log.take(numbers)
     first, end = between(records["slice"], records["offset"], raising["slice"], raising["peak"], raising["value"])
     latest = greatest_in(batch.first_handled.time_ns, first, end)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -117,10 +118,10 @@ def killed_unheard(batch: Batch, commits: Array) -> Bools:
 
 
 def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
-    """Returns whether a member that was killed lived at each time, and was not heard of again."""
+    """Returns whether a member that was killed lived at each time, or just before, and was not heard of again."""
     killed = batch.lives.take(batch.lives["killed"])
     heard = np.maximum(killed["started_ns"], np.where(killed["worked_ns"] == NONE, NONE, killed["worked_ns"] + 1))
-    ended = np.where(killed["exited_ns"] == NONE, NEVER, killed["exited_ns"] + 1)
+    ended = np.where(killed["exited_ns"] == NONE, NEVER, killed["exited_ns"] + TOLERANCE_NS)
     lived = heard < ended
     one = np.zeros(len(killed), np.int64)
     return covering(one[lived], heard[lived], ended[lived], np.zeros(len(effect_ns), np.int64), effect_ns) > 0

@@ -10,15 +10,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness")
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
@@ -55,6 +52,7 @@ class Findings:
     `rows` has `slice` and `order` (what instances of a slice are sorted by) and the attributes as columns; an integer
     column's NONE and NEVER mean that the attribute is absent. `proofs` are (source, seq) columns, source -1 for none.
     `undecided` are pairs of a reason and the slices (one entry a case).
+    Slices are numbered as in what was judged: inside the batch, or as in the circumstances for a group.
     """
 
     rows: Table
@@ -73,20 +71,22 @@ class Invariant:
     family: str
     needs: frozenset[str]
     level: str
-    judge: Callable[[Batch], Findings]
+    judge: Callable[[Any], Findings]
+    of: str = "slice"  # or "group": judged from the summaries of all slices
     progress_in_kafka: bool = False
     summary: str = field(default="")
 
 
+Judge = Callable[[Any], Findings]
 _REGISTERED: dict[str, Invariant] = {}
 
 
 def invariant(
-    name: str, *, family: str, needs: Sequence[str], level: str, progress_in_kafka: bool = False
-) -> Callable[[Callable[[Batch], Findings]], Callable[[Batch], Findings]]:
+    name: str, *, family: str, needs: Sequence[str], level: str, of: str = "slice", progress_in_kafka: bool = False
+) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`."""
 
-    def register(judge: Callable[[Batch], Findings]) -> Callable[[Batch], Findings]:
+    def register(judge: Judge) -> Judge:
         summary = (judge.__doc__ or "").strip().splitlines()[0]
         _REGISTERED[name] = Invariant(
             name=name,
@@ -94,6 +94,7 @@ def invariant(
             needs=frozenset(needs),
             level=level,
             judge=judge,
+            of=of,
             progress_in_kafka=progress_in_kafka,
             summary=summary,
         )
@@ -114,35 +115,29 @@ def find_invariant(name: str) -> Invariant:
     return next(one for one in list_invariants() if one.name == name)
 
 
-def instances(findings: Findings, batch: Batch) -> Iterator[tuple[int, dict[str, Any], list[str]]]:
+def instances(findings: Findings, sources: Sequence[str]) -> Iterator[tuple[int, dict[str, Any], list[str]]]:
     """Yields (slice, attributes, events) of the examples that are kept, in the order of slice and `order`."""
-    rows, kept = findings.rows, _kept(findings)
-    columns = {name: rows[name][kept].tolist() for name in findings.attributes()}
+    kept = _kept(findings)
+    rows = findings.rows.take(kept)
+    columns = {name: rows[name].tolist() for name in findings.attributes()}
     proofs = [(source[kept].tolist(), seq[kept].tolist()) for source, seq in findings.proofs]
-    sources = batch.circumstances.sources
-    for place, number in enumerate(batch.slices[rows["slice"][kept]].tolist()):
+    for place, number in enumerate(rows["slice"].tolist()):
         attributes = {name: value for name, values in columns.items() if (value := _plain(values[place])) is not None}
         events = [f"{sources[source[place]]}#{seq[place]}" for source, seq in proofs if source[place] >= 0]
         yield number, attributes, list(dict.fromkeys(events))
 
 
-def per_slice(slices: Array, batch: Batch) -> dict[int, int]:
-    """Returns how many of the given (local) slice numbers there are of each, by the slice's own number."""
+def per_slice(slices: Array) -> dict[int, int]:
+    """Returns how often each slice occurs."""
     found, counts = np.unique(slices, return_counts=True)
-    return dict(zip(batch.slices[found].tolist(), counts.tolist(), strict=True))
-
-
-def nothing(*attributes: str) -> Findings:
-    """Returns the findings of an invariant that has nothing to look at."""
-    empty = np.empty(0, np.int64)
-    return Findings(Table(dict.fromkeys(("slice", "order", *attributes), empty)))
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
 def _kept(findings: Findings) -> Array:
     """Returns the rows that are kept as examples: the first ones of each slice and deciding combination."""
     rows = findings.rows
     deciding = [rows[name] for name in DECIDING if name in rows.columns]
-    codes = [np.unique(column, return_inverse=True)[1] for column in deciding]
+    codes = [np.unique(column.astype(str), return_inverse=True)[1] for column in deciding]
     order = ordered(rows["slice"], *codes, rows["order"])
     group = rows["slice"][order].astype(np.int64)
     for code in codes:

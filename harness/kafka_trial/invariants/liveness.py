@@ -6,7 +6,6 @@ then look at the rows of all slices at once, because the bound B follows from th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,10 @@ import numpy as np
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances, Settings
 from kafka_trial.invariants.commits import regressions
+from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
-    Array,
     Bools,
     Ints,
     between,
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 SECOND_NS = 1_000_000_000
 BOUND_S_MIN = 10.0
 RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
+DELAYED = "the machine stood still for over a quarter of the session timeout"
+SHORT = "not converged, but the drain was shorter than {what}"
 CLASSES = (
     "unclassified",
     "unassigned",
@@ -61,6 +62,30 @@ class Timing:
     backlog: int = 0
     rate_per_s: float | None = None
     converge_within_s: float | None = None
+
+
+# The columns of a summary; see `summaries`.
+SUMMARY = (
+    "slice",
+    "records",
+    "end",
+    "committed",
+    "open",
+    "lag",
+    "all_handled_ns",
+    "converged_ns",
+    "moved_ns",
+    "stall",
+    "backlog",
+    "longest_ns",
+    "open_offset",
+    "open_source",
+    "open_seq",
+    "commit_source",
+    "commit_seq",
+    "regression_source",
+    "regression_seq",
+)
 
 
 def convergence_bound_s(timing: Timing) -> float:
@@ -128,7 +153,7 @@ def summaries(batch: Batch) -> Table:
         open=counts(records["slice"][undone], batch.size),
         lag=counts(records["slice"][rest], batch.size),
         all_handled_ns=done_ns,
-        converged_ns=_converged_ns(batch, committed, done_ns),
+        converged_ns=_converged_ns(batch, committed, np.where(done_ns > at_ns, NEVER, _last_handled_ns(batch, at_ns))),
         moved_ns=_moved_ns(batch, at_ns),
         stall=_stall_class(batch, records.take(undone), at_ns),
         backlog=_backlog(batch),
@@ -150,15 +175,6 @@ def summaries(batch: Batch) -> Table:
 
 
 # ------------------------------------------------------------------------------------------ the slices of one group
-
-
-@dataclass(frozen=True)
-class Concluded:
-    """What one liveness invariant says: rows of anomalies (with proofs), and slices it cannot decide, by reason."""
-
-    rows: Table
-    proofs: Sequence[tuple[Array, Array]]
-    undecided: Sequence[tuple[str, Array]] = ()
 
 
 @dataclass(frozen=True)
@@ -207,7 +223,8 @@ def group_of(slices: Table, circumstances: Circumstances) -> Group:
     )
 
 
-def false_lag(group: Group) -> Concluded:
+@invariant("false-lag", family="liveness", needs=("records", "handled", "offsets log", "snapshot"), level="sink", of="group", progress_in_kafka=True)
+def false_lag(group: Group) -> Findings:
     """All readable records were handled, and yet the committed offset stays behind the end: a lag that is none.
 
     "Lag is the difference between the log end offset and the committed offset" (Kafka, Monitoring): an operator is
@@ -225,10 +242,11 @@ def false_lag(group: Group) -> Concluded:
         lasted_ms=(group.snapshot_ns - found["all_handled_ns"]) // 1_000_000,
     )
     proofs = [("regression_source", "regression_seq"), ("commit_source", "commit_seq")]
-    return Concluded(rows, [(found[source], found[seq]) for source, seq in proofs])
+    return Findings(rows, [(found[source], found[seq]) for source, seq in proofs])
 
 
-def stuck_partition(group: Group) -> Concluded:
+@invariant("stuck-partition", family="liveness", needs=("records", "handled", "offsets log", "snapshot"), level="sink", of="group")
+def stuck_partition(group: Group) -> Findings:
     """A partition with records left saw no delivery, no completion and no progress of its commits for a whole window.
 
     A group must detect a lost member, rebalance and go on (KIP-62): the window is longer than all of that together.
@@ -250,14 +268,15 @@ def stuck_partition(group: Group) -> Concluded:
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
     reason = DELAYED if delayed else SHORT.format(what=f"the {group.window_s:g} s after which a partition is stuck")
-    return Concluded(
+    return Findings(
         rows,
         [(found[source], found[seq]) for source, seq in proofs],
         [(reason, group.slices["slice"][waiting & ~stuck])],
     )
 
 
-def late_convergence(group: Group) -> Concluded:
+@invariant("late-convergence", family="liveness", needs=("records", "handled", "offsets log", "snapshot"), level="sink", of="group")
+def late_convergence(group: Group) -> Findings:
     """A partition was not done, or its position not at the end, within B of the healing, and it is neither stuck nor in
     a false lag.
 
@@ -286,20 +305,13 @@ def late_convergence(group: Group) -> Concluded:
         ),
     )
     reason = DELAYED if delayed else SHORT.format(what=f"the {group.bound_s:g} s it may take")
-    return Concluded(
+    return Findings(
         rows,
         [(found["open_source"], found["open_seq"]), (found["commit_source"], found["commit_seq"])],
         [(reason, slices["slice"][(never | after) & ~late])],
     )
 
 
-DELAYED = "the machine stood still for over a quarter of the session timeout"
-SHORT = "not converged, but the drain was shorter than {what}"
-CONCLUSIONS: dict[str, Callable[[Group], Concluded]] = {
-    "false-lag": false_lag,
-    "stuck-partition": stuck_partition,
-    "late-convergence": late_convergence,
-}
 
 
 def _is_false_lag(group: Group) -> Bools:
@@ -339,6 +351,13 @@ def _converged_ns(batch: Batch, committed: Ints, done_ns: Ints) -> Ints:
     reached_ns = _reached_end_ns(batch, at_ns)
     whole = (committed >= batch.ends) & (handled_ns <= at_ns)
     return np.where(whole, np.maximum(handled_ns, reached_ns), NEVER)
+
+
+def _last_handled_ns(batch: Batch, at_ns: int) -> Ints:
+    """Returns when the last record that was handled at all was so; a record that was skipped does not make it late."""
+    done_ns = batch.first_handled.time_ns
+    seen = done_ns <= at_ns
+    return per_group(batch.records["slice"][seen], done_ns[seen], batch.size, how="max", start=NONE)
 
 
 def _reached_end_ns(batch: Batch, at_ns: int) -> Ints:

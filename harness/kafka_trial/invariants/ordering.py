@@ -62,8 +62,8 @@ def reordered_key(batch: Batch) -> Findings:
     keyed = _late_ones(batch, same_key=True)
     unkeyed = _late_ones(batch, same_key=False)
     both = stacked(keyed.having(same_key=np.ones(len(keyed), np.bool_)), unkeyed.having(same_key=np.zeros(len(unkeyed), np.bool_)))
-    both = both.take(ordered(both["slice"], both["offset"], ~both["same_key"], both["seq"]))
-    late = both.take(first_of(joined(both["slice"], both["offset"])))
+    both = both.take(ordered(both["slice"], both["source"], both["seq"], ~both["same_key"]))
+    late = both.take(first_of(joined(both["slice"], both["source"], both["seq"])))
     rows = table(
         slice=late["slice"],
         order=late["offset"],

@@ -95,7 +95,7 @@ def _split_by_log(batch: Batch) -> Table:
     # A further record inside the same split is not a further split.
     fresh = (so_far < 0) | (picked(reached, so_far, NONE) < later["place"])
     later, earlier = later.take(fresh), earlier.take(fresh)
-    return _found(later, later["place"], later["place"], np.full(len(later), NONE), "offsets log", earlier, later)
+    return _found(later, later["place"], later["place"], np.full(len(later), NONE), "log", earlier, later)
 
 
 def _split_though_told(batch: Batch) -> Table:
@@ -109,7 +109,7 @@ def _split_though_told(batch: Batch) -> Table:
     )
     work = work.take(told & after & _held_by_others(batch, work))
     refusal = work.having(seq=picked(windows["told_seq"], work["possession"], -1))
-    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "own word", refusal, work)
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", refusal, work)
 
 
 def _held_by_others(batch: Batch, work: Table) -> Bools:

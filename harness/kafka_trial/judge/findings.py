@@ -49,7 +49,7 @@ def batch_of(rows: pa.Table, circumstances: Circumstances) -> Batch:
 
 
 def _found(batch: Batch) -> Iterator[Row]:
-    for invariant in list_invariants():
+    for invariant in [one for one in list_invariants() if one.of == "slice"]:
         yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
     yield from _guarded("liveness", lambda: _rows("summary", "liveness", summaries(batch)))
     yield from _guarded("coverage", lambda: _coverage(batch))
@@ -65,13 +65,14 @@ def _guarded(name: str, work: Callable[[], Iterable[Row]]) -> list[Row]:
 
 def _of_invariant(invariant: Invariant, batch: Batch) -> Iterator[Row]:
     findings = invariant.judge(batch)
-    for slice_number, attributes, events in instances(findings, batch):
-        yield slice_number, "anomaly", invariant.name, orjson.dumps({"attributes": attributes, "events": events})
-    for slice_number, count in per_slice(findings.rows["slice"], batch).items():
-        yield slice_number, "count", invariant.name, str(count).encode()
-    for reason, slices in findings.undecided:
-        for slice_number, count in per_slice(slices, batch).items():
-            yield slice_number, "undecided", invariant.name, orjson.dumps([reason, count])
+    slices = batch.slices.tolist()
+    for number, attributes, events in instances(findings, batch.circumstances.sources):
+        yield slices[number], "anomaly", invariant.name, orjson.dumps({"attributes": attributes, "events": events})
+    for number, count in per_slice(findings.rows["slice"]).items():
+        yield slices[number], "count", invariant.name, str(count).encode()
+    for reason, cases in findings.undecided:
+        for number, count in per_slice(cases).items():
+            yield slices[number], "undecided", invariant.name, orjson.dumps([reason, count])
 
 
 def _rows(what: str, name: str, table: Table) -> Iterator[Row]:

@@ -99,7 +99,8 @@ class FileReader:
         columns = Columns(block.events)
         self._take_facts(block, columns)
         self._grants.take(columns)
-        parts = [self._plain(columns), self._listed(columns), self._effects(columns)]
+        time_ns = self._times(columns)
+        parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
         return pa.concat_tables(parts)
 
     def rest(self) -> pa.Table:
@@ -116,7 +117,6 @@ class FileReader:
     def _take_facts(self, block: Block, columns: Columns) -> None:
         for body in block.bodies(columns.rows_of(*TAKERS)):
             self.facts.take(self.source, body)
-        self.facts.sink_seen |= bool(len(columns.rows_of("effect")))
         _take_lanes(self.facts, columns)
         self._take_own_word(columns)
 
@@ -135,7 +135,7 @@ class FileReader:
         if len(worked):
             life["worked_ns"] = max(life.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
 
-    def _plain(self, columns: Columns) -> pa.Table:
+    def _plain(self, columns: Columns, time_ns: Array) -> pa.Table:
         """Returns the rows of events that concern one slice."""
         kinds = columns.codes("kind", PLAIN_KINDS)
         rows = np.flatnonzero(self._wanted(columns, kinds))
@@ -157,14 +157,14 @@ class FileReader:
             slice=slices,
             kind=kinds,
             seq=columns["seq"][rows],
-            time_ns=self._times(columns)[rows],
+            time_ns=time_ns[rows],
             offset=position,
             place=columns["log_offset"][rows],
             wall_ns=wall_ns,
             key=pc.if_else(pa.array(records), columns.text("key", rows), pa.scalar(None, pa.string())),
         )
 
-    def _listed(self, columns: Columns) -> pa.Table:
+    def _listed(self, columns: Columns, time_ns: Array) -> pa.Table:
         """Returns a row for each entry of the events that list several partitions."""
         kinds = columns.codes("kind", ENTRY_KINDS)
         said = columns.codes("outcome", COMMIT_KINDS)
@@ -185,7 +185,7 @@ class FileReader:
             slice=slices,
             kind=kinds,
             seq=columns["seq"][rows],
-            time_ns=self._times(columns)[rows],
+            time_ns=time_ns[rows],
             offset=entries["committed_offset"][placed],
             wall_ns=columns["source_wall_ns"][rows],
             until=duration_ns,
@@ -197,6 +197,7 @@ class FileReader:
         """Returns a row for each record whose effect reached the outside world."""
         done = columns.codes("outcome", {"ok": 1}) == 1
         rows = np.flatnonzero(columns.is_kind("effect") & done)
+        self.facts.sink_seen |= bool(len(rows))
         which, slices, offsets = self.ids.places(columns.text("id", rows))
         rows = rows[which]
         return made_rows(
@@ -218,7 +219,8 @@ class FileReader:
         return (columns.codes("group", {self.facts.group: 1}) == 1) | columns.absent("group")
 
     def _times(self, columns: Columns) -> Array:
-        """Returns the times of the events; inside a member's file they never run backwards, for its order is exact."""
+        """Returns the times of the block's events; inside a member's file they never run backwards, for its order is
+        exact. Called once for each block."""
         if self.source not in self.facts.lives:
             return columns["time_ns"]
         times = np.maximum.accumulate(np.maximum(columns["time_ns"], self._latest_ns))

@@ -8,7 +8,7 @@ weighs it under the claim. The same history gives the same judgement, however it
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ import pyarrow as pa
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.circumstances import Circumstances, Settings
-from kafka_trial.invariants.invariant import Anomaly, Invariant, list_invariants
-from kafka_trial.invariants.liveness import CONCLUSIONS, Concluded, group_of
+from kafka_trial.invariants.invariant import Anomaly, Findings, Invariant, instances, list_invariants
+from kafka_trial.invariants.liveness import SUMMARY, group_of
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence
@@ -123,16 +123,21 @@ def judge(folder: RunFolder, *, spark: SparkSession | None = None, partitions: i
     return concluded(found, circumstances, cached.defects)
 
 
-def judge_events(events: Iterable[Event], settings: Settings | None = None) -> Judgement:
-    """Returns the judgement on events in memory, without Spark: the same rows and the same invariants."""
-    from kafka_trial.judge.memory import rows_of_events
+def judge_events(events: Iterable[Event], settings: Settings | None = None, *, gated: bool = True) -> Judgement:
+    """Returns the judgement on events in memory, without Spark: the same rows and the same invariants.
 
-    rows, facts = rows_of_events(map(to_line, events))
+    Not `gated`: every invariant says what it finds, whether or not the evidence it needs is there.
+    """
+    from kafka_trial.judge.memory import rows_of_lines
+
+    rows, facts = rows_of_lines(map(to_line, events))
     circumstances = facts.circumstances(settings or Settings())
-    return concluded(find(rows, circumstances), circumstances, facts.defects)
+    return concluded(find(rows, circumstances), circumstances, facts.defects, gated=gated)
 
 
-def concluded(found: pa.Table, circumstances: Circumstances, defects: Sequence[str]) -> Judgement:
+def concluded(
+    found: pa.Table, circumstances: Circumstances, defects: Sequence[str], *, gated: bool = True
+) -> Judgement:
     """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
@@ -141,9 +146,10 @@ def concluded(found: pa.Table, circumstances: Circumstances, defects: Sequence[s
     crashed = {row["name"]: row["body"] for row in parts["crashed"]}
     gathered = _Gathered(parts, circumstances)
     group = group_of(_summaries(parts["summary"]), circumstances)
-    for name, conclude in CONCLUSIONS.items():
-        gathered.conclude(name, conclude(group))
-    seen = _seen(coverage)
+    for one in list_invariants():
+        if one.of == "group":
+            gathered.conclude(one.name, one.judge(group))
+    seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
         coverage=coverage,
@@ -175,20 +181,22 @@ class _Gathered:
             reason, count = orjson.loads(row["body"])
             self._undecided[row["name"]][reason] += count
 
-    def conclude(self, name: str, concluded: Concluded) -> None:
-        """Adds what was concluded from the summaries of all slices."""
-        for anomaly in _anomalies(name, concluded, self._circumstances):
-            self._anomalies[name].append(anomaly)
-            self._counts[name] += 1
-        for reason, slices in concluded.undecided:
+    def conclude(self, name: str, findings: Findings) -> None:
+        """Adds what was found in the summaries of all slices."""
+        for number, attributes, events in instances(findings, self._circumstances.sources):
+            topic, partition = self._circumstances.slices[number]
+            self._anomalies[name].append(Anomaly(name, topic, partition, attributes, tuple(events)))
+        self._counts[name] += len(findings.rows)
+        for reason, slices in findings.undecided:
             self._undecided[name][reason] += len(slices)
 
-    def finding(self, invariant: Invariant, seen: Seen, crashed: Mapping[str, str]) -> Finding:
-        """Returns all that is said of one anomaly."""
+    def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
+        """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
         name = invariant.name
         broken = next((crashed[key] for key in (name, invariant.family) if key in crashed), None)
         missing = NotJudged(f"the invariant crashed: {broken}") if broken else None
-        missing = missing or missing_evidence(invariant, self._circumstances, seen)
+        if missing is None and seen is not None:
+            missing = missing_evidence(invariant, self._circumstances, seen)
         if missing is not None:
             return Finding(name, invariant.family, not_judged=missing)
         undecided = {reason: count for reason, count in sorted(self._undecided[name].items()) if count}
@@ -199,16 +207,6 @@ class _Gathered:
 def _in_order(anomaly: Anomaly) -> tuple[Any, ...]:
     order = next((anomaly.attributes[key] for key in ("log_offset", "offset", "committed_offset") if key in anomaly.attributes), 0)
     return anomaly.topic, anomaly.partition, order, anomaly.events
-
-
-def _anomalies(name: str, found: Concluded, circumstances: Circumstances) -> Iterator[Anomaly]:
-    from kafka_trial.invariants.invariant import as_attributes, as_events
-
-    attributes = as_attributes(found.rows)
-    events = as_events(found.proofs, circumstances.sources)
-    for number, body, proof in zip(found.rows["slice"].tolist(), attributes, events, strict=True):
-        topic, partition = circumstances.slices[number]
-        yield Anomaly(name, topic, partition, body, tuple(proof))
 
 
 def _summaries(rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -117,7 +117,8 @@ def _header(api: int, version: int) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    return struct.pack(">h", len(text)) + text.encode()
+    raw = text.encode()
+    return struct.pack(">h", len(raw)) + raw
 
 
 def _java_hash(text: str) -> int:

@@ -228,7 +228,7 @@ def _moved(base: Look, now: Look, route: Route) -> bool:
 
 def _held_back(pairs: Sequence[Flow]) -> Found:
     return Found(
-        hits=frozenset(f.route for f in pairs if f.held and f.passed_bytes == 0),
+        hits=frozenset(f.route for f in pairs if f.held),
         misses=frozenset(f.route for f in pairs if f.passed_bytes > 0),
     )
 

@@ -132,10 +132,15 @@ class Show:
             self.outcomes.append(Outcome(scene.planned, evidence, healed_traffic, heals))
 
     def _failed(self, planned: Planned, scene: Scene | None, error: Exception) -> None:
-        """An injection that raised has undone itself (its `with` was left); say so, and that it did not bite."""
+        """An injection that raised has undone itself (its `with` was left); says so, and that it did not bite.
+
+        Whether undoing worked to the last is not known, so nobody else may use the cluster.
+        """
         if scene is not None:
             with self._lock:
                 self.opened = [act for act in self.opened if act.scene is not scene]
+            scene.journal("healed", message=str(error))
+            self.ground.cluster.ruin(f"{planned.fault} on {planned.resolved} failed half-way: {error}")
         evidence = Evidence(False, f"could not be injected: {error}")
         self.ground.recorder.record(
             "evidence",

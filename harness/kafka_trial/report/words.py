@@ -29,7 +29,8 @@ def in_words(event: Event, *, partition: int | None = None) -> str:
     if partition is None or not isinstance(entries, list):
         return bounded(teller(event))
     here = [entry for entry in entries if isinstance(entry, dict) and entry.get("partition") == partition]
-    others = f", and {len(entries) - len(here)} other partitions" if len(entries) > len(here) else ""
+    count = len(entries) - len(here)
+    others = f", and {count} other partition{'s' * (count > 1)}" if count else ""
     return bounded(teller(replace(event, details={**event.details, "entries": here}))) + others
 
 

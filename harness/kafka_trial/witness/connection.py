@@ -103,6 +103,11 @@ class Brokers:
         self._open: dict[Address, Connection] = {}
         self.by_id: dict[int, Address] = {}
 
+    @property
+    def order(self) -> list[str]:
+        """The addresses in the order in which they will be asked next."""
+        return [f"{host}:{port}" for host, port in self._bootstrap]
+
     def anyone(self, question: Callable[[Connection], T]) -> T:
         """Asks one broker after the other until one answers; who did not is asked last from then on.
 

@@ -1,0 +1,99 @@
+"""The cache of a run folder: slice rows as Parquet, and the circumstances, made from the history by `check`.
+
+JSONL is the truth: the cache is used only while every history file has the size and checksum it was made from, and can
+be deleted at any time. Earlier outputs in the folder are never read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+
+from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.circumstances import Circumstances, Settings
+from kafka_trial.judge.facts import from_plain, to_plain
+from kafka_trial.judge.frames import ROWS, read_history
+
+CACHE_SCHEMA = 1
+CHUNK_BYTES = 8 * 1024 * 1024
+ROW_GROUP = 250_000
+
+
+@dataclass(frozen=True)
+class SliceRows:
+    """Where the slice rows of a history lie, how many they are, and what belongs to them."""
+
+    path: Path
+    count: int
+    circumstances: Circumstances
+    defects: tuple[str, ...]
+
+
+def slice_rows(folder: RunFolder) -> SliceRows:
+    """Returns the slice rows of a run folder, from the cache if it fits the history, else made anew.
+
+    A folder that cannot be written gets its cache elsewhere, for this process.
+    """
+    files = folder.history_files()
+    made_from = _digest(files)
+    known = _read(folder.cache, made_from)
+    if known is not None:
+        return known
+    try:
+        return _made(folder.cache, files, made_from)
+    except PermissionError:
+        return _made(Path(tempfile.mkdtemp(prefix="kafka-trial-cache-")), files, made_from)
+
+
+def _digest(files: list[Path]) -> dict[str, list[int]]:
+    """Returns the size and checksum of each file."""
+    return {path.name: [path.stat().st_size, _checksum(path)] for path in files}
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            found = zlib.crc32(chunk, found)
+    return found
+
+
+def _read(place: Path, made_from: dict[str, list[int]]) -> SliceRows | None:
+    """Returns the cache, or None where there is none, or it was made from something else, or cut off."""
+    rows, facts = place / "rows.parquet", place / "facts.json"
+    try:
+        plain = orjson.loads(facts.read_bytes())
+        fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == made_from
+        if not fits or pq.ParquetFile(rows).metadata.num_rows != plain["rows"]:
+            return None
+        return SliceRows(rows, plain["rows"], from_plain(plain["circumstances"]), tuple(plain["defects"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # deleted, cut off, or by another version: it is only a cache
+
+
+def _made(place: Path, files: list[Path], made_from: dict[str, list[int]]) -> SliceRows:
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    rows = place / "rows.parquet"
+    with pq.ParquetWriter(rows, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=False) as writer:
+        facts = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP))
+    count = pq.ParquetFile(rows).metadata.num_rows
+    circumstances = facts.circumstances(Settings())
+    plain: dict[str, Any] = {
+        "schema": CACHE_SCHEMA,
+        "made_from": made_from,
+        "rows": count,
+        "circumstances": to_plain(circumstances),
+        "defects": facts.defects,
+    }
+    temporary = place / ".facts.json.part"
+    temporary.write_bytes(orjson.dumps(plain))
+    temporary.replace(place / "facts.json")  # last: it says that all is there
+    return SliceRows(rows, count, circumstances, tuple(facts.defects))

@@ -1,0 +1,75 @@
+"""The Spark session of the judge: one a process, quick to start, silent, on loopback.
+
+It is started in a thread while a cluster boots (`warm_session`), so that a trial does not wait for it. `--spark-master`
+or an existing session take the judge elsewhere; pyspark is imported nowhere but in `judge/`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import threading
+from functools import cache
+from typing import TYPE_CHECKING
+
+from kafka_trial.cluster.spark_java import spark_class_data_archive, spark_environment, spark_jvm_options
+from kafka_trial.concurrency import Crew
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[2]"
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "OFF",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCK = threading.Lock()
+
+
+def session(master: str | None = None) -> SparkSession:
+    """Returns the session of this process, started the first time; `master` (default: this machine) counts only then.
+
+    Raises:
+        StartError: there is no Java.
+    """
+    with _LOCK:
+        return _started(master or os.environ.get("KAFKA_TRIAL_SPARK_MASTER", LOCAL))
+
+
+def warm_session() -> None:
+    """Begins to start the session in a thread; whoever asks for it next waits for the rest. Errors show there."""
+    _crew().start("warm", session)
+
+
+@cache
+def _crew() -> Crew:
+    return Crew("spark")
+
+
+_SESSIONS: dict[str, SparkSession] = {}
+
+
+def _started(master: str) -> SparkSession:
+    existing = next(iter(_SESSIONS.values()), None)
+    if existing is not None:
+        return existing
+    os.environ.update(spark_environment())
+    archive = spark_class_data_archive() if master.startswith("local") else None
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("kafka-trial")
+    options = spark_jvm_options(archive) if master.startswith("local") else []
+    for name, value in (SETTINGS | {"spark.driver.extraJavaOptions": shlex.join(options)}).items():
+        builder = builder.config(name, value)
+    started = builder.getOrCreate()
+    _SESSIONS[master] = started
+    atexit.register(started.stop)
+    return started

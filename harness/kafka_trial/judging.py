@@ -1,0 +1,25 @@
+"""Judging a run folder: history → anomalies → verdict → pages. The one way there, for `run`, `check` and pytest."""
+
+from __future__ import annotations
+
+from kafka_trial.hearing import conclude
+from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.judge import judge
+from kafka_trial.judge.session import session
+from kafka_trial.report.report import write_reports
+from kafka_trial.verdict import Verdict
+
+
+def check_run(folder: RunFolder, *, spark_master: str | None = None, partitions: int | None = None) -> Verdict:
+    """Judges the history of a run folder again, writes the verdict and the pages, and returns the verdict.
+
+    `spark_master` is a Spark master's URL (this machine by default); `partitions` those of Spark: the verdict does not
+    depend on either.
+
+    Raises:
+        InputError: it is no run folder, or of a newer schema.
+    """
+    verdict = conclude(folder, judge(folder, spark=session(spark_master), partitions=partitions))
+    write_reports(folder)
+    return verdict
+

@@ -1,0 +1,264 @@
+"""Members as processes: real ones, without Kafka; what they print, how they end, and who is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.concurrency import Household
+from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.consumers.launch import Errand
+from kafka_trial.consumers.lines import LINE_BYTES_MAX, QUOTE_BYTES_MAX
+from kafka_trial.consumers.process import ProcessGroup, process_group
+from kafka_trial.errors import UnjudgeableError
+from kafka_trial.history.store import RunFolder
+from kafka_trial.waiting import wait_until
+
+READY_WITHIN_S = 20
+LANES = [Lane(index, f"127.0.0.1:{20000 + index}", {}, {}) for index in range(4)]
+ASSIGNED = '{"name": "partitions_assigned", "partitions": [{"topic": "t", "partition": 0}]}'
+STAYS = f"""
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+print('{ASSIGNED}', flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def group_of(
+    folder: Path, source: str, *, members: int = 1, toml: str = "", events: str = "jsonl", **options: Any
+) -> Iterator[ProcessGroup]:
+    """A group of Python processes that run `source`, not started yet."""
+    (folder / "main.py").write_text(source)
+    (folder / "consumer.toml").write_text(
+        'schema = 1\nname = "test"\ncommand = ["{python}", "main.py"]\n' + toml + "\n"
+        f'[evidence]\nevents = "{events}"\n[stop]\nwithin_s = 1\n[claim]\ndelivery = "unclaimed"\n'
+    )
+    run = RunFolder(folder / "run")
+    run.history.mkdir(parents=True)
+    run.logs.mkdir()
+    spec = spec_from_toml(folder / "consumer.toml")
+    errand = Errand("orders", "g1", 7, "4.3.1", members, lambda member: f"http://sink/{member}")
+    with (
+        Household("test") as household,
+        process_group(spec, errand, household=household, lanes=LANES, folder=run, **options) as group,
+    ):
+        yield group
+
+
+def told(folder: Path, member: str = "m0", incarnation: int = 0) -> list[dict[str, Any]]:
+    """Returns the events of one incarnation without their heads."""
+    lines = (folder / "run" / "history" / f"consumer-{member}-{incarnation}.jsonl").read_bytes().splitlines()
+    heads = {"schema", "source", "seq", "time_ns", "member", "incarnation"}
+    return [{name: value for name, value in json.loads(line).items() if name not in heads} for line in lines]
+
+
+def ended(group: ProcessGroup) -> None:
+    """Waits until every member has exited and its last line is written."""
+    wait_until(lambda: all(member.ended for member in group._current.values()), within_s=READY_WITHIN_S, what="the end")
+
+
+def test_members_are_started_made_ready_and_stopped(tmp_path: Path) -> None:
+    """Each has its lane; ready when it says that it was assigned; it stops when asked; every line is its own."""
+    with group_of(tmp_path, STAYS, members=2) as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+        assert [(member.name, member.lane.index, member.alive) for member in group.members] == [
+            ("m0", 0, True),
+            ("m1", 1, True),
+        ]
+        pid = group.members[1].pid
+        assert group.stop() == []
+    assert told(tmp_path, "m1") == [
+        {"kind": "started", "pid": pid, "lane": 1},
+        {"kind": "assigned", "entries": [{"topic": "t", "partition": 0}]},
+        {"kind": "exited", "code": 0},
+    ]
+
+
+def test_placeholders_and_environment_reach_the_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is told by placeholder arrives; of the caller's environment only what pass_env names."""
+    monkeypatch.setenv("KT_PASSED", "secret")
+    monkeypatch.setenv("KT_NOT_PASSED", "x")
+    source = """
+import json, os, sys
+seen = {name: os.environ.get(name) for name in ("WHO", "KT_PASSED", "KT_NOT_PASSED")}
+print(json.dumps({"name": "error", "message": json.dumps(seen)}), flush=True)
+"""
+    who = "{bootstrap} {group} {topics} {member} {members} {client_id} {sink_url} {seed} {protocol} {session_timeout_ms}"
+    with group_of(tmp_path, source, toml=f'pass_env = ["KT_PASSED"]\n[env]\nWHO = "{who}"') as group:
+        group.start()
+        ended(group)
+    assert json.loads(told(tmp_path)[1]["message"]) == {
+        "WHO": "127.0.0.1:20000 g1 orders m0 1 kt-m0 http://sink/m0 7 classic 6000",
+        "KT_PASSED": "secret",
+        "KT_NOT_PASSED": None,
+    }
+
+
+def test_a_member_that_exits_at_once_is_named(tmp_path: Path) -> None:
+    """wait_ready does not wait on: it says who exited, how, and where its own words are."""
+    source = "import sys; print('no such broker', file=sys.stderr); sys.exit(3)"
+    with group_of(tmp_path, source) as group:
+        group.start()
+        (failure,) = group.wait_ready(READY_WITHIN_S)
+    assert (failure.member, failure.what, failure.message) == (
+        "m0",
+        "exited",
+        "exited by itself, with status 3; its own words are in logs/m0-0.stderr",
+    )
+    assert told(tmp_path)[-1] == {"kind": "exited", "code": 3}
+    assert (tmp_path / "run" / "logs" / "m0-0.stderr").read_text() == "no such broker\n"
+
+
+def test_a_member_that_is_never_assigned_is_named(tmp_path: Path) -> None:
+    """It runs, it prints that it is up, and never gets a partition."""
+    source = STAYS.replace(ASSIGNED, '{"name": "startup_complete"}')
+    with group_of(tmp_path, source) as group:
+        group.start()
+        failures = group.wait_ready(0.5)
+    assert [(failure.member, failure.what) for failure in failures] == [("m0", "never-assigned")]
+
+
+def test_a_silent_consumer_is_ready_when_the_coordinator_knows_its_members(tmp_path: Path) -> None:
+    """Without events the group's size decides; what it prints goes to a log."""
+    with group_of(tmp_path, STAYS, events="none", group_size=lambda: 1) as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+        log = tmp_path / "run" / "logs" / "m0-0.stdout"
+        wait_until(lambda: log.exists() and log.read_text(), within_s=READY_WITHIN_S, what="its output")
+    assert (log.read_text(), [event["kind"] for event in told(tmp_path)]) == (ASSIGNED + "\n", ["started", "exited"])
+
+
+def test_ready_by_a_line_of_the_log(tmp_path: Path) -> None:
+    """`[ready] log` looks at both streams, and an assignment alone does not count then."""
+    source = "import sys\nprint('listening on 42', file=sys.stderr, flush=True)" + STAYS
+    with group_of(tmp_path, source, toml="[ready]\nlog = 'listening on \\d+$'") as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+    (tmp_path / "again").mkdir()
+    with group_of(tmp_path / "again", STAYS, toml="[ready]\nlog = 'listening'") as group:
+        group.start()
+        assert [failure.what for failure in group.wait_ready(0.5)] == ["never-assigned"]
+
+
+def test_a_member_that_never_stops_is_killed_and_named(tmp_path: Path) -> None:
+    """SIGTERM ignored: killed after the time the spec gives, and the last line says why."""
+    source = STAYS.replace("lambda *_: sys.exit(0)", "signal.SIG_IGN")
+    with group_of(tmp_path, source) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        (failure,) = group.stop()
+    assert failure.what == "never-stopped"
+    last = {"kind": "exited", "signal": signal.SIGKILL, "message": "did not stop within 1 s of SIGTERM: killed"}
+    assert told(tmp_path)[-1] == last
+
+
+def test_kill_restart_join_and_leave(tmp_path: Path) -> None:
+    """A new incarnation keeps name and lane; a further member gets the next lane; who left can come again."""
+    with group_of(tmp_path, STAYS, members=2) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        first = group.members[0]
+        group.kill(first)
+        assert (first.alive, first.exit_code, group.members[0].alive) == (False, -signal.SIGKILL, False)
+        second = group.restart(first)
+        assert (second.name, second.incarnation, second.lane) == ("m0", 1, first.lane)
+        guests = [group.join(), group.join()]
+        assert [(guest.name, guest.lane.index) for guest in guests] == [("m2", 2), ("m3", 3)]
+        with pytest.raises(UnjudgeableError, match="all 4 lanes have members"):
+            group.join()
+        group.wait_ready(READY_WITHIN_S)
+        group.leave(guests[0])
+        again = group.join()
+        assert (again.name, again.incarnation) == ("m2", 1)
+        group.wait_ready(READY_WITHIN_S)
+        assert group.stop() == []
+    assert told(tmp_path, "m0", 0)[-1] == {"kind": "exited", "signal": signal.SIGKILL}
+    assert told(tmp_path, "m2", 0)[-1] == {"kind": "exited", "code": 0}
+
+
+def test_a_paused_member_stands_still_and_can_be_stopped(tmp_path: Path) -> None:
+    """SIGSTOP reaches the process; stopping continues it first, so that it can obey."""
+    with group_of(tmp_path, STAYS) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        member = group.members[0]
+        stat = Path(f"/proc/{member.pid}/stat")
+        group.pause(member)
+        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", within_s=5, what="state T")
+        assert group.stop() == []
+
+
+def test_garbage_and_a_line_of_100_mb_neither_block_nor_stay(tmp_path: Path) -> None:
+    """The member gets rid of everything it prints; the history quotes a little of it and counts the rest."""
+    size = 100 * 1024 * 1024
+    source = f"""
+import sys
+print("garbage")
+for _ in range(100):
+    sys.stdout.write("x" * {size // 100})
+print()
+print('{ASSIGNED}')
+"""
+    with group_of(tmp_path, source) as group:
+        group.start()
+        ended(group)
+    events = told(tmp_path)
+    assert size > LINE_BYTES_MAX
+    assert events[1:] == [
+        {"kind": "bad_line", "message": "garbage", "size_bytes": 7},
+        {"kind": "bad_line", "message": "x" * QUOTE_BYTES_MAX, "size_bytes": size},
+        {"kind": "assigned", "entries": [{"topic": "t", "partition": 0}]},
+        {"kind": "exited", "code": 0},
+    ]
+
+
+def test_a_flood_on_stderr_is_bounded(tmp_path: Path) -> None:
+    """30 MB of log lines: the file stops at its bound, the member runs to its end."""
+    source = "import sys\nfor _ in range(30): sys.stderr.write('y' * 1024 * 1024)"
+    with group_of(tmp_path, source) as group:
+        group.start()
+        ended(group)
+    size = (tmp_path / "run" / "logs" / "m0-0.stderr").stat().st_size
+    assert 10 * 1024 * 1024 < size < 10 * 1024 * 1024 + 200
+    assert told(tmp_path)[-1] == {"kind": "exited", "code": 0}
+
+
+def test_closing_the_group_kills_what_still_runs(tmp_path: Path) -> None:
+    """Leaving the `with` in the middle of a run leaves no process, and every history has its last line."""
+    with pytest.raises(RuntimeError), group_of(tmp_path, STAYS, members=2) as group:  # noqa: PT012
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        pids = [member.pid for member in group.members]
+        raise RuntimeError
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert [told(tmp_path, name)[-1]["kind"] for name in ("m0", "m1")] == ["exited", "exited"]
+
+
+def test_a_process_that_closes_its_streams_is_followed_to_its_exit(tmp_path: Path) -> None:
+    """`exited` is written when the process has gone, not when it fell silent."""
+    source = "import os, time\nos.close(1); os.close(2)\ntime.sleep(0.5)\nos._exit(4)"
+    with group_of(tmp_path, source) as group:
+        group.start()
+        ended(group)
+    assert told(tmp_path)[-1] == {"kind": "exited", "code": 4}
+
+
+def test_the_history_starts_before_the_member_says_a_word(tmp_path: Path) -> None:
+    """`started` is the first line of every incarnation, however quick the process prints."""
+    with group_of(tmp_path, f"print('{ASSIGNED}')", members=4) as group:
+        group.start()
+        ended(group)
+    assert {told(tmp_path, f"m{index}")[0]["kind"] for index in range(4)} == {"started"}

@@ -1,0 +1,185 @@
+"""The HTTP sink, spoken to over a real socket: what is recorded, what is refused, and its bad manners."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from kafka_trial.consumers.http import BODY_BYTES_MAX
+from kafka_trial.consumers.sink import Manner, Sink, start_sink
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.waiting import wait_until
+
+ANSWER_WITHIN_S = 10
+
+
+class World:
+    """A sink with its history, and whom it killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.killed: list[str] = []
+        self.sink: Sink
+
+    def events(self) -> list[dict[str, Any]]:
+        """Returns the history's events without their heads."""
+        lines = (self.folder / "sink.jsonl").read_bytes().splitlines()
+        heads = {"schema", "source", "seq", "time_ns"}
+        return [{name: value for name, value in json.loads(line).items() if name not in heads} for line in lines]
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.sink.port, timeout=ANSWER_WITHIN_S)
+
+    def post(self, path: str, body: bytes = b"", **headers: str) -> int:
+        """POSTs below m1's URL and returns the status."""
+        connection = self.connect()
+        connection.request("POST", urlsplit(self.sink.url("m1")).path + path, body, headers)
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A running sink."""
+    world = World(tmp_path)
+    with Recorder(tmp_path, "sink") as recorder, start_sink(recorder, kill=world.killed.append) as sink:
+        world.sink = sink
+        yield world
+
+
+@contextmanager
+def ask(world: World, path: str) -> Iterator[socket.socket]:
+    """Opens a request by hand, its last lines still to be sent; waits briefly for answers."""
+    with socket.create_connection(("127.0.0.1", world.sink.port), timeout=0.3) as link:
+        link.sendall(f"POST {urlsplit(world.sink.url('m1')).path}{path} HTTP/1.1\r\nContent-Length: 0\r\n".encode())
+        yield link
+
+
+def effect(record_id: str, outcome: str = "ok", **more: Any) -> dict[str, Any]:
+    return {"kind": "effect", "id": record_id, "member": "m1", "outcome": outcome, **more}
+
+
+def test_an_effect_is_in_the_history_when_it_is_answered(world: World) -> None:
+    """By header or by the id in the body: 204 comes after the event has been written."""
+    headers = {"KT-Id": "r1", "KT-Partition": "3", "KT-Offset": "7"}
+    assert world.post("/effect", b"anything", **headers) == 204
+    assert world.events() == [effect("r1", partition=3, offset=7)]
+    assert world.post("/effect", b'{"id": "r2", "pad": "x"}') == 204
+    assert world.events()[1:] == [effect("r2")]
+
+
+def test_one_connection_serves_many_effects(world: World) -> None:
+    """Keep-alive: a second request on the same connection is answered too."""
+    connection = world.connect()
+    path = urlsplit(world.sink.url("m1")).path + "/effect"
+    for number in range(3):
+        connection.request("POST", path, b"{}", {"KT-Id": f"r{number}"})
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (204, b"")
+    assert [event["id"] for event in world.events()] == ["r0", "r1", "r2"]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/effect", {}, 400),
+        ("/nowhere", {"KT-Id": "r1"}, 404),
+        ("/effect", {"KT-Id": "r1", "Content-Length": str(BODY_BYTES_MAX + 1)}, 413),
+        ("/effect", {"KT-Id": "r1", "Content-Length": "many"}, 400),
+        ("/effect", {"KT-Id": "r1", "Transfer-Encoding": "chunked"}, 411),
+    ],
+)
+def test_what_is_refused_is_not_recorded(world: World, path: str, headers: dict[str, str], status: int) -> None:
+    """No id, no such place, too large, a length that is none: an error status and an empty history."""
+    connection = world.connect()
+    connection.putrequest("POST", urlsplit(world.sink.url("m1")).path + path)
+    for name, value in ({"Content-Length": "0"} | headers).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status == status
+    assert world.events() == []
+
+
+def test_a_body_above_the_bound_is_answered_although_it_is_sent(world: World) -> None:
+    """A client that sends all of its 17 MB gets the refusal, not a reset."""
+    assert world.post("/effect", b"x" * (BODY_BYTES_MAX + 1), **{"KT-Id": "r1"}) == 413
+
+
+def test_without_the_token_nothing_gets_in(world: World) -> None:
+    """A path with another token is forbidden, whatever it asks for."""
+    connection = world.connect()
+    connection.request("POST", "/guessed/m1/effect", b"{}", {"KT-Id": "r1"})
+    assert connection.getresponse().status == 403
+    assert world.events() == []
+
+
+def test_refusing_says_and_records_that_nothing_was_done(world: World) -> None:
+    """503 while the nemesis asks for it, and as before afterwards."""
+    with world.sink.mannered(Manner.REFUSING):
+        assert world.post("/effect", **{"KT-Id": "r1"}) == 503
+    assert world.post("/effect", **{"KT-Id": "r1"}) == 204
+    assert world.events() == [effect("r1", "fail"), effect("r1")]
+
+
+def test_closing_after_recording_leaves_the_client_in_doubt(world: World) -> None:
+    """The effect is recorded with outcome info, and the connection ends without an answer."""
+    with world.sink.mannered(Manner.CLOSING), pytest.raises(http.client.RemoteDisconnected):
+        world.post("/effect", **{"KT-Id": "r1"})
+    assert world.events() == [effect("r1", "info")]
+
+
+@pytest.mark.parametrize(("manner", "delay_s"), [(Manner.HELD, 0.0), (Manner.SLOW, 3600.0)])
+def test_what_the_sink_sits_on_is_done_when_it_lets_go(world: World, manner: Manner, delay_s: float) -> None:
+    """Held, or slow for longer than the manner lasts: nothing is recorded or answered before, everything after."""
+    with ask(world, "/effect") as link:
+        with world.sink.mannered(manner, delay_s=delay_s):
+            link.sendall(b"KT-Id: r1\r\n\r\n")
+            with pytest.raises(TimeoutError):
+                link.recv(1)
+            assert world.events() == []
+        link.settimeout(ANSWER_WITHIN_S)
+        assert link.recv(100).startswith(b"HTTP/1.1 204 ")
+    assert world.events() == [effect("r1")]
+
+
+def test_a_crash_point_passes_unless_it_is_armed_for_the_member(world: World) -> None:
+    """Armed for another member, or under another name: 204, and nobody is killed."""
+    world.sink.arm("after-effect", member="m0")
+    assert world.post("/crash-point/after-effect") == 204
+    assert world.post("/crash-point/elsewhere") == 204
+    assert world.killed == []
+    assert [event["state"] for event in world.events()] == ["armed", "passed", "passed"]
+
+
+def test_an_armed_crash_point_kills_and_never_answers(world: World) -> None:
+    """The request is in the history, the member is killed, its connection stays open until it has gone; once only."""
+    world.sink.arm("after-effect", member="m1")
+    with ask(world, "/crash-point/after-effect") as link:
+        link.sendall(b"\r\n")
+        wait_until(lambda: world.killed, within_s=ANSWER_WITHIN_S, what="the kill")
+        with pytest.raises(TimeoutError):
+            link.recv(1)
+    assert world.killed == ["m1"]
+    assert world.events()[-1] == {"kind": "crash_point", "name": "after-effect", "member": "m1", "state": "killed"}
+    assert world.post("/crash-point/after-effect") == 204
+
+
+def test_a_history_that_cannot_be_written_ends_the_sink(tmp_path: Path) -> None:
+    """An effect that could not be recorded is never answered, and the failure reaches the run."""
+    recorder = Recorder(tmp_path, "sink")
+    world = World(tmp_path)
+    with pytest.raises(Exception, match="sink/serve failed"), start_sink(recorder) as sink:  # noqa: PT012
+        world.sink = sink
+        recorder._file.close()
+        recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+        with pytest.raises((http.client.HTTPException, OSError)):
+            world.post("/effect", **{"KT-Id": "r1"})

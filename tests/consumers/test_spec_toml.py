@@ -1,0 +1,128 @@
+"""consumer.toml: what a sound one becomes, and that every problem of a wrong one is told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.claim import Claim
+from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
+from kafka_trial.consumers.spec import Stop
+from kafka_trial.errors import InputError
+
+LEAST = """
+schema = 1
+name = "orders"
+command = ["{python}", "main.py"]
+[claim]
+delivery = "at-least-once"
+"""
+
+
+def read(folder: Path, text: str) -> ConsumerSpec:
+    path = folder / "consumer.toml"
+    path.write_text(text)
+    return spec_from_toml(path)
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read(folder, text)
+    assert str(folder / "consumer.toml") in str(caught.value)
+    return caught.value.problems
+
+
+def test_the_least_file_has_the_defaults_of_the_contract(tmp_path: Path) -> None:
+    """Name, command and delivery are enough; everything else is the contract's default."""
+    spec = read(tmp_path, LEAST)
+    assert spec == ConsumerSpec(
+        path=tmp_path / "consumer.toml", name="orders", command=("{python}", "main.py"), claim=Claim("at-least-once")
+    )
+
+
+def test_every_section_is_read(tmp_path: Path) -> None:
+    """What the sections say arrives in the spec."""
+    text = LEAST + 'order = "key"\n[stop]\nsignal = "INT"\nwithin_s = 3\n[kafka]\nprotocol = "consumer"\n'
+    spec = read(tmp_path, text)
+    assert (spec.claim.order, spec.stop, spec.kafka.protocol) == ("key", Stop("INT", 3), "consumer")
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    """Wrong names, types, values and placeholders in many places: one error, a sentence for each."""
+    text = """
+schema = 1
+nam = "orders"
+command = ["no-such-program", "{bootstrp}"]
+members = "3"
+[env]
+BROKERS = "{bootstrap"
+[kafka]
+protocol = "classc"
+session_timeout_s = 0
+[stop]
+signal = "TRM"
+[foo]
+[claim]
+delivery = "at-lest-once"
+"""
+    told = "\n".join(problems(tmp_path, text))
+    for part in (
+        "name is missing",
+        "unknown key 'nam'. Did you mean 'name'?",
+        "'no-such-program' is not on PATH",
+        "unknown placeholder 'bootstrp'. Did you mean 'bootstrap'?",
+        "members = '3' must be a whole number",
+        "[env] BROKERS",
+        "protocol = 'classc' is none of: classic, consumer, none",
+        "session_timeout_s = 0 must be above 0",
+        "signal = 'TRM' is none of: TERM",
+        "unknown section 'foo'",
+        "delivery = 'at-lest-once' is none of: at-least-once",
+    ):
+        assert part in told
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('image = "team/orders:1"', "containers are not in this version yet"),
+        ("schema = 2", "schema = 2, this version reads 1; upgrade"),
+        ("name = ", "is not TOML"),
+    ],
+)
+def test_what_cannot_be_read_further_is_told_alone(tmp_path: Path, line: str, said: str) -> None:
+    """An image, a newer schema, broken TOML: the first sentence is the only one that helps."""
+    key = line.partition(" ")[0]
+    kept = [old for old in LEAST.splitlines() if not old.startswith(f"{key} =")]
+    assert said in problems(tmp_path, "\n".join([line, *kept]))[0]
+
+
+def test_a_missing_file_is_wrong_input(tmp_path: Path) -> None:
+    """A path where nothing is says so, without a traceback."""
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        spec_from_toml(tmp_path / "consumer.toml")
+
+
+def test_a_command_with_a_slash_is_looked_for_beside_the_file(tmp_path: Path) -> None:
+    """`./run` is relative to the TOML's folder and must be executable."""
+    text = LEAST.replace('"{python}"', '"./run"')
+    assert "not there or not executable" in problems(tmp_path, text)[0]
+    (tmp_path / "run").write_text("#!/bin/sh\n")
+    (tmp_path / "run").chmod(0o755)
+    assert read(tmp_path, text).command[0] == "./run"
+
+
+def test_what_pass_env_names_must_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret that the caller has not set is found before anything starts."""
+    text = LEAST.replace("[claim]", 'pass_env = ["KT_TEST_SECRET"]\n[claim]')
+    monkeypatch.delenv("KT_TEST_SECRET", raising=False)
+    assert "KT_TEST_SECRET is not set" in problems(tmp_path, text)[0]
+    monkeypatch.setenv("KT_TEST_SECRET", "x")
+    assert read(tmp_path, text).pass_env == ("KT_TEST_SECRET",)
+
+
+@pytest.mark.parametrize("part", ['sink = "topic"', 'sink = "postgres"'])
+def test_sinks_of_a_later_version_are_refused(tmp_path: Path, part: str) -> None:
+    """A sink that this version does not serve is refused by name, not ignored."""
+    assert "not in this version yet" in problems(tmp_path, f"{LEAST}\n[evidence]\n{part}\n")[0]

@@ -1,0 +1,137 @@
+"""The wire: lines of each dialect as events, and lines that are none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kafka_trial.consumers.lines import Line
+from kafka_trial.consumers.wire import BAD_LINES_QUOTED_MAX, Wire
+
+PLACE = {"topic": "orders", "partition": 3}
+
+
+class Pen:
+    """Stands in for the recorder: keeps what is recorded."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def __call__(self, kind: str, *, time_ns: int, **fields: Any) -> int:
+        self.events.append({"kind": kind} | {name: value for name, value in fields.items() if value is not None})
+        return len(self.events) - 1
+
+
+def events(*lines: Any, dialect: str = "jsonl") -> list[dict[str, Any]]:
+    pen = Pen()
+    wire = Wire(pen, dialect=dialect)
+    for line in lines:
+        text = line if isinstance(line, bytes) else json.dumps(line).encode()
+        wire.read(Line(text, len(text)), time_ns=1)
+    wire.close(time_ns=2)
+    return pen.events
+
+
+def test_a_life_in_our_own_dialect() -> None:
+    """Every line of the contract becomes its event; the commit's offset is a position, its answer names its invoke."""
+    offsets = [PLACE | {"offset": 8}]
+    told = events(
+        {"name": "startup_complete"},
+        {"name": "partitions_assigned", "partitions": [PLACE]},
+        {"name": "record_delivered", **PLACE, "offset": 7, "id": "r7", "key": "k"},
+        {"name": "record_processed", **PLACE, "offset": 7, "outcome": "discarded"},
+        {"name": "commit_requested", "offsets": offsets},
+        {"name": "offsets_committed", "offsets": offsets, "success": True},
+        {"name": "partitions_lost", "partitions": [PLACE]},
+        {"name": "shutdown_complete"},
+    )
+    entries = [PLACE | {"committed_offset": 8}]
+    assert told == [
+        {"kind": "ready"},
+        {"kind": "assigned", "entries": [PLACE]},
+        {"kind": "delivered", **PLACE, "offset": 7, "id": "r7", "key": "k"},
+        {"kind": "processed", **PLACE, "offset": 7, "outcome": "discarded"},
+        {"kind": "commit", "outcome": "invoke", "entries": entries},
+        {"kind": "commit", "outcome": "ok", "op": 4, "entries": entries},
+        {"kind": "lost", "entries": [PLACE]},
+        {"kind": "stopped"},
+    ]
+
+
+def test_javas_verifiable_consumer_as_it_prints() -> None:
+    """A printed record is delivered and processed; counts are no event; commits have no invoke."""
+    told = events(
+        b'{"timestamp":1,"name":"record_data","key":"k","value":"{}","topic":"orders","partition":3,"offset":7}',
+        {"timestamp": 2, "name": "records_consumed", "count": 1, "partitions": [PLACE | {"count": 1}]},
+        {
+            "timestamp": 3,
+            "name": "offsets_committed",
+            "offsets": [PLACE | {"offset": 8}],
+            "success": False,
+            "error": "x",
+        },
+        dialect="verifiable",
+    )
+    record = {**PLACE, "offset": 7, "key": "k"}
+    assert told == [
+        {"kind": "delivered", **record},
+        {"kind": "processed", "outcome": "done", **record},
+        {"kind": "commit", "outcome": "fail", "entries": [PLACE | {"committed_offset": 8}], "message": "x"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Exception in thread main",
+        b"[1]",
+        b"{}",
+        b"\xff\xfe",
+        b'{"name": "no_such_thing"}',
+        b'{"name": ["record_delivered"]}',
+        b'{"name": "record_delivered", "topic": "orders", "partition": 3}',
+        b'{"name": "record_delivered", "topic": "orders", "partition": "3", "offset": 1}',
+        b'{"name": "record_delivered", "topic": "orders", "partition": true, "offset": 1}',
+        b'{"name": "record_delivered", "topic": "orders", "partition": 3, "offset": 18446744073709551615}',
+        b'{"name": "record_processed", "topic": "orders", "partition": 3, "offset": 1, "outcome": "lovely"}',
+        b'{"name": "partitions_assigned", "partitions": 3}',
+        b'{"name": "offsets_committed", "offsets": [], "success": "yes"}',
+    ],
+)
+def test_a_bad_line_is_quoted(line: bytes) -> None:
+    """What cannot be read becomes an event that quotes it, and nothing else."""
+    assert events(line) == [{"kind": "bad_line", "message": line.decode(errors="replace"), "size_bytes": len(line)}]
+
+
+def test_our_own_lines_are_bad_lines_of_the_other_dialect() -> None:
+    """A dialect knows its own names only."""
+    assert [event["kind"] for event in events({"name": "partitions_lost", "partitions": []}, dialect="verifiable")] == [
+        "bad_line"
+    ]
+
+
+def test_a_flood_of_bad_lines_is_counted_not_kept() -> None:
+    """Beyond the bound bad lines are summed up in one event."""
+    told = events(*[b"garbage"] * (BAD_LINES_QUOTED_MAX + 5))
+    assert len(told) == BAD_LINES_QUOTED_MAX + 1
+    assert told[-1] == {"kind": "bad_line", "message": "(5 further bad lines, not quoted)", "size_bytes": 35}
+
+
+def test_answers_find_their_own_question() -> None:
+    """Two commits under way at once: each answer carries the op of the one with its positions."""
+    one, two = [PLACE | {"offset": 1}], [PLACE | {"offset": 2}]
+    told = events(
+        {"name": "commit_requested", "offsets": one},
+        {"name": "commit_requested", "offsets": two},
+        {"name": "offsets_committed", "offsets": two, "success": True},
+        {"name": "offsets_committed", "offsets": one, "success": True},
+    )
+    assert [event.get("op") for event in told] == [None, None, 1, 0]
+
+
+def test_a_lone_surrogate_does_not_stop_the_history() -> None:
+    """Text that is no UTF-8 once decoded is still only a bad line."""
+    kinds = [event["kind"] for event in events(b'{"name": "error", "message": "\\ud800"}')]
+    assert kinds in (["bad_line"], ["error"])
