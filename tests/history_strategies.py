@@ -568,7 +568,6 @@ class World:
     def heal(self) -> None:
         self.phase("heal")
         self.pass_ms(10, self.draw.choice((50, 3000)))
-        self.healed_ns = self.now
 
     def drain(self) -> None:
         """The members finish what is left, but for what the plan withholds."""

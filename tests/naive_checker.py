@@ -825,14 +825,15 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
 
 
 def commit_past_end(p: Partition) -> Iterator[Found | None]:
-    """Beyond the first log end read after the commit was seen."""
-    ends = sorted((e.time_ns, e.offset or 0) for e in p.own("log_end"))
+    """Beyond the first log end read after the commit was seen; log ends never fall, so an earlier one can acquit."""
+    ends = sorted((int(e.details.get("asked_ns", e.time_ns)), e.offset or 0) for e in p.own("log_end"))
     for commit in p.commits:
         if commit.value is None:
             continue
         after = [end for time_ns, end in ends if time_ns >= commit.event.time_ns]
         if not after:
-            yield None
+            if not any(commit.value <= end for _, end in ends):
+                yield None
         elif commit.value > after[0]:
             yield p.found(commit.place, value=commit.value)
 
@@ -961,14 +962,14 @@ def _drain_ns(p: Partition) -> float:
 
 
 def late_convergence(p: Partition) -> Iterator[Found | None]:
-    """Not done within the bound after everything was healed."""
-    heal_ns = p.trial.phase_ns("heal")
-    if heal_ns is None or not p.records:
+    """Not done within the bound after everything was healed and the load had stopped: since the drain began."""
+    healed_ns = p.trial.phase_ns("drain")
+    if healed_ns is None or not p.records:
         return
     bound_ns = _bound_ns(p)
     converged_ns = _converged_ns(p)
     if converged_ns is not None:
-        if converged_ns > heal_ns + bound_ns + TOLERANCE_NS:
+        if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
             yield p.found(None, converged=True)
     elif not _stands_still(p) and not _is_false_lag(p):
         yield None if _drain_ns(p) < bound_ns else p.found(None, converged=False)
@@ -979,11 +980,11 @@ def _bound_ns(p: Partition) -> float:
     facts = p.trial.facts
     if facts.get("converge_within_s") is not None:
         return float(facts["converge_within_s"]) * SECOND_NS
-    heal_ns = p.trial.phase_ns("heal") or 0
+    healed_ns = p.trial.phase_ns("drain") or 0
     partitions = [Partition(p.trial, tp) for tp in p.trial.slices()]
     ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
     longest = max((end.event.time_ns - begun.event.time_ns for begun, end in ended), default=0) / SECOND_NS
-    backlog = sum(1 for q in partitions for o in q.records if q.first_handled.get(o, FOREVER) > heal_ns)
+    backlog = sum(1 for q in partitions for o in q.records if q.first_handled.get(o, FOREVER) > healed_ns)
     rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
     rebalance = float(facts.get("poll_interval_s", 0)) if facts.get("protocol", "classic") == "classic" else 0.0
     terms = float(facts.get("session_timeout_s", 0)) + rebalance + longest + float(facts.get("commit_interval_s", 0))

@@ -54,6 +54,7 @@ def test_a_changed_jar_is_found_though_its_size_is_the_same(warm_jars: list[Path
     folder = fresh / "kafka" / DEFAULT_VERSION
     folder.mkdir(parents=True)
     jars = [Path(shutil.copy(jar, folder)) for jar in warm_jars]
+    shutil.copy(warm_jars[0].parent / "verified", folder)
     sound = _finding(f"Kafka {DEFAULT_VERSION}")
     content = bytearray(jars[0].read_bytes())
     content[99] ^= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,7 +95,9 @@ import json, os, sys
 seen = {name: os.environ.get(name) for name in ("WHO", "KT_PASSED", "KT_NOT_PASSED")}
 print(json.dumps({"name": "error", "message": json.dumps(seen)}), flush=True)
 """
-    who = "{bootstrap} {group} {topics} {member} {members} {client_id} {sink_url} {seed} {protocol} {session_timeout_ms}"
+    who = (
+        "{bootstrap} {group} {topics} {member} {members} {client_id} {sink_url} {seed} {protocol} {session_timeout_ms}"
+    )
     with group_of(tmp_path, source, toml=f'pass_env = ["KT_PASSED"]\n[env]\nWHO = "{who}"') as group:
         group.start()
         ended(group)
@@ -262,3 +265,26 @@ def test_the_history_starts_before_the_member_says_a_word(tmp_path: Path) -> Non
         group.start()
         ended(group)
     assert {told(tmp_path, f"m{index}")[0]["kind"] for index in range(4)} == {"started"}
+
+
+def test_ready_by_a_url(tmp_path: Path) -> None:
+    """`[ready] http` is asked until it answers 2xx; placeholders in it are filled for each member."""
+    source = """
+import http.server, sys
+class Health(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/m0" else 404)
+        self.end_headers()
+server = http.server.HTTPServer(("127.0.0.1", 0), Health)
+server.serve_forever()
+"""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    source = source.replace('("127.0.0.1", 0)', f'("127.0.0.1", {port})')
+    with group_of(tmp_path, source, toml=f'[ready]\nhttp = "http://127.0.0.1:{port}/{{member}}"') as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+    (tmp_path / "again").mkdir()
+    with group_of(tmp_path / "again", source, toml=f'[ready]\nhttp = "http://127.0.0.1:{port}/x"') as group:
+        group.start()
+        assert [failure.what for failure in group.wait_ready(0.5)] == ["never-assigned"]

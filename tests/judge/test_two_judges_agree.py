@@ -15,8 +15,8 @@ from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.judge import judge_events
 from naive_checker import ANOMALIES, Found, judge
 
-EXAMPLES_PER_SIN = 40
-CLEAN_EXAMPLES = 150
+EXAMPLES_PER_SIN = 32
+CLEAN_EXAMPLES = 110
 COUNTED_ONLY = {"redelivered", "zombie-work"}  # legal, unless a claim says otherwise
 
 Sample = list[History]

@@ -8,13 +8,13 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.witness.kafka_json import key_json, value_json
 
 from kafka_trial.cluster import provision
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin
@@ -25,6 +25,7 @@ from kafka_trial.witness.batches import batches, records
 from kafka_trial.witness.connection import Brokers
 from kafka_trial.witness.fetch import fetch
 from kafka_trial.witness.offsets_decoder import decode_key, decode_value
+from witness.kafka_json import key_json, value_json
 
 pytestmark = pytest.mark.cluster
 TOPIC, PARTITIONS = "orders", 4
@@ -121,8 +122,8 @@ def _records(log: Log) -> dict[tuple[int, int], tuple[bytes | None, bytes | None
         for partition in range(len(topic.partitions)):
             position, end = 0, 1
             while position < end:
-                place = partition, position
-                fetched = brokers.anyone(lambda connection, at=place: fetch(connection, OFFSETS_TOPIC, *at, wait_ms=0))
+                ask = partial(fetch, topic=OFFSETS_TOPIC, partition=partition, position=position, wait_ms=0)
+                fetched = brokers.anyone(ask)
                 end = fetched.high_watermark
                 for batch in batches(fetched.data):
                     position = batch.next_offset

@@ -43,7 +43,7 @@ def _witness(folder: Path, behaviour: str) -> Iterator[Witness]:
     their_commands, commands = os.pipe()
     answers, their_answers = os.pipe()
     with Household("witness") as household, (folder / "stderr").open("wb") as stderr:
-        argv = [sys.executable, "-c", PROGRAM, folder, behaviour]
+        argv: list[str | Path] = [sys.executable, "-c", PROGRAM, folder, behaviour]
         child = household.spawn("witness", argv, stdin=their_commands, stdout=their_answers, stderr=stderr)
         os.close(their_commands)
         os.close(their_answers)

@@ -115,14 +115,14 @@ def _kafka() -> Iterator[Finding]:
     for version in KNOWN:
         jars = _guarded(f"Kafka {version}", partial(_jars, version))
         yield jars
-        if jars.ok and provision.jars_folder(version).is_dir():
+        if jars.ok and provision.jars_there(version):
             yield _made(f"template of Kafka {version}", provision.template_place(version))
             yield _guarded(f"archive of Kafka {version}", partial(_archive, version))
 
 
 def _jars(version: str) -> Finding:
     folder = provision.jars_folder(version)
-    if not folder.is_dir():
+    if not provision.jars_there(version):
         needed = version == DEFAULT_VERSION
         remedy = f"`kafka-trial doctor --fetch {version}`, or the first trial that names it, fetches it"
         return Finding(f"Kafka {version}", not needed, "not fetched yet", version, remedy)

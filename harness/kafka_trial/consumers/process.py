@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.concurrency import Crew, Household
@@ -20,6 +18,7 @@ from kafka_trial.consumers.consumer import ConsumerSpec, Group, Member, MemberFa
 from kafka_trial.consumers.launch import Errand, environment, words
 from kafka_trial.consumers.member import ProcessMember
 from kafka_trial.consumers.placeholders import fill
+from kafka_trial.consumers.readiness import exited, is_ready, never_assigned
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.store import RunFolder
 from kafka_trial.waiting import wait_until
@@ -76,7 +75,7 @@ class ProcessGroup:
         gone = self._exits()
         if gone or self._all_ready():
             return gone
-        return [_never_assigned(member, within_s) for member in self._current.values() if not self._ready(member)]
+        return [never_assigned(member, within_s) for member in self._current.values() if not self._ready(member)]
 
     def kill(self, member: Member) -> None:
         """kill -9 of its process group; waits until it is gone."""
@@ -177,21 +176,11 @@ class ProcessGroup:
         return not own_sign and self._group_size is not None and self._group_size() >= len(self._current)
 
     def _ready(self, member: ProcessMember) -> bool:
-        if not member.alive:
-            return False
-        if member.log_match is not None:
-            return member.log_match.seen
-        if self.spec.ready.http:
-            return _answers(fill(self.spec.ready.http, self._values(member)))
-        return member.assigned
+        return is_ready(member, self.spec.ready, url=fill(self.spec.ready.http or "", self._values(member)))
 
     def _exits(self) -> list[MemberFailure]:
         gone = [member for member in (*self._past, *self._current.values()) if not member.alive]
-        return [
-            MemberFailure(member.name, member.incarnation, "exited", f"exited by itself, {_ending(member)}")
-            for member in gone
-            if not member.asked_to_stop
-        ]
+        return [exited(member) for member in gone if not member.asked_to_stop]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:
         member.asked_to_stop = True
@@ -239,24 +228,3 @@ def process_group(
             yield group
         finally:
             group.close()
-
-
-def _never_assigned(member: ProcessMember, within_s: float) -> MemberFailure:
-    message = (
-        f"was not ready within {within_s:g} s; its own words are in logs/{member.name}-{member.incarnation}.stderr"
-    )
-    return MemberFailure(member.name, member.incarnation, "never-assigned", message)
-
-
-def _ending(member: ProcessMember) -> str:
-    code = member.exit_code
-    words = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
-    return f"{words}; its own words are in logs/{member.name}-{member.incarnation}.stderr"
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urlopen(url, timeout=1.0) as answer:
-            return bool(200 <= answer.status < 300)
-    except (URLError, OSError, ValueError):
-        return False

@@ -59,7 +59,7 @@ requests-bN         request           api lane? listener connection client_id me
                                        entries; of transactions: transactional_id? producer_id? producer_epoch? state(commit|abort)?)
                     undecodable       line message harmless?   (harmless: an API no verdict rests on)
 observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
-                    log_start log_end last_stable    topic partition offset (the position after the last record, for log_end)
+                    log_start log_end last_stable    topic partition offset asked_ns? (log_end: the position after the last record, asked at)
                     leader            topic partition leader epoch replicas isr
                     coordinator       group leader
                     controller        leader epoch

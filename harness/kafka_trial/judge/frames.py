@@ -157,7 +157,7 @@ class FileReader:
             slice=slices,
             kind=kinds,
             seq=columns["seq"][rows],
-            time_ns=time_ns[rows],
+            time_ns=_asked(columns, time_ns)[rows],
             offset=position,
             place=columns["log_offset"][rows],
             wall_ns=wall_ns,
@@ -229,6 +229,11 @@ class FileReader:
 
     def _slices(self, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
         return slices_of(self.facts, topics, partitions, topic_ids=topic_ids)
+
+
+def _asked(columns: Columns, time_ns: Array) -> Array:
+    """A log end counts from when it was asked for: the answer may be older than the moment it was received."""
+    return np.where(columns["asked_ns"] == NONE, time_ns, columns["asked_ns"])
 
 
 def made_rows(source: int, *, key: pa.Array | None = None, **columns: Array) -> pa.Table:

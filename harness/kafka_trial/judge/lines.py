@@ -49,6 +49,7 @@ EVENTS = pa.schema(
         ("key", pa.string()),
         ("outcome", pa.string()),
         ("source_wall_ns", pa.int64()),
+        ("asked_ns", pa.int64()),
         ("group", pa.string()),
         ("log_offset", pa.int64()),
         ("commit_time_ms", pa.int64()),

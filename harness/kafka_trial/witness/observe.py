@@ -93,6 +93,7 @@ class Observer:
         starts: dict[int, int] = {}
         ends: dict[int, int] = {}
         stable: dict[int, int] = {}
+        asked_ns = time.monotonic_ns()
         for leader, partitions in by_leader.items():
             starts |= self._offsets(leader, partitions, which=EARLIEST)
             # The last stable offset is asked first, so that it is never above the end beside it.
@@ -100,7 +101,7 @@ class Observer:
             ends |= self._offsets(leader, partitions, which=LATEST)
         self._tell_offsets("log_start", starts, always=False)
         self._tell_offsets("last_stable", stable, always=False)
-        self._tell_offsets("log_end", ends, always=True)
+        self._tell_offsets("log_end", ends, always=True, asked_ns=asked_ns)
         return starts, ends, stable
 
     def _control_read(
@@ -197,7 +198,9 @@ class Observer:
 
         return self._asked("offsets", lambda: self._brokers.broker(leader, ask), broker=leader) or {}
 
-    def _tell_offsets(self, kind: str, offsets: Mapping[int, int], *, always: bool) -> None:
+    def _tell_offsets(
+        self, kind: str, offsets: Mapping[int, int], *, always: bool, asked_ns: int | None = None
+    ) -> None:
         topic_id = self._topic.topic_id if self._topic else None
         for partition, offset in sorted(offsets.items()):
             fields: dict[str, Any] = {
@@ -207,7 +210,7 @@ class Observer:
                 "offset": offset,
             }
             if always:
-                self._recorder.record(kind, **fields)
+                self._recorder.record(kind, **fields, asked_ns=asked_ns)
             else:
                 self._tell((kind, partition), kind, **fields)
 
