@@ -579,7 +579,9 @@ def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> 
 
 
 def _in_flight_at_crash(p: Partition, commit: Commit) -> bool:
-    """The covering commit was the last that its incarnation made here, and that incarnation crashed."""
+    """The covering commit was refused in the end, or the last that its incarnation made here before it crashed."""
+    if _told_by_a_member(p, commit, "fail"):
+        return True
     if commit.committer in (None, OPERATOR):
         return False
     source = _incarnation(p, str(commit.committer), commit.effect_ns)
@@ -788,6 +790,8 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
     for commit, highest in _rises(p):
         over = _raised_over(p, commit, highest)
         late = [o for o in over if p.first_handled.get(o, 0) > commit.effect_ns + TOLERANCE_NS]
+        if _told_by_a_member(p, commit):
+            late = []
         never = [o for o in over if o not in p.first_handled]
         if late or (never and not _may_be_a_last_act(p, commit)):
             values.add(commit.value or 0)
@@ -795,6 +799,16 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
             unclear.add(commit.value or 0)
     yield from (p.found(value) for value in values)
     yield from (None for _ in unclear - values)
+
+
+def _told_by_a_member(p: Partition, commit: Commit, *outcomes: str) -> bool:
+    """A member told of this commit itself, in an event of one of the outcomes (any, where none is named)."""
+    return any(
+        entry["committed_offset"] == commit.value
+        for event in p.trial.of_kind("commit")
+        if not outcomes or event.outcome in outcomes
+        for entry in p.trial.entries(event, p.tp)
+    )
 
 
 def _ahead_by_own_word(p: Partition) -> Iterator[int]:

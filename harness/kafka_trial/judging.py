@@ -22,4 +22,3 @@ def check_run(folder: RunFolder, *, spark_master: str | None = None, partitions:
     verdict = conclude(folder, judge(folder, spark=session(spark_master), partitions=partitions))
     write_reports(folder)
     return verdict
-

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_trial.cluster.pool import ClusterPool
-from kafka_trial.concurrency import Crew
+from kafka_trial.concurrency import Crew, Household
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.judge.session import warm_session
-from kafka_trial.judging import check_run
+from kafka_trial.judge_process import JudgeProcess
 from kafka_trial.narrator import Narrator
 from kafka_trial.question import Question, make_question
 from kafka_trial.report.text import text_report
@@ -36,9 +35,9 @@ class Trialed:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Asked:
-    """One of many trials: its question, and where its run folder goes (None: the default place)."""
+    """One of many trials, told apart by identity: its question, and where its run folder goes (None: the default)."""
 
     question: Question
     out: Path | None = None
@@ -49,9 +48,8 @@ class Session:
 
     def __init__(self, *, narrator: Narrator | None = None, judging: bool = True) -> None:
         self.narrator = narrator or Narrator(quiet=True)
-        if judging:
-            warm_session()  # Spark starts in the background while the cluster boots
         self._stack = ExitStack()
+        self._judge = self._start_judge() if judging else None  # Spark warms up while the cluster boots
         self.clusters = self._stack.enter_context(ClusterPool())
 
     def try_one(
@@ -114,8 +112,18 @@ class Session:
                     done.put((one, error))
 
     def _trialed(self, folder: RunFolder) -> Trialed:
-        verdict = check_run(folder)
-        return Trialed(folder, verdict, text_report(folder))
+        return Trialed(folder, self.check(folder), text_report(folder))
+
+    def check(self, folder: RunFolder) -> Verdict:
+        """Has a run folder judged by the session's judge, and returns the verdict."""
+        if self._judge is None:
+            self._judge = self._start_judge()
+        return self._judge.check(folder)
+
+    def _start_judge(self) -> JudgeProcess:
+        judge = JudgeProcess(self._stack.enter_context(Household("judge")))
+        self._stack.callback(judge.close)
+        return judge
 
     def close(self) -> None:
         """Stops every cluster."""

@@ -18,7 +18,6 @@ Rows = list[dict[str, str]]
 
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial, judged and reported."""
-    from kafka_trial.judging import check_run
     from kafka_trial.question import make_question
     from kafka_trial.report.text import text_report
     from kafka_trial.session import Session
@@ -39,7 +38,7 @@ def run(options: Namespace) -> int:
             print(folder.path)
             return PASS
         narrator.phase("check", "judging the history")
-        verdict = check_run(folder)
+        verdict = session.check(folder)
     print(text_report(folder))
     return verdict.exit
 

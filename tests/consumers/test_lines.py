@@ -30,6 +30,14 @@ def test_an_overlong_line_is_counted_quoted_and_skipped() -> None:
     assert [line.whole for line in lines] == [False, True]
 
 
+def test_one_overlong_line_after_another() -> None:
+    """The second is quoted from its own beginning, as the first was."""
+    cutter, size = LineCutter(bytes_max=5000), 9000
+    chunks = [b"a" * 4500, b"a" * 4500 + b"\n" + b"b" * 4500, b"b" * 4500 + b"\n"]
+    lines = [line for chunk in chunks for line in cutter.feed(chunk)]
+    assert lines == [Line(b"a" * QUOTE_BYTES_MAX, size), Line(b"b" * QUOTE_BYTES_MAX, size)]
+
+
 def test_an_overlong_line_keeps_little_memory() -> None:
     """While such a line goes on, nothing but its quote is held."""
     cutter = LineCutter(bytes_max=10_000)

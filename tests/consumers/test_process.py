@@ -166,6 +166,19 @@ def test_a_member_that_never_stops_is_killed_and_named(tmp_path: Path) -> None:
     assert told(tmp_path)[-1] == last
 
 
+def test_a_member_that_the_harness_killed_did_not_exit_by_itself(tmp_path: Path) -> None:
+    """Whether by the group, by name, or through the member: no failure of the consumer's."""
+    with group_of(tmp_path, STAYS, members=3) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        by_group, by_name, by_itself = group.members
+        group.kill(by_group)
+        group.kill_now(by_name.name)
+        by_itself.kill()
+        ended(group)
+        assert group.stop() == []
+
+
 def test_kill_restart_join_and_leave(tmp_path: Path) -> None:
     """A new incarnation keeps name and lane; a further member gets the next lane; who left can come again."""
     with group_of(tmp_path, STAYS, members=2) as group:

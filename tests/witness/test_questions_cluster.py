@@ -13,9 +13,8 @@ from confluent_kafka import Consumer
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.waiting import wait_until
-from kafka_trial.witness import questions
+from kafka_trial.witness import group_questions, questions
 from kafka_trial.witness.connection import Brokers
-from kafka_trial.witness.observe import _group_state
 
 pytestmark = pytest.mark.cluster
 
@@ -84,8 +83,8 @@ def test_a_group_is_described_in_its_own_protocol(asked: Asked, protocol: str) -
         pytest.skip("KIP-848 groups are not to be had on 3.9")
     asked.brokers.by_id = dict(asked.brokers.anyone(lambda at: questions.metadata(at, [])).brokers)
     with _member(asked, protocol) as group:
-        node = asked.brokers.anyone(lambda at: questions.coordinator(at, group))
-        state = asked.brokers.broker(node, lambda at: _group_state(at, group))
+        node = asked.brokers.anyone(lambda at: group_questions.coordinator(at, group))
+        state = asked.brokers.broker(node, lambda at: group_questions.group_state(at, group))
         assert node == asked.admin.coordinator_of(group)
         assert (state.state, state.protocol) == ("Stable", protocol)
         assert [(member.client_id, bool(member.member_id)) for member in state.members] == [("me", True)]
@@ -95,5 +94,5 @@ def test_a_group_is_described_in_its_own_protocol(asked: Asked, protocol: str) -
 def test_a_group_that_does_not_exist_is_dead(asked: Asked) -> None:
     """On every version, and whatever the broker knows of KIP-848."""
     asked.brokers.by_id = dict(asked.brokers.anyone(lambda at: questions.metadata(at, [])).brokers)
-    node = asked.brokers.anyone(lambda at: questions.coordinator(at, "nobody"))
-    assert asked.brokers.broker(node, lambda at: _group_state(at, "nobody")).state == "Dead"
+    node = asked.brokers.anyone(lambda at: group_questions.coordinator(at, "nobody"))
+    assert asked.brokers.broker(node, lambda at: group_questions.group_state(at, "nobody")).state == "Dead"

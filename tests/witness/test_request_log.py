@@ -270,7 +270,7 @@ def test_a_torn_fetch_does_not_blind(tmp_path: Path) -> None:
     """No verdict rests on a fetch: it is told, and the witness still claims to know all that counts."""
     with _log(tmp_path) as log:
         log.append(_fetched(_asks({0: 0}), 0)[:-90] + b"\n")
-        assert log.read() == [("undecodable", 1, None)]
+        assert log.read() == [("unreadable", 1, None)]
         assert log.witness.undecodable == 0
 
 

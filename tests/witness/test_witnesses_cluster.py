@@ -49,7 +49,7 @@ class Watched:
         return [event for event in self.events("request") if event.details["api"] == api]
 
     def consumer(self, settings: Mapping[str, Any] = MappingProxyType({})) -> Consumer:
-        """A member in the watched's first lane."""
+        """A member in the trial's first lane."""
         base = {"bootstrap.servers": self.lanes[0].bootstrap, "group.id": self.group, "log_level": 0}
         return Consumer(base | {"enable.auto.commit": False, "auto.offset.reset": "earliest"} | dict(settings))
 
@@ -70,7 +70,7 @@ def _watched(cluster: ProcessCluster, path: Path) -> Iterator[Watched]:
 
 @pytest.fixture
 def watched(cluster: ProcessCluster, tmp_path: Path) -> Iterator[Watched]:
-    """A watched with records in its topic: record `r<n>` has key `k<n mod 7>` and a JSON value."""
+    """A watched trial with records in its topic: record `r<n>` has key `k<n mod 7>` and a JSON value."""
     with _watched(cluster, tmp_path) as watched:
         yield watched
 

@@ -57,7 +57,8 @@ requests-bN         request           api lane? listener connection client_id me
                                        complete? = entries are all that is fetched from now on, session_id?;
                                        METADATA: new topic ids only; FIND_COORDINATOR: coordinator; LIST_OFFSETS: time_ms in
                                        entries; of transactions: transactional_id? producer_id? producer_epoch? state(commit|abort)?)
-                    undecodable       line message harmless?   (harmless: an API no verdict rests on)
+                    undecodable       line message
+                    unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
 observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
                     log_start log_end last_stable    topic partition offset asked_ns? (log_end: the position after the last record, asked at)
                     leader            topic partition leader epoch replicas isr

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.commits_log import OPERATOR, requests_of
+from kafka_trial.invariants.commits_log import OPERATOR, requests_of, told_by_members
 from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -172,7 +172,11 @@ def regressions(batch: Batch) -> Table:
     first = np.flatnonzero(low & starts_of(run))
     begins = np.flatnonzero(starts_of(run))
     following = np.searchsorted(begins, first, side="right")
-    after = np.where(following < len(begins), begins[following.clip(0, max(len(begins) - 1, 0))], -1) if len(begins) else first
+    after = (
+        np.where(following < len(begins), begins[following.clip(0, max(len(begins) - 1, 0))], -1)
+        if len(begins)
+        else first
+    )
     same = (after >= 0) & (picked(log["stretch"], after, -1) == log["stretch"][first])
     return table(slice=log["slice"][first], first=first, back=np.where(same, after, -1))
 
@@ -261,11 +265,17 @@ def _delivered_offsets(batch: Batch) -> Table:
 
 
 def _ahead_by_log(batch: Batch) -> Table:
-    """Returns the durable commits that raised the position past a record handled later, or never."""
+    """Returns the durable commits that raised the position past a record handled later, or never.
+
+    A member that told of its commit has said in which order it worked, which is exact: then only what was never handled
+    counts here, for lines are received late on a busy machine.
+    """
     raising, _ = _raising(batch)
     row = raising["latest"]
     records, first = batch.records, batch.first_handled
-    late = (row >= 0) & (picked(first.time_ns, row, NONE) > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
+    handled_ns = picked(first.time_ns, row, NONE)
+    late = (row >= 0) & (handled_ns > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
+    late &= (handled_ns == NEVER) | ~told_by_members(batch, raising)
     commits, row = raising.take(late), row[late]
     done = first.row[row]
     return table(

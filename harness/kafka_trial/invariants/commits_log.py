@@ -7,6 +7,7 @@ error, around the commit's time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from kafka_trial.invariants.kernels import (
     exactly,
     joined,
     max_before,
+    ordered,
     picked,
 )
 from kafka_trial.invariants.ownership_log import ownership_at
@@ -32,6 +34,7 @@ from kafka_trial.invariants.table import Table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
+OWN_COMMITS = (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 
 
@@ -86,7 +89,9 @@ def life_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
 def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
     """Returns, for each commit, a matching request's row in the table returned with it; -1 where there is none."""
     asked = _requests(batch).sorted_by("slice", "offset", "wall_ns")
-    target = joined(np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]]))
+    target = joined(
+        np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]])
+    )
     mine, wanted = target[: len(asked)], target[len(asked) :]
     found = at_or_after(mine, asked["wall_ns"], wanted, commits["wall_ns"] - LOG_TOLERANCE_NS)
     begun = picked(asked["wall_ns"], found, 0) - picked(asked["until"], found, 0) - LOG_TOLERANCE_NS
@@ -113,7 +118,9 @@ def _committers(batch: Batch, commits: Table) -> Ints:
     """Returns who asked for each commit: the one whose accepted request matches it in position and time."""
     asked = _requests(batch)
     size = len(commits)
-    target = joined(np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]]))
+    target = joined(
+        np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]])
+    )
     mine, wanted = target[: len(asked)], target[len(asked) :]
     first = asked["wall_ns"] - asked["until"] - LOG_TOLERANCE_NS
     end = asked["wall_ns"] + LOG_TOLERANCE_NS + 1
@@ -139,3 +146,10 @@ def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
     members = np.full(max([*known, -1]) + 2, otherwise, np.int64)
     members[list(known)] = list(known.values())
     return members[np.where((lanes >= 0) & (lanes < len(members)), lanes, len(members) - 1)]
+
+
+def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind] = OWN_COMMITS) -> Bools:
+    """Returns whether a member told of each commit itself: same partition and committed offset, events of `kinds`."""
+    own = batch.own.take(np.isin(batch.own["kind"], kinds))
+    own = own.take(ordered(own["slice"], own["offset"]))
+    return exactly(own["slice"], own["offset"], commits["slice"], commits["value"]) >= 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
+from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering, told_by_members
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -22,6 +22,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 KILLED_UNHEARD = "committed by a member that was killed with -9 and could not say what it had handled"
 
 
-@invariant("skipped", family="delivery", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True)
+@invariant(
+    "skipped", family="delivery", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True
+)
 def skipped(batch: Batch) -> Findings:
     """A record was committed past, and never handled: it is lost.
 
@@ -52,10 +55,12 @@ def skipped(batch: Batch) -> Findings:
         offset=lost["offset"],
         committed_offset=picked(commits["value"], covered_by, NONE),
         by_operator=picked(commits["committer"], covered_by, UNKNOWN) == OPERATOR,
-        in_flight_at_crash=_last_of_a_crashed(batch)[covered_by] if len(commits) else np.zeros(len(lost), np.bool_),
+        in_flight_at_crash=_in_flight(batch)[covered_by] if len(commits) else np.zeros(len(lost), np.bool_),
     )
     commit = (picked(commits["source"], covered_by, -1), picked(commits["seq"], covered_by, -1))
-    return Findings(rows, [(lost["source"], lost["seq"]), commit], [(KILLED_UNHEARD, _never_handled_slices(batch, undecided))])
+    return Findings(
+        rows, [(lost["source"], lost["seq"]), commit], [(KILLED_UNHEARD, _never_handled_slices(batch, undecided))]
+    )
 
 
 @invariant("unseen", family="delivery", needs=("records", "handled", "snapshot"), level="sink")
@@ -112,7 +117,9 @@ def killed_unheard(batch: Batch, commits: Array) -> Bools:
     log, lives = batch.commits, batch.lives
     effect_ns = picked(log["effect_ns"], commits, NONE)
     life = picked(log["life"], commits, -1)
-    known = (life >= 0) & (picked(lives["killed"], life, 0) == 1) & (effect_ns > picked(lives["worked_ns"], life, NEVER))
+    known = (
+        (life >= 0) & (picked(lives["killed"], life, 0) == 1) & (effect_ns > picked(lives["worked_ns"], life, NEVER))
+    )
     nobody = np.isin(picked(log["committer"], commits, OPERATOR), (UNKNOWN, AMBIGUOUS))
     return (commits >= 0) & (known | (nobody & _some_killed(batch, effect_ns)))
 
@@ -130,6 +137,15 @@ def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
 def _sink_there(batch: Batch) -> bool:
     settings = batch.circumstances.settings
     return batch.circumstances.sink_seen or settings.sink not in (None, "none")
+
+
+def _in_flight(batch: Batch) -> Bools:
+    """Returns for each commit whether what it covers was in flight: its incarnation crashed, or was told that it failed.
+
+    A commit may be durable although its member was refused in the end, or never had an answer: then the member must not
+    process under at-most-once, and nobody else will.
+    """
+    return _last_of_a_crashed(batch) | told_by_members(batch, batch.commits, (Kind.COMMIT_FAIL,))
 
 
 def _last_of_a_crashed(batch: Batch) -> Bools:
@@ -179,6 +195,4 @@ def _redeliveries(batch: Batch, again: Table, floor: Array) -> Findings:
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"], floor=floor)
     opened = batch.own.take(batch.own["opens"])
     possession = again["possession"]
-    return Findings(
-        rows, [(again["source"], again["seq"]), (opened["source"][possession], opened["seq"][possession])]
-    )
+    return Findings(rows, [(again["source"], again["seq"]), (opened["source"][possession], opened["seq"][possession])])

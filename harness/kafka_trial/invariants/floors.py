@@ -74,8 +74,11 @@ def _durable(batch: Batch) -> Ints:
     by_time = log.sorted_by("slice", "effect_ns")
     surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], held["open_ns"] - TOLERANCE_NS)
     low, high = between(
-        by_time["slice"], by_time["effect_ns"], held["slice"],
-        held["open_ns"] - TOLERANCE_NS + 1, held["open_ns"] + TOLERANCE_NS + 1,
+        by_time["slice"],
+        by_time["effect_ns"],
+        held["slice"],
+        held["open_ns"] - TOLERANCE_NS + 1,
+        held["open_ns"] + TOLERANCE_NS + 1,
     )
     which, rows = in_ranges(low, high)
     lowest = per_group(which, by_time["value"][rows], len(held), how="min", start=NEVER)

@@ -82,7 +82,5 @@ def handled(batch: Batch) -> Table:
 
 def first_handled_of_records(batch: Batch) -> SimpleNamespace:
     """Returns, for each of `batch.records`, `time_ns` of its first handling (NEVER if none), and `row` of `handled`."""
-    row = exactly(
-        batch.handled["slice"], batch.handled["offset"], batch.records["slice"], batch.records["offset"]
-    )
+    row = exactly(batch.handled["slice"], batch.handled["offset"], batch.records["slice"], batch.records["offset"])
     return SimpleNamespace(row=row, time_ns=picked(batch.handled["time_ns"], row, NEVER))

@@ -115,7 +115,9 @@ def stall_window_s(timing: Timing) -> float:
     return max(BOUND_S_MIN, timing.session_timeout_s + timing.poll_interval_s + timing.commit_interval_s)
 
 
-def timing_of(settings: Settings, *, backlog: int = 0, longest_handler_s: float = 0.0, rate: float | None = None) -> Timing:
+def timing_of(
+    settings: Settings, *, backlog: int = 0, longest_handler_s: float = 0.0, rate: float | None = None
+) -> Timing:
     """Returns the timing of a consumer's settings."""
     return Timing(
         session_timeout_s=settings.session_timeout_s,
@@ -223,7 +225,14 @@ def group_of(slices: Table, circumstances: Circumstances) -> Group:
     )
 
 
-@invariant("false-lag", family="liveness", needs=("records", "handled", "offsets log", "snapshot"), level="sink", of="group", progress_in_kafka=True)
+@invariant(
+    "false-lag",
+    family="liveness",
+    needs=("records", "handled", "offsets log", "snapshot"),
+    level="sink",
+    of="group",
+    progress_in_kafka=True,
+)
 def false_lag(group: Group) -> Findings:
     """All readable records were handled, and yet the committed offset stays behind the end: a lag that is none.
 
@@ -245,7 +254,13 @@ def false_lag(group: Group) -> Findings:
     return Findings(rows, [(found[source], found[seq]) for source, seq in proofs])
 
 
-@invariant("stuck-partition", family="liveness", needs=("records", "handled", "offsets log", "snapshot"), level="sink", of="group")
+@invariant(
+    "stuck-partition",
+    family="liveness",
+    needs=("records", "handled", "offsets log", "snapshot"),
+    level="sink",
+    of="group",
+)
 def stuck_partition(group: Group) -> Findings:
     """A partition with records left saw no delivery, no completion and no progress of its commits for a whole window.
 
@@ -275,7 +290,13 @@ def stuck_partition(group: Group) -> Findings:
     )
 
 
-@invariant("late-convergence", family="liveness", needs=("records", "handled", "offsets log", "snapshot"), level="sink", of="group")
+@invariant(
+    "late-convergence",
+    family="liveness",
+    needs=("records", "handled", "offsets log", "snapshot"),
+    level="sink",
+    of="group",
+)
 def late_convergence(group: Group) -> Findings:
     """A partition was not done, or its position not at the end, within B of the healing, and it is neither stuck nor in
     a false lag.
@@ -300,7 +321,10 @@ def late_convergence(group: Group) -> Findings:
         bound_s=np.full(len(found), round(group.bound_s, 3), dtype=object),
         records=found["open"],
         converged_after_s=np.array(
-            [None if at == NEVER else round((at - group.drain_ns) / SECOND_NS, 3) for at in found["converged_ns"].tolist()],
+            [
+                None if at == NEVER else round((at - group.drain_ns) / SECOND_NS, 3)
+                for at in found["converged_ns"].tolist()
+            ],
             dtype=object,
         ),
     )
@@ -310,8 +334,6 @@ def late_convergence(group: Group) -> Findings:
         [(found["open_source"], found["open_seq"]), (found["commit_source"], found["commit_seq"])],
         [(reason, slices["slice"][(never | after) & ~late])],
     )
-
-
 
 
 def _is_false_lag(group: Group) -> Bools:
@@ -385,9 +407,7 @@ def _stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
     lasting = end > held["open_ns"]
     here = np.arange(batch.size)
-    owners = covering(
-        held["slice"][lasting], held["open_ns"][lasting], end[lasting], here, np.full(batch.size, at_ns)
-    )
+    owners = covering(held["slice"][lasting], held["open_ns"][lasting], end[lasting], here, np.full(batch.size, at_ns))
     deliveries = batch.deliveries.sorted_by("slice", "offset")
     begun = exactly(deliveries["slice"], deliveries["offset"], undone["slice"], undone["offset"]) >= 0
     in_hand = counts(undone["slice"][begun], batch.size) > 0
@@ -433,5 +453,3 @@ def _first_undone(batch: Batch, undone: Table, column: str) -> Ints:
     found = np.full(batch.size, -1, np.int64)
     found[undone["slice"][::-1]] = undone[column][::-1]  # sorted: the first one is written last
     return found
-
-

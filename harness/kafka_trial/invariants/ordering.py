@@ -61,7 +61,9 @@ def reordered_key(batch: Batch) -> Findings:
     """
     keyed = _late_ones(batch, same_key=True)
     unkeyed = _late_ones(batch, same_key=False)
-    both = stacked(keyed.having(same_key=np.ones(len(keyed), np.bool_)), unkeyed.having(same_key=np.zeros(len(unkeyed), np.bool_)))
+    both = stacked(
+        keyed.having(same_key=np.ones(len(keyed), np.bool_)), unkeyed.having(same_key=np.zeros(len(unkeyed), np.bool_))
+    )
     both = both.take(ordered(both["slice"], both["source"], both["seq"], ~both["same_key"]))
     late = both.take(first_of(joined(both["slice"], both["source"], both["seq"])))
     rows = table(
@@ -101,7 +103,12 @@ def overlapping_handlers(batch: Batch) -> Findings:
         other_offset=later["other_offset"],
         same_key=later["same_key"],
     )
-    proofs = [("other_source", "other_start"), ("source", "start_seq"), ("other_source", "other_end"), ("source", "end_seq")]
+    proofs = [
+        ("other_source", "other_start"),
+        ("source", "start_seq"),
+        ("other_source", "other_end"),
+        ("source", "end_seq"),
+    ]
     return Findings(rows, [(later[source], later[seq]) for source, seq in proofs])
 
 

@@ -131,9 +131,7 @@ def _held_by_others(batch: Batch, work: Table) -> Bools:
     return all_open > own_open
 
 
-def _found(
-    rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table
-) -> Table:
+def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:
     return table(
         slice=rows["slice"],
         order=order,

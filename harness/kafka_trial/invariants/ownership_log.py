@@ -65,7 +65,9 @@ def bridged(batch: Batch) -> Table:
     gap_before = (highest >= 0) & (picked(grants["until"], highest, NEVER) < grants["place"])
     until = grants["until"].copy()
     resumed = np.flatnonzero(gap_before)
-    _stretch(grants, until, picked(grants["until"], highest, 0)[resumed], grants["slice"][resumed], grants["place"][resumed])
+    _stretch(
+        grants, until, picked(grants["until"], highest, 0)[resumed], grants["slice"][resumed], grants["place"][resumed]
+    )
     last = np.ones(len(grants), np.bool_)
     last[:-1] = grants["slice"][1:] != grants["slice"][:-1]
     ends = np.flatnonzero(last)

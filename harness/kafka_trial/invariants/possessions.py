@@ -97,4 +97,3 @@ def _closed_seq(batch: Batch, sources: Array) -> Ints:
     """Returns the seq at which each source's member stopped or exited; NEVER where it did not."""
     closed = picked(batch.lives["closed_seq"], life_of(batch, sources), NONE)
     return np.where(closed == NONE, NEVER, closed)
-

@@ -59,7 +59,9 @@ def windows(batch: Batch) -> Table:
 def excused(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
     """Returns whether each moment lies in the zombie window of its possession (-1: of none)."""
     windows = batch.zombies
-    loss_ns, until_ns = (picked(windows[name], possessions, start) for name, start in (("loss_ns", NEVER), ("until_ns", NONE)))
+    loss_ns, until_ns = (
+        picked(windows[name], possessions, start) for name, start in (("loss_ns", NEVER), ("until_ns", NONE))
+    )
     return (loss_ns != NEVER) & (time_ns >= loss_ns - TOLERANCE_NS) & (time_ns <= until_ns)
 
 
@@ -98,9 +100,7 @@ def _refused(batch: Batch, loss_ns: Ints) -> tuple[Ints, Ints]:
 
 
 def _files(rows: Table, held: Table) -> tuple[Ints, Ints]:
-    both = joined(
-        np.concatenate([rows["slice"], held["slice"]]), np.concatenate([rows["source"], held["source"]])
-    )
+    both = joined(np.concatenate([rows["slice"], held["slice"]]), np.concatenate([rows["source"], held["source"]]))
     return both[: len(rows)], both[len(rows) :]
 
 

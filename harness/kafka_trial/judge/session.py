@@ -11,6 +11,7 @@ import os
 import shlex
 import threading
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_trial.cluster.spark_java import spark_class_data_archive, spark_environment, spark_jvm_options
@@ -23,7 +24,6 @@ LOCAL = "local[2]"
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "OFF",
     "spark.python.worker.reuse": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
@@ -66,7 +66,8 @@ def _started(master: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("kafka-trial")
-    options = spark_jvm_options(archive) if master.startswith("local") else []
+    quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+    options = [quiet, *(spark_jvm_options(archive) if master.startswith("local") else [])]
     for name, value in (SETTINGS | {"spark.driver.extraJavaOptions": shlex.join(options)}).items():
         builder = builder.config(name, value)
     started = builder.getOrCreate()

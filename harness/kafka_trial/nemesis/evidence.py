@@ -66,7 +66,7 @@ def latency(
         hit=f"round trips take at least {rise_ms:.0f} ms longer",
         miss=f"round trips did not take {rise_ms:.0f} ms longer",
         idle="no connection lived through it, or no probe was answered",
-        rise_ms={_name(route): round(rise, 1) for route, rise in rises.items()},
+        rise_ms={_name(route): round(rise, 1) for route, rise in sorted(rises.items())},
         bytes=flowed,
     )
     if evidence.bit and flowed == 0:
@@ -238,19 +238,18 @@ def _flows_across(looks: Sequence[Look]) -> list[Flow]:
 
 
 def _rises(before: Sequence[Probe], inside: Sequence[Probe]) -> dict[Route, float]:
-    """Least rise of a round trip per route in milliseconds; the slowest undisturbed one is the base."""
-    base: dict[Route, float] = {}
-    for probe in before:
+    """By how many milliseconds each route's fastest round trip rose: a busy machine slows some, hardly the fastest."""
+    calm, slow = _fastest(before), _fastest(inside)
+    return {route: slow[route] - calm[route] for route in calm.keys() & slow.keys()}
+
+
+def _fastest(probes: Sequence[Probe]) -> dict[Route, float]:
+    fastest: dict[Route, float] = {}
+    for probe in probes:
         if probe.answer_ms is not None:
-            key = (probe.client, probe.broker)
-            base[key] = max(base.get(key, 0.0), probe.answer_ms)
-    rises: dict[Route, float] = {}
-    for probe in inside:
-        key = (probe.client, probe.broker)
-        if probe.answer_ms is not None and key in base:
-            rise = probe.answer_ms - base[key]
-            rises[key] = min(rises.get(key, rise), rise)
-    return rises
+            route = (probe.client, probe.broker)
+            fastest[route] = min(fastest.get(route, probe.answer_ms), probe.answer_ms)
+    return fastest
 
 
 def _kept_routes(inside: Sequence[Look]) -> set[Route]:

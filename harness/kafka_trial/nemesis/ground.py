@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from kafka_trial.history.recorder import Recorder
 
 
+WORKLOAD = "workload"  # the load as a client, beside the members m0, m1, …
+
+
 @dataclass(frozen=True)
 class Ground:
     """What the nemesis may touch: `cluster` and its proxies, the `group` under trial; what it may ask: `admin`.

@@ -34,10 +34,10 @@ def _accepted(scene: Scene) -> dict[str, Any]:
 @fault("latency", targets=NETWORK, blast="members", heals=True, complete=_late)
 def latency(scene: Scene, *, latency_ms: int = 400, jitter_ms: int = 0) -> Iterator[Evidence]:
     """Delays answers by latency_ms, give or take jitter_ms."""
-    before, calm = scene.links("before"), scene.probes("before")
+    before, calm = scene.links("before"), scene.probes("before", times=3)
     slow: list[Probe] = []
     with toxics(scene, "latency", (DOWN,), {"latency": int(latency_ms), "jitter": int(jitter_ms)}):
-        inside = scene.hold(lambda: scene.links("inside"), once=lambda: slow.extend(scene.probes("inside")))
+        inside = scene.hold(lambda: scene.links("inside"), once=lambda: slow.extend(scene.probes("inside", times=2)))
         rise_ms = 0.75 * max(0, latency_ms - jitter_ms)
         yield evidence.latency(before, inside, calm, slow, rise_ms=rise_ms, clients=scene.clients)
 

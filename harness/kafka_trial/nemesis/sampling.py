@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.nemesis.evidence import REFUSED
-from kafka_trial.nemesis.ground import Ground, OffsetsLog
+from kafka_trial.nemesis.ground import WORKLOAD, Ground, OffsetsLog
 from kafka_trial.nemesis.samples import BROKER, CLIENT, GroupLook, Half, Look, Probe, ProcessLook
 from kafka_trial.waiting import pause
 from kafka_trial.witness import sockets
@@ -43,8 +43,10 @@ Routes = Mapping[tuple[str, int], RoutePorts]
 
 
 def routes_of(ground: Ground, wanted: Sequence[tuple[str, int]]) -> Routes:
-    """Returns the ports of each (member, broker) route."""
+    """Returns the ports of each (client, broker) route."""
     lanes = {member.name: member.lane for member in ground.group.members}
+    if ground.workload_lane is not None:
+        lanes[WORKLOAD] = ground.workload_lane
     return {
         (client, broker): RoutePorts(
             client, broker, lanes[client].ports[broker], ground.cluster.server_port(broker, lanes[client].index)
@@ -54,7 +56,10 @@ def routes_of(ground: Ground, wanted: Sequence[tuple[str, int]]) -> Routes:
 
 
 def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
-    """Returns every established half of the members' connections on `routes`, from one dump of the socket table."""
+    """Returns every established half of the clients' connections on `routes`, from one dump of the socket table.
+
+    Members are told by their process groups; whoever uses the lane of the load is the load.
+    """
     table = [entry for entry in sockets.sample() if entry.established]
     own_ports = {client: ports_of_group(pid) for client, pid in process_groups.items()}
     by_proxy = {route.proxy_port: route for route in routes.values()}
@@ -62,7 +67,7 @@ def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
     halves = []
     for entry in table:
         near, far = by_proxy.get(entry.sport), by_broker.get(entry.dport)
-        if near is not None and entry.dport in own_ports.get(near.client, ()):
+        if near is not None and (near.client == WORKLOAD or entry.dport in own_ports.get(near.client, ())):
             halves.append(_half(near, CLIENT, entry.dport, entry))
         elif far is not None:
             halves.append(_half(far, BROKER, entry.sport, entry))

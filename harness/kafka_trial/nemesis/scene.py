@@ -17,7 +17,7 @@ from kafka_trial.concurrency import Crew
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.fault import Planned, find_fault
-from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.ground import WORKLOAD, Ground
 from kafka_trial.nemesis.samples import GroupLook, Look, Probe, ProcessLook, TopicLook, to_details
 from kafka_trial.nemesis.targets import Target, member_named
 from kafka_trial.waiting import pause, wait_until
@@ -120,18 +120,16 @@ class Scene:
         look = self._keep(phase, sampling.links(self._routes, self._process_groups()))
         if phase == "before":
             self.links_before = look
-        elif phase == "after":
-            self.links_after = look
         return look
 
-    def probes(self, phase: str, known: Look | None = None) -> list[Probe]:
-        """P: an own round trip on every live route (those of `known`, else those live now), all at once."""
+    def probes(self, phase: str, known: Look | None = None, *, times: int = 1) -> list[Probe]:
+        """P: own round trips, `times` each, side by side on every live route: those of `known`, else those live now."""
         live = (known or sampling.links(self._routes, self._process_groups())).routes()
         limit_s = max(1.0, min(3.0, self.for_s))
         found: list[Probe] = []
 
         def ask(route: tuple[str, int]) -> None:
-            found.append(sampling.probe(self._routes[route], within_s=limit_s))
+            found.extend(sampling.probe(self._routes[route], within_s=limit_s) for _ in range(times))
 
         with Crew(f"probes of {self.fault}") as crew:
             for route in live:
@@ -190,20 +188,23 @@ class Scene:
         return self._requests.count(lanes)
 
     def traffic_within(self, within_s: float) -> bool:
-        """S: whether bytes move both ways again on the target's connections, kept or new."""
-        base = sampling.links(self._recovery_routes, self._process_groups())
+        """S: whether bytes move both ways again on the target's connections, kept or new.
+
+        After a broker fell its clients may talk to others, and a group may wait for a session to expire; the load never
+        rests. So there the traffic of any client counts, the load's too.
+        """
+        base = self._recovery_look()
         each = [name for name in self.clients if member_named(self.ground, name).alive]
 
         def again() -> bool:
-            now = sampling.links(self._recovery_routes, self._process_groups())
-            return self.stop.is_set() or evidence.traffic_again(base, now, each=each)
+            return self.stop.is_set() or evidence.traffic_again(base, self._recovery_look(), each=each)
 
         try:
             wait_until(again, within_s=within_s, what=f"traffic after {self.fault}", every_s=0.1)
         except WaitTimeout:
             return False
         finally:
-            self.links("after")
+            self.links_after = self._keep("after", self._recovery_look())
         return True
 
     def journal(self, kind: str, **fields: Any) -> None:
@@ -228,11 +229,15 @@ class Scene:
 
     @cached_property
     def _recovery_routes(self) -> sampling.Routes:
-        """Where traffic has to come back: after a broker fell its clients may talk to others."""
         if self.blast == "members":
             return self._routes
-        everywhere = [(name, broker) for name in self.target.members for broker in self.ground.cluster.brokers]
-        return sampling.routes_of(self.ground, everywhere)
+        clients = [*self.target.members, *([WORKLOAD] if self.ground.workload_lane else [])]
+        return sampling.routes_of(
+            self.ground, [(name, broker) for name in clients for broker in self.ground.cluster.brokers]
+        )
+
+    def _recovery_look(self) -> Look:
+        return sampling.links(self._recovery_routes, self._process_groups())
 
     def _process_groups(self) -> dict[str, int]:
         return {member.name: member.process_group for member in self.ground.group.members if member.alive}

@@ -18,11 +18,12 @@ from typing import Any, Final, TypeVar
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.waiting import pause
-from kafka_trial.witness import questions
+from kafka_trial.witness import group_questions, questions
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.witness.control_read import control_read
+from kafka_trial.witness.group_questions import GroupState
 from kafka_trial.witness.post import BEHIND, COMPLETE, Answer, deadline_s, serve
-from kafka_trial.witness.questions import EARLIEST, LATEST, GroupState, Topic
+from kafka_trial.witness.questions import EARLIEST, LATEST, Topic
 
 T = TypeVar("T")
 SOURCE: Final = "observer"
@@ -33,8 +34,6 @@ RETRY_S: Final = 0.2
 ANSWER_WITHIN_S: Final = 1.0
 CONFIGS: Final = ("cleanup.policy", "retention.ms")
 BUFFER_EVENTS: Final = 500
-UNSUPPORTED_VERSION: Final = 35
-DEAD_GROUP: Final = "Dead"
 
 
 class Observer:
@@ -174,13 +173,15 @@ class Observer:
     def _look_at_group(self) -> None:
         node = self._asked(
             "coordinator",
-            lambda: self._brokers.anyone(lambda connection: questions.coordinator(connection, self._group)),
+            lambda: self._brokers.anyone(lambda connection: group_questions.coordinator(connection, self._group)),
         )
         if node is None:
             return
         self._tell(("coordinator",), "coordinator", group=self._group, leader=node)
         state = self._asked(
-            "group", lambda: self._brokers.broker(node, lambda at: _group_state(at, self._group)), broker=node
+            "group",
+            lambda: self._brokers.broker(node, lambda at: group_questions.group_state(at, self._group)),
+            broker=node,
         )
         if state is not None:
             self._tell(("group_state",), "group_state", group=self._group, **_group_fields(state))
@@ -242,19 +243,6 @@ def _problem(complete: bool, error: str | None, held: Mapping[int, int]) -> str 
     if held:
         return f"open transactions hide records from committed readers, on partitions {sorted(held)}"
     return None
-
-
-def _group_state(connection: Connection, group: str) -> GroupState:
-    """Asks as a classic group first; one that is dead as such may be a KIP-848 group."""
-    state = questions.classic_group(connection, group)
-    if state.state != DEAD_GROUP:
-        return state
-    try:
-        return questions.consumer_group(connection, group)
-    except NoAnswerError as error:
-        if error.code is None:
-            raise
-        return state  # it is none, or this broker knows no such groups
 
 
 def _group_fields(state: GroupState) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the witnesses ask brokers: metadata, log ends, coordinators, group states, the quorum, topic configs.
+"""What the witnesses ask brokers: metadata, log ends, the quorum, topic configs.
 
 Each question is one request of Kafka's protocol, in a version that every broker from 3.9 to 4.3 answers, and returns
 a frozen value. Schemas: `common/message/*.json` in Kafka's clients.
@@ -18,7 +18,7 @@ from kafka_trial.witness.primitives import Reader
 EARLIEST: Final = -2
 LATEST: Final = -1
 METADATA_TOPIC: Final = "__cluster_metadata"
-_TOPIC, _GROUP = 2, 0
+_TOPIC: Final = 2
 _NO_TOPIC_ID_BYTES: Final = bytes(16)
 
 
@@ -50,30 +50,10 @@ class Metadata:
     topics: Mapping[str, Topic]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMember:
-    """A member as its coordinator describes it."""
-
-    member_id: str
-    client_id: str
-    host: str
-    instance_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupState:
-    """A group as its coordinator describes it; `epoch` for KIP-848 groups only."""
-
-    state: str
-    protocol: str
-    members: tuple[GroupMember, ...]
-    epoch: int | None = None
-
-
 def metadata(connection: Connection, topics: Sequence[str]) -> Metadata:
     """Returns the brokers and the given topics (Metadata v10)."""
-    body = _compact_count(len(topics))
-    body += b"".join(_NO_TOPIC_ID_BYTES + _compact(name) + b"\0" for name in topics)
+    body = compact_count(len(topics))
+    body += b"".join(_NO_TOPIC_ID_BYTES + compact(name) + b"\0" for name in topics)
     body += b"\0\0\0\0"  # no automatic creation; no authorised operations, of cluster and topic; no tags
     return connection.ask((3, 10), body, _metadata, flexible=True)
 
@@ -85,34 +65,10 @@ def list_offsets(
 
     A partition it does not lead (any more) is left out (ListOffsets v4).
     """
-    body = struct.pack(">ib", -1, int(committed)) + struct.pack(">i", 1) + _plain(topic)
+    body = struct.pack(">ib", -1, int(committed)) + struct.pack(">i", 1) + plain(topic)
     body += struct.pack(">i", len(partitions))
     body += b"".join(struct.pack(">iiq", partition, -1, which) for partition in partitions)
     return connection.ask((2, 4), body, _offsets)
-
-
-def coordinator(connection: Connection, group: str) -> int:
-    """Returns the broker that coordinates `group` (FindCoordinator v2).
-
-    Raises:
-        NoAnswerError: there is none at the moment (with Kafka's code).
-    """
-    return connection.ask((10, 2), _plain(group) + struct.pack(">b", _GROUP), _coordinator)
-
-
-def classic_group(connection: Connection, group: str) -> GroupState:
-    """Returns a group that speaks the classic protocol; state `Dead` where there is none (DescribeGroups v4)."""
-    body = struct.pack(">i", 1) + _plain(group) + b"\0"
-    return connection.ask((15, 4), body, _classic_group)
-
-
-def consumer_group(connection: Connection, group: str) -> GroupState:
-    """Returns a KIP-848 group (ConsumerGroupDescribe v0).
-
-    Raises:
-        NoAnswerError: it is none (with Kafka's code), or the broker does not know the request.
-    """
-    return connection.ask((69, 0), _compact_count(1) + _compact(group) + b"\0\0", _consumer_group, flexible=True)
 
 
 def controller(connection: Connection) -> tuple[int, int]:
@@ -121,14 +77,14 @@ def controller(connection: Connection) -> tuple[int, int]:
     Raises:
         NoAnswerError: there is none at the moment.
     """
-    body = _compact_count(1) + _compact(METADATA_TOPIC) + _compact_count(1) + struct.pack(">i", 0) + b"\0\0\0"
+    body = compact_count(1) + compact(METADATA_TOPIC) + compact_count(1) + struct.pack(">i", 0) + b"\0\0\0"
     return connection.ask((55, 0), body, _controller, flexible=True)
 
 
 def topic_configs(connection: Connection, topic: str, names: Sequence[str]) -> dict[str, str | None]:
     """Returns some configs of a topic (DescribeConfigs v1)."""
-    body = struct.pack(">ib", 1, _TOPIC) + _plain(topic) + struct.pack(">i", len(names))
-    body += b"".join(_plain(name) for name in names) + b"\0"
+    body = struct.pack(">ib", 1, _TOPIC) + plain(topic) + struct.pack(">i", len(names))
+    body += b"".join(plain(name) for name in names) + b"\0"
     return connection.ask((32, 1), body, _configs)
 
 
@@ -181,85 +137,11 @@ def _offset(reader: Reader) -> tuple[int, int, int]:
     return partition, code, offset
 
 
-def _coordinator(reader: Reader) -> int:
-    reader.int32()  # throttle time
-    code, message, node = reader.int16(), reader.nullable_string(), reader.int32()
-    reader.string()  # its address
-    reader.int32()
-    _refuse("coordinator", code, message)
-    return node
-
-
-def _classic_group(reader: Reader) -> GroupState:
-    reader.int32()  # throttle time
-    code, group = reader.array(lambda: _described_classic(reader))[0]
-    _refuse("group", code)
-    return group
-
-
-def _described_classic(reader: Reader) -> tuple[int, GroupState]:
-    code = reader.int16()
-    reader.string()
-    state = reader.string()
-    reader.string()  # protocol type
-    reader.string()  # protocol
-    members = reader.array(lambda: _classic_member(reader))
-    reader.int32()  # authorised operations
-    return code, GroupState(state, "classic", members)
-
-
-def _classic_member(reader: Reader) -> GroupMember:
-    member_id, instance_id, client_id, host = (
-        reader.string(),
-        reader.nullable_string(),
-        reader.string(),
-        reader.string(),
-    )
-    reader.blob()  # subscription
-    reader.blob()  # assignment: the offsets log has it
-    return GroupMember(member_id, client_id, host, instance_id)
-
-
-def _consumer_group(reader: Reader) -> GroupState:
-    reader.int32()  # throttle time
-    code, message, group = reader.array(lambda: _described_consumer(reader))[0]
-    _refuse("group", code, message)
-    return group
-
-
-def _described_consumer(reader: Reader) -> tuple[int, str | None, GroupState]:
-    code, message = reader.int16(), reader.nullable_string()
-    reader.string()
-    state, epoch = reader.string(), reader.int32()
-    reader.int32()  # assignment epoch
-    reader.string()  # assignor
-    members = reader.array(lambda: _consumer_member(reader))
-    reader.int32()  # authorised operations
-    reader.tags()
-    return code, message, GroupState(state, "consumer", members, epoch)
-
-
-def _consumer_member(reader: Reader) -> GroupMember:
-    member_id, instance_id, _, _ = reader.string(), reader.nullable_string(), reader.nullable_string(), reader.int32()
-    client_id, host = reader.string(), reader.string()
-    reader.array(reader.string)  # subscribed topics
-    reader.nullable_string()  # subscribed regular expression
-    _skip_assignment(reader)
-    _skip_assignment(reader)
-    reader.tags()
-    return GroupMember(member_id, client_id, host, instance_id)
-
-
-def _skip_assignment(reader: Reader) -> None:
-    reader.array(lambda: (reader.uuid(), reader.string(), reader.array(reader.int32), reader.tags()))
-    reader.tags()
-
-
 def _controller(reader: Reader) -> tuple[int, int]:
-    _refuse("controller", reader.int16())
+    refuse("controller", reader.int16())
     topics = reader.array(lambda: (reader.string(), reader.array(lambda: _quorum(reader)), reader.tags()))
     code, leader, epoch = topics[0][1][0]
-    _refuse("controller", code)
+    refuse("controller", code)
     return leader, epoch
 
 
@@ -276,7 +158,7 @@ def _quorum(reader: Reader) -> tuple[int, int, int]:
 def _configs(reader: Reader) -> dict[str, str | None]:
     reader.int32()  # throttle time
     code, message, configs = reader.array(lambda: _described_configs(reader))[0]
-    _refuse("configs", code, message)
+    refuse("configs", code, message)
     return dict(configs)
 
 
@@ -295,22 +177,26 @@ def _config(reader: Reader) -> tuple[str, str | None]:
     return config
 
 
-def _refuse(what: str, code: int, message: str | None = None) -> None:
+def refuse(what: str, code: int, message: str | None = None) -> None:
+    """Raises NoAnswerError with Kafka's code where an answer carries one."""
     if code:
         raise NoAnswerError(f"{what}: {error_name(code)} {message or ''}".rstrip(), code=code)
 
 
-def _plain(text: str) -> bytes:
+def plain(text: str) -> bytes:
+    """Returns a string in plain encoding."""
     raw = text.encode()
     return struct.pack(f">h{len(raw)}s", len(raw), raw)
 
 
-def _compact(text: str) -> bytes:
+def compact(text: str) -> bytes:
+    """Returns a string in flexible encoding."""
     raw = text.encode()
-    return _compact_count(len(raw)) + raw
+    return compact_count(len(raw)) + raw
 
 
-def _compact_count(count: int) -> bytes:
+def compact_count(count: int) -> bytes:
+    """Returns the length of a string or array in flexible encoding: an unsigned varint of count + 1."""
     value, out = count + 1, bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

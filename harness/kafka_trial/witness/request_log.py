@@ -107,9 +107,8 @@ class RequestLog:
             harmless = any(api in raw for api in HARMLESS)
             self.undecodable += not harmless
             quoted = raw[:QUOTED_BYTES].decode(errors="replace")
-            self._recorder.record(
-                "undecodable", line=self._line, message=f"{error!r}: {quoted}", harmless=harmless or None
-            )
+            kind = "unreadable" if harmless else "undecodable"
+            self._recorder.record(kind, line=self._line, message=f"{error!r}: {quoted}")
 
 
 def _unmerged(raw: bytes) -> Iterator[bytes]:

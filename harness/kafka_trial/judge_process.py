@@ -1,0 +1,97 @@
+"""The judge in a process of its own, warm beside a session of trials.
+
+Judging is Python and Spark at full speed; in the process that reads the members' lines it would delay them, and late
+lines look like late work. `python -m kafka_trial.judge_process` reads run folders from stdin, a line each, judges them
+one after the other, and answers each with a line: a pickled verdict or error, in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import sys
+import threading
+from pathlib import Path
+
+from kafka_trial.concurrency import Household
+from kafka_trial.errors import KafkaTrialError, UnjudgeableError
+from kafka_trial.history.store import RunFolder
+from kafka_trial.verdict import Verdict
+from kafka_trial.waiting import wait_until
+
+JUDGED_WITHIN_S = 900.0
+
+
+class JudgeProcess:
+    """A running judge; `check` may be called from several threads, and serves one after the other."""
+
+    def __init__(self, household: Household) -> None:
+        their_folders, self._folders = os.pipe()
+        self._answers, their_answers = os.pipe()
+        os.set_blocking(self._answers, False)
+        self._read = b""
+        self._turn = threading.Lock()
+        argv = [sys.executable, "-m", "kafka_trial.judge_process"]
+        try:
+            self._child = household.spawn("judge", argv, stdin=their_folders, stdout=their_answers, stderr=2)
+        finally:
+            os.close(their_folders)
+            os.close(their_answers)
+
+    def check(self, folder: RunFolder) -> Verdict:
+        """Has a run folder judged, its verdict and pages written, and returns the verdict.
+
+        Raises:
+            KafkaTrialError: what judging raised there.
+            UnjudgeableError: the process died, or did not answer in time.
+        """
+        with self._turn:
+            os.write(self._folders, os.fsencode(folder.path) + b"\n")
+            wait_until(
+                self._answered,
+                within_s=JUDGED_WITHIN_S,
+                what=f"the judgement on {folder.path.name}",
+                alive=lambda: None if self._child.alive or self._answered() else "the judge's process has died",
+            )
+            line, _, self._read = self._read.partition(b"\n")
+        outcome = pickle.loads(base64.b64decode(line))
+        if isinstance(outcome, Verdict):
+            return outcome
+        raise outcome
+
+    def close(self) -> None:
+        """Closes our ends: the process ends when it has read the last folder."""
+        os.close(self._folders)
+        os.close(self._answers)
+
+    def _answered(self) -> bool:
+        try:
+            self._read += os.read(self._answers, 1 << 16)
+        except BlockingIOError:
+            pass
+        return b"\n" in self._read
+
+
+def main() -> None:
+    """Judges every folder named on stdin until it closes; Spark starts at once, in the background."""
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # nothing but answers may reach the harness there
+    from kafka_trial.judge.session import warm_session
+    from kafka_trial.judging import check_run
+
+    warm_session()
+    for line in sys.stdin.buffer:
+        folder = RunFolder(Path(os.fsdecode(line.rstrip(b"\n"))))
+        outcome: Verdict | KafkaTrialError
+        try:
+            outcome = check_run(folder)
+        except KafkaTrialError as error:
+            outcome = error
+        except Exception as error:  # noqa: BLE001 - a judge that broke is the harness's failure: unknown, and said
+            outcome = UnjudgeableError(f"the judge failed on {folder.path}: {type(error).__name__}: {error}")
+        answers.write(base64.b64encode(pickle.dumps(outcome)) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
