@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from kafka_trial.concurrency import Household
@@ -66,10 +67,8 @@ class JudgeProcess:
         os.close(self._answers)
 
     def _answered(self) -> bool:
-        try:
+        with suppress(BlockingIOError):
             self._read += os.read(self._answers, 1 << 16)
-        except BlockingIOError:
-            pass
         return b"\n" in self._read
 
 

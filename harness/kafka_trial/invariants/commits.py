@@ -294,7 +294,7 @@ def _ahead_by_log(batch: Batch) -> Table:
 
 
 def _unheard_ahead(batch: Batch) -> Table:
-    """Returns the commits that cannot be decided: made by a member that was killed before it could say what it had done."""
+    """Returns the commits that cannot be decided: their member was killed before it could say what it had done."""
     raising, _ = _raising(batch)
     found = raising.take(raising["unheard"])
     return table(slice=found["slice"], committed_offset=found["value"])

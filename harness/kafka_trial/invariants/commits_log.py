@@ -1,4 +1,4 @@
-"""The commits that took effect, in the order of the offsets log, each with its committer and with who owned the partition.
+"""The commits that took effect, in the order of the offsets log, each with its committer and the owner at that place.
 
 A commit whose transaction was aborted never took effect. A tombstone means "no commit": a new stretch begins. The
 committer comes from the request log: a line on a member's lane that asked for this very position, answered without an
@@ -43,8 +43,8 @@ def commits(batch: Batch) -> Table:
 
     Columns: slice, place, value, wall_ns, effect_ns, time_ns, source, seq; `stretch` (numbered between tombstones);
     `peak` (the greatest value before it in its stretch, NONE if none) and `peak_row`; `committer` (a member, UNKNOWN,
-    OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1 unknown); `owned` (1 the committer owned the partition
-    there, 0 others did, -1 nobody knows).
+    OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1 unknown); `owned` (1 the committer owned the
+    partition there, 0 others did, -1 nobody knows).
     """
     log = _effective(batch)
     tombstones = log["kind"] == Kind.COMMIT_TOMBSTONE

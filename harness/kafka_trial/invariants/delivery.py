@@ -121,7 +121,8 @@ def killed_unheard(batch: Batch, commits: Array) -> Bools:
         (life >= 0) & (picked(lives["killed"], life, 0) == 1) & (effect_ns > picked(lives["worked_ns"], life, NEVER))
     )
     nobody = np.isin(picked(log["committer"], commits, OPERATOR), (UNKNOWN, AMBIGUOUS))
-    return (commits >= 0) & (known | (nobody & _some_killed(batch, effect_ns)))
+    unheard: Bools = known | (nobody & _some_killed(batch, effect_ns))
+    return unheard & (commits >= 0)
 
 
 def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
@@ -140,7 +141,7 @@ def _sink_there(batch: Batch) -> bool:
 
 
 def _in_flight(batch: Batch) -> Bools:
-    """Returns for each commit whether what it covers was in flight: its incarnation crashed, or was told that it failed.
+    """Returns for each commit whether what it covers was in flight: its incarnation crashed, or heard that it failed.
 
     A commit may be durable although its member was refused in the end, or never had an answer: then the member must not
     process under at-most-once, and nobody else will.
@@ -153,13 +154,14 @@ def _last_of_a_crashed(batch: Batch) -> Bools:
     log = batch.commits
     incarnation = joined(log["slice"], log["life"])
     order = ordered(incarnation)
-    last = np.zeros(len(log), np.bool_)
+    last: Bools = np.zeros(len(log), np.bool_)
     last[order] = next_in(incarnation[order]) < 0
-    return last & (picked(batch.lives["crashed"], log["life"], 0) == 1)
+    crashed: Bools = picked(batch.lives["crashed"], log["life"], 0) == 1
+    return last & crashed
 
 
 def _never_handled(batch: Batch, *, committed: bool) -> Table:
-    """Returns the records that were never handled: those committed past, or those not committed past at the snapshot."""
+    """Returns the records that were never handled: those committed past, or those not, as of the snapshot."""
     records = batch.records
     past = records["offset"] < batch.final[records["slice"]]
     if committed:
@@ -173,7 +175,7 @@ def _never_handled_slices(batch: Batch, undecided: Bools) -> Array:
 
 
 def _again(batch: Batch) -> tuple[Table, Array]:
-    """Returns the deliveries of records that another possession had too, but for the first of each; and their floors."""
+    """Returns the deliveries of records that another possession had too, but for the first one; and their floors."""
     deliveries = batch.deliveries
     record = joined(deliveries["slice"], deliveries["offset"])
     order = ordered(record, deliveries["time_ns"])

@@ -37,7 +37,7 @@ def floors(batch: Batch) -> Ints:
 
 
 def fetch_answers(batch: Batch) -> Table:
-    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by (slice, member, at_ns)."""
+    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three."""
     answers = batch.of(Kind.FETCH_ANSWER)
     answers = answers.having(
         member=commits_log.members_of(batch, answers["who"], otherwise=-1),

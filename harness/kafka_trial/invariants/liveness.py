@@ -136,8 +136,8 @@ def summaries(batch: Batch) -> Table:
     """Returns one row a slice (numbered as in the circumstances), in the light of the snapshot.
 
     records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
-    or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the last
-    delivery, completion or commit that advanced), class, backlog (at the beginning of the drain), longest_ns (handler),
+    or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
+    last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the drain), longest_ns (handler),
     regression_seq and regression_source (of the backward commit that stands, -1: none).
     """
     at_ns = _snapshot_ns(batch.circumstances)
@@ -338,13 +338,15 @@ def late_convergence(group: Group) -> Findings:
 
 def _is_false_lag(group: Group) -> Bools:
     slices = group.slices
-    return (slices["open"] == 0) & (slices["lag"] > 0) & np.full(len(slices), group.in_kafka)
+    lagging: Bools = (slices["open"] == 0) & (slices["lag"] > 0)
+    return lagging & np.full(len(slices), group.in_kafka)
 
 
 def _is_waiting(group: Group) -> Bools:
     """Records are left, and nothing has moved for the length of the window."""
     slices = group.slices
-    return (slices["open"] > 0) & (slices["moved_ns"] < group.snapshot_ns - int(group.window_s * SECOND_NS))
+    still: Bools = slices["moved_ns"] < group.snapshot_ns - int(group.window_s * SECOND_NS)
+    return still & (slices["open"] > 0)
 
 
 def _is_stuck(group: Group) -> Bools:
@@ -419,7 +421,7 @@ def _stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
 
 
 def _backlog(batch: Batch) -> Ints:
-    """Returns how many records were left when the drain began: not handled, or not committed past, whichever is more."""
+    """Returns how many records were left when the drain began: not handled, or not committed past; the greater."""
     drain_ns = batch.circumstances.drain_ns
     if drain_ns is None:
         return np.zeros(batch.size, np.int64)
@@ -431,7 +433,8 @@ def _backlog(batch: Batch) -> Ints:
     first, end = between(
         records["slice"], records["offset"], np.arange(batch.size), committed, np.full(batch.size, NEVER)
     )
-    return np.maximum(unhandled, end - first)
+    uncommitted: Ints = end - first
+    return np.maximum(unhandled, uncommitted)
 
 
 def _standing_regression(batch: Batch) -> Ints:

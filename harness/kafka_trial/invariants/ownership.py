@@ -80,7 +80,8 @@ def zombie_work(batch: Batch) -> Findings:
 
 def _what(work: Table) -> Array:
     names = np.array(["delivered", "processed"], dtype=object)
-    return names[(work["kind"] == Kind.PROCESSED).astype(np.int64)]
+    told: Array = names[(work["kind"] == Kind.PROCESSED).astype(np.int64)]
+    return told
 
 
 def _split_by_log(batch: Batch) -> Table:

@@ -1,7 +1,7 @@
 """Zombie windows: when a member worked on after it had lost a partition without being told (DESIGN: untold loss).
 
-The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told by
-the end of the possession, or by a refused commit of its own. What it holds then it may finish. No plain consumer can
+The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
+by the end of the possession, or by a refused commit of its own. What it holds then it may finish. No plain consumer can
 prevent that: inside the window overlap and reordering are excused.
 """
 
@@ -62,7 +62,8 @@ def excused(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
     loss_ns, until_ns = (
         picked(windows[name], possessions, start) for name, start in (("loss_ns", NEVER), ("until_ns", NONE))
     )
-    return (loss_ns != NEVER) & (time_ns >= loss_ns - TOLERANCE_NS) & (time_ns <= until_ns)
+    inside: Bools = (loss_ns != NEVER) & (time_ns >= loss_ns - TOLERANCE_NS) & (time_ns <= until_ns)
+    return inside
 
 
 def _losses(batch: Batch) -> Ints:

@@ -41,11 +41,12 @@ class Columns:
         return np.asarray(self._events[name].combine_chunks().is_null().to_numpy(zero_copy_only=False))
 
     def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
-        """Returns the code of each value of a text column, 0 where it has none; `fold`: OFFSET_COMMIT = OffsetCommit."""
+        """Returns the code of each text, 0 where it has none; `fold`: OFFSET_COMMIT is OffsetCommit."""
         encoded = self._events[name].combine_chunks().dictionary_encode()
         names = [value.upper().replace("_", "") if fold else value for value in encoded.dictionary.to_pylist()]
         table = np.array([*(int(codes.get(value, 0)) for value in names), 0], np.int64)
-        return table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        return found
 
     def is_kind(self, *kinds: str) -> Array:
         """Returns which rows are of some kinds."""

@@ -173,7 +173,9 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
     if isinstance(name, str) and isinstance(topic_id, str):
         others = [known for known, of in facts.topics_by_id.items() if of == name and known != topic_id]
         if others and topic_id not in facts.topics_by_id:
-            facts.defects.append(f"topic {name} was created anew during the trial: this judge cannot tell its lives apart")
+            facts.defects.append(
+                f"topic {name} was created anew during the trial: this judge cannot tell its lives apart"
+            )
         facts.topics_by_id[topic_id] = name
     if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
         facts.partition_counts.add(body["partitions"])
@@ -267,7 +269,7 @@ def to_plain(circumstances: Circumstances) -> dict[str, Any]:
 def from_plain(plain: Mapping[str, Any]) -> Circumstances:
     """Returns the circumstances that `to_plain` wrote."""
     return Circumstances(
-        **plain
+        **dict(plain)
         | {
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
             "lives": tuple(Life(**life) for life in plain["lives"]),

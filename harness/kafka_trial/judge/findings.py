@@ -1,7 +1,7 @@
 """Findings: one pass of all invariants over a batch of whole slices, as rows that can travel.
 
-What Spark runs in its workers, and what tests run without Spark: slice rows in, one table of anomalies, undecided cases,
-counts, summaries and series out. An invariant that crashes is named, and the others go on.
+What Spark runs in its workers, and what tests run without Spark: slice rows in, one table of anomalies, undecided
+cases, counts, summaries and series out. An invariant that crashes is named, and the others go on.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ def _coverage(batch: Batch) -> Iterator[Row]:
     handled = counts(batch.handled["slice"], size)
     members = _through_members(batch)
     for number, name in enumerate(batch.slices.tolist()):
-        body = {key: int(values[number]) for key, values in totals.items()}
+        body: dict[str, Any] = {key: int(values[number]) for key, values in totals.items()}
         body |= {"handled": int(handled[number]), "members": members.get(number, {})}
         yield name, "coverage", "coverage", orjson.dumps(body)
 
 
 def _through_members(batch: Batch) -> Mapping[int, dict[str, list[int]]]:
-    """Returns for each slice and member: deliveries, completions, commits, and how many of those in each fault's window."""
+    """Returns for each slice and member: deliveries, completions, commits; then those in each fault's window."""
     own, life = batch.own, batch.lives
     names = batch.circumstances.members
     member_of = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
@@ -112,7 +112,13 @@ def _through_members(batch: Batch) -> Mapping[int, dict[str, list[int]]]:
     work = [
         (0, own["kind"] == Kind.DELIVERED, own["slice"], member_of[own["source"]], own["time_ns"]),
         (1, own["kind"] == Kind.PROCESSED, own["slice"], member_of[own["source"]], own["time_ns"]),
-        (2, batch.commits["committer"] >= 0, batch.commits["slice"], batch.commits["committer"], batch.commits["effect_ns"]),
+        (
+            2,
+            batch.commits["committer"] >= 0,
+            batch.commits["slice"],
+            batch.commits["committer"],
+            batch.commits["effect_ns"],
+        ),
     ]
     windows = batch.circumstances.windows
     found: dict[int, dict[str, list[int]]] = {}

@@ -112,7 +112,9 @@ class FileReader:
         if not self._placeless:
             return []
         name = self.facts.sources[self.source]
-        return [f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{self._placeless[0]})"]
+        return [
+            f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{self._placeless[0]})"
+        ]
 
     def _take_facts(self, block: Block, columns: Columns) -> None:
         for body in block.bodies(columns.rows_of(*TAKERS)):
@@ -216,7 +218,8 @@ class FileReader:
     def _of_group(self, columns: Columns) -> Array:
         if self.facts.group is None:
             return np.ones(len(columns), np.bool_)
-        return (columns.codes("group", {self.facts.group: 1}) == 1) | columns.absent("group")
+        ours: Array = columns.codes("group", {self.facts.group: 1}) == 1
+        return ours | columns.absent("group")
 
     def _times(self, columns: Columns) -> Array:
         """Returns the times of the block's events; inside a member's file they never run backwards, for its order is
@@ -241,8 +244,7 @@ def made_rows(source: int, *, key: pa.Array | None = None, **columns: Array) -> 
     size = len(columns["slice"])
     blank = {"source": source, "who": -1, "flag": 0, "until": 0}
     made = {
-        name: np.asarray(columns[name]) if name in columns else np.full(size, blank.get(name, NONE))
-        for name in NUMBERS
+        name: np.asarray(columns[name]) if name in columns else np.full(size, blank.get(name, NONE)) for name in NUMBERS
     }
     arrays = [pa.array(made[name].astype(kind)) for name, kind in NUMBERS.items()]
     keys = pa.nulls(size, pa.string()) if key is None else key

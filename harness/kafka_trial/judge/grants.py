@@ -62,9 +62,7 @@ class Grants:
     def _list(self, columns: Columns, name: str, mask: Array, protocol: Protocol) -> None:
         rows, entries = columns.entries(name, mask)
         ids = entries.text("member_id") if protocol == Protocol.CLASSIC else columns.text("member_id", rows)
-        slices = slices_of(
-            self._facts, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id")
-        )
+        slices = slices_of(self._facts, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
         who = self._ids(ids)
         known = (slices >= 0) & (who >= 0)
         rows = rows[known]
@@ -84,7 +82,8 @@ class Grants:
         encoded = names.dictionary_encode()
         numbers = [self._facts.member_id(name) for name in encoded.dictionary.to_pylist()]
         table = np.array([*numbers, -1], np.int64)
-        return table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        return found
 
     def _joined(self, name: str) -> Array:
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])

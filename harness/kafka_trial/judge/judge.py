@@ -1,8 +1,8 @@
 """The judge: from a run folder to everything that is wrong in it, whatever the consumer claims.
 
 `judge(folder)` reads the history into slice rows (`frames.py`, cached by `cache.py`), has Spark run all invariants over
-the slices in one pass (`slices.py`, `findings.py`), and gathers what they found into one frozen `Judgement`. The verdict
-weighs it under the claim. The same history gives the same judgement, however it was cut and shuffled.
+the slices in one pass (`slices.py`, `findings.py`), and gathers what they found into one frozen `Judgement`. The
+verdict weighs it under the claim. The same history gives the same judgement, however it was cut and shuffled.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ POINTS_MAX = 5000  # of a series
 class Finding:
     """All that is said of one anomaly.
 
-    `count` is exact; `instances` are examples where there are very many (at least one of every combination of attributes
-    that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged at all.
+    `count` is exact; `instances` are examples where there are very many (at least one of every combination of
+    attributes that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged at all.
     """
 
     anomaly: str
@@ -169,7 +169,7 @@ class _Gathered:
         self._anomalies: dict[str, list[Anomaly]] = defaultdict(list)
         self._counts: Counter[str] = Counter()
         self._undecided: dict[str, Counter[str]] = defaultdict(Counter)
-        places = {number: place for number, place in enumerate(circumstances.slices)}
+        places = circumstances.slices
         for row in parts["anomaly"]:
             body = orjson.loads(row["body"])
             topic, partition = places[row["slice"]]
@@ -205,7 +205,10 @@ class _Gathered:
 
 
 def _in_order(anomaly: Anomaly) -> tuple[Any, ...]:
-    order = next((anomaly.attributes[key] for key in ("log_offset", "offset", "committed_offset") if key in anomaly.attributes), 0)
+    order = next(
+        (anomaly.attributes[key] for key in ("log_offset", "offset", "committed_offset") if key in anomaly.attributes),
+        0,
+    )
     return anomaly.topic, anomaly.partition, order, anomaly.events
 
 
@@ -229,7 +232,9 @@ def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -
         slices.append(SliceCoverage(topic, partition, **body))
     members = {
         name: Through(
-            *numbers[:3].tolist(),
+            delivered=int(numbers[0]),
+            processed=int(numbers[1]),
+            committed=int(numbers[2]),
             inside={n: tuple(numbers[3 + 3 * at : 6 + 3 * at].tolist()) for at, n in enumerate(windows)},
         )
         for name, numbers in sorted(totals.items())

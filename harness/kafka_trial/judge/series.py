@@ -44,7 +44,9 @@ def _instants(batch: Batch) -> Ints:
     records, done = batch.records, batch.first_handled.time_ns
     known = done[done != NEVER]
     first = int(records["appended_ns"].min())
-    last = max(int(records["appended_ns"].max()), int(known.max(initial=first)), batch.circumstances.snapshot_ns or first)
+    last = max(
+        int(records["appended_ns"].max()), int(known.max(initial=first)), batch.circumstances.snapshot_ns or first
+    )
     return np.broadcast_to(np.linspace(first, last, POINTS).astype(np.int64), (batch.size, POINTS))
 
 

@@ -84,7 +84,9 @@ def whole_slices(batches: Batches, *, call_rows: int) -> Iterator[pa.Table]:
             waiting = [joined.slice(cut)]
             size = joined.num_rows - cut
             if size > SLICE_ROWS_MAX:
-                raise UnjudgeableError(f"one partition's slice has over {SLICE_ROWS_MAX} rows, more than one call holds")
+                raise UnjudgeableError(
+                    f"one partition's slice has over {SLICE_ROWS_MAX} rows, more than one call holds"
+                )
     if size:
         yield pa.concat_tables(waiting)
 
@@ -109,7 +111,9 @@ def _check(frame: DataFrame, rows: SliceRows) -> None:
         if name not in written.names or written.field(name).type != ROWS.field(name).type
     ]
     if wrong or frame.columns != ROWS.names:
-        raise UnjudgeableError(f"the cached slice rows have other columns: {'; '.join(wrong)}; delete {rows.path.parent}")
+        raise UnjudgeableError(
+            f"the cached slice rows have other columns: {'; '.join(wrong)}; delete {rows.path.parent}"
+        )
 
 
 def _map_in_arrow(rows: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
