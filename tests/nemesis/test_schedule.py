@@ -14,7 +14,6 @@ import pytest
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import fault as faults
-from kafka_trial.nemesis import playing
 from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.scene import Scene
@@ -65,10 +64,9 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Registers the fault `note`, which writes down that it came and went, and hands out what it wrote."""
     faults.list_faults()
     monkeypatch.setattr(faults, "_REGISTRY", dict(faults._REGISTRY))
-    monkeypatch.setattr(playing, "RECOVERY_WITHIN_S", 0.0)
     written: list[str] = []
 
-    @fault("note", targets=("all",), blast="members", heals=False)
+    @fault("note", targets=("all",), blast="members", heals=False, recovers_within_s=0.0)
     def note(scene: Scene, *, name: str = "", fails: str = "") -> Iterator[Evidence]:
         """Writes into a list."""
         if fails == "inject":

@@ -39,7 +39,7 @@ class Finding:
     """All that is said of one anomaly.
 
     `count` is exact; `instances` are examples where there are very many (at least one of every combination of
-    attributes that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged at all.
+    attributes that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged.
     """
 
     anomaly: str

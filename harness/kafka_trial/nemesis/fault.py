@@ -64,6 +64,9 @@ class Planned:
     resolved: str | None = None
 
 
+RECOVERS_WITHIN_S = 5.0  # traffic again after healing
+STARTS_WITHIN_S = 20.0  # the same where healing starts a process, which has to come up first
+
 Complete = Callable[["Scene", Evidence], Evidence]
 
 
@@ -83,6 +86,7 @@ class FaultSpec:
     summary: str
     options: Mapping[str, Any]
     complete: Complete | None = None
+    recovers_within_s: float = RECOVERS_WITHIN_S
 
 
 BLASTS = ("members", "brokers")
@@ -90,7 +94,13 @@ _REGISTRY: dict[str, FaultSpec] = {}
 
 
 def fault(
-    name: str, *, targets: tuple[str, ...], blast: str, heals: bool, complete: Complete | None = None
+    name: str,
+    *,
+    targets: tuple[str, ...],
+    blast: str,
+    heals: bool,
+    complete: Complete | None = None,
+    recovers_within_s: float = RECOVERS_WITHIN_S,
 ) -> Callable[[Any], Any]:
     """Registers the decorated generator as the fault called `name`."""
     if blast not in BLASTS:
@@ -103,7 +113,7 @@ def fault(
             for parameter in inspect.signature(play).parameters.values()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        _REGISTRY[name] = FaultSpec(name, play, targets, blast, heals, summary, options, complete)
+        _REGISTRY[name] = FaultSpec(name, play, targets, blast, heals, summary, options, complete, recovers_within_s)
         return play
 
     return register

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence_processes as evidence
-from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.fault import STARTS_WITHIN_S, Evidence, fault
 from kafka_trial.nemesis.samples import ProcessLook
 from kafka_trial.nemesis.scene import Scene
 from kafka_trial.nemesis.targets import member_named
@@ -44,7 +44,7 @@ def pause(scene: Scene) -> Iterator[Evidence]:
         scene.ground.group.resume(member)
 
 
-@fault("kill", targets=("member",), blast="members", heals=True, complete=_complete)
+@fault("kill", targets=("member",), blast="members", heals=True, complete=_complete, recovers_within_s=STARTS_WITHIN_S)
 def kill(scene: Scene) -> Iterator[Evidence]:
     """Kills a member with -9; its next incarnation starts when it heals."""
     before = scene.process("before")
@@ -52,7 +52,9 @@ def kill(scene: Scene) -> Iterator[Evidence]:
         yield evidence.killed(before, _after_exit(scene))
 
 
-@fault("terminate", targets=("member",), blast="members", heals=True, complete=_complete)
+@fault(
+    "terminate", targets=("member",), blast="members", heals=True, complete=_complete, recovers_within_s=STARTS_WITHIN_S
+)
 def terminate(scene: Scene) -> Iterator[Evidence]:
     """Ends a member with SIGTERM; its next incarnation starts when it heals."""
     before = scene.process("before")
@@ -60,7 +62,9 @@ def terminate(scene: Scene) -> Iterator[Evidence]:
         yield evidence.terminated(before, _after_exit(scene))
 
 
-@fault("restart", targets=("member",), blast="members", heals=True, complete=_complete)
+@fault(
+    "restart", targets=("member",), blast="members", heals=True, complete=_complete, recovers_within_s=STARTS_WITHIN_S
+)
 def restart(scene: Scene) -> Iterator[Evidence]:
     """Ends a member with SIGTERM and starts its next incarnation at once."""
     before = scene.process("before")

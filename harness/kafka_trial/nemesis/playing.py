@@ -20,8 +20,6 @@ from kafka_trial.nemesis.scene import Scene
 from kafka_trial.nemesis.targets import resolve
 from kafka_trial.waiting import pause
 
-RECOVERY_WITHIN_S = 5.0
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -115,7 +113,7 @@ class Show:
         finally:
             self._forget(act)
             scene.journal("healed")
-        healed_traffic = None if stopping else scene.traffic_within(RECOVERY_WITHIN_S)
+        healed_traffic = None if stopping else scene.traffic_within(spec.recovers_within_s)
         evidence = act.evidence if stopping or not spec.complete else spec.complete(scene, act.evidence)
         self._settle(scene, evidence, healed_traffic, spec.heals)
 
