@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from kafka_trial.clockwork import keep_time
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name
 from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster_logs import cluster_logs_kept
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.launch import Errand
 from kafka_trial.consumers.process import ProcessGroup, process_group
@@ -44,6 +45,7 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
         run = stack.enter_context(Recorder(folder.history, "run"))
         crew = stack.enter_context(Crew("run"))
         household = stack.enter_context(Household("trial"))
+        stack.enter_context(cluster_logs_kept(cluster, folder.logs))
         admin = stack.enter_context(Admin(cluster.observer_bootstrap))
         _write_question(question, folder)
         lanes = stack.enter_context(cluster.lease_lanes(question.members + SPARE_LANES + 1))

@@ -137,8 +137,8 @@ def summaries(batch: Batch) -> Table:
 
     records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
     or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
-    last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the drain), longest_ns (handler),
-    regression_seq and regression_source (of the backward commit that stands, -1: none).
+    last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the
+    drain), longest_ns (handler), regression_seq and regression_source (of the backward commit that stands, -1: none).
     """
     at_ns = _snapshot_ns(batch.circumstances)
     committed = _progress(batch, at_ns)

@@ -48,10 +48,11 @@ def possessions(batch: Batch) -> Table:
 def own_words(batch: Batch) -> Table:
     """Returns what members said themselves, sorted by (slice, source, seq), each with the possession it falls into.
 
-    Beside the row's columns: `opens` (an `assigned`), `possession` (its number, -1 where none is open) and `revoked`
+    Beside slice, source, seq, kind, time_ns and offset: `opens` (an `assigned`), `possession` (its number, -1 where none is open) and `revoked`
     (the latest callback on this partition was revoked or lost).
     """
-    own = batch.of(*OWN_WORD).sorted_by("slice", "source", "seq")
+    own = batch.of(*OWN_WORD).only("slice", "source", "seq", "kind", "time_ns", "offset")
+    own = own.sorted_by("slice", "source", "seq")
     file = joined(own["slice"], own["source"])
     callback = last_true(file, np.isin(own["kind"], CALLBACKS))
     said = picked(own["kind"], callback, 0)

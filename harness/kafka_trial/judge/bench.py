@@ -1,8 +1,7 @@
 """How long `check` takes: a generated history of n events, judged in a process of its own and again in a warm session.
 
-The history is that of a sound consumer: three members, six partitions, every record delivered, handled and committed in
-batches, commits in both witnesses' logs, and a handover in the middle. `python -m kafka_trial.judge.bench FOLDER` judges
-one run folder and prints the seconds from the start of the process.
+The history is that of a sound consumer: three members, six partitions, every record delivered, handled, and committed
+in batches, commits in both witnesses' logs. `python -m kafka_trial.judge.bench FOLDER` judges one run folder.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def write_history(folder: RunFolder, events: int) -> None:
     with Recorder(folder.history, "run", buffer_events=1000) as run:
         run.record("group_named", time_ns=0, group="g")
         run.record("topic_named", time_ns=0, topic="t")
-        for at_s in range(0, end_ns // SECOND_NS + 30):
+        for at_s in range(end_ns // SECOND_NS + 30):
             run.record("clock", time_ns=at_s * SECOND_NS, wall_ns=at_s * SECOND_NS)
         for phase, at_ns in _phases(end_ns):
             run.record("phase", time_ns=at_ns, phase=phase)
