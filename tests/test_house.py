@@ -41,7 +41,6 @@ ONLY_IN = {
     "pyspark": {"judge"},
     "docker": {"cluster.containers", "consumers.container"},
     "testcontainers": {"cluster.containers", "consumers.container"},
-    "toxiproxy": {"cluster.toxiproxy"},
     "confluent_kafka": {
         "workload.producer",
         "cluster.admin",

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name, group_partition
@@ -11,6 +11,7 @@ from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.waiting import wait_until
 
 
 @pytest.mark.parametrize(
@@ -48,11 +49,14 @@ def test_coordinators_are_those_the_brokers_name(cluster: ProcessCluster) -> Non
     """For forty groups, the broker derived from the offsets log is the one FindCoordinator gives."""
     rng = random.Random(11)
     groups = ["".join(rng.choices("abcdefgh", k=12)) for _ in range(40)]
-    broker_says = AdminClient({"bootstrap.servers": cluster.observer_bootstrap})
-    named = {group: broker_says.describe_consumer_groups([group])[group].result(20).coordinator.id for group in groups}
+    broker_says = AdminClient({"bootstrap.servers": cluster.observer_bootstrap, "log_level": 0})
+    named = {
+        group: wait_until(lambda group=group: _named(broker_says, group), within_s=20, what=f"{group}'s coordinator")  # type: ignore[misc]
+        for group in groups
+    }
     with Admin(cluster.observer_bootstrap) as admin:
         derived = {group: admin.coordinator_of(group) for group in groups}
-    assert derived == named
+    assert {group: broker + 1 for group, broker in derived.items()} == named
 
 
 @pytest.mark.cluster
@@ -108,6 +112,16 @@ def test_the_controller_is_one_of_the_brokers(cluster: ProcessCluster) -> None:
     """In combined mode the quorum's leader is a broker's number."""
     with Admin(cluster.observer_bootstrap) as admin:
         assert admin.controller() in admin.broker_ids() == {0, 1, 2}
+
+
+def _named(broker_says: AdminClient, group: str) -> int | None:
+    """The coordinator's number + 1 (never falsy); None while a broker that has just become one still loads its log."""
+    try:
+        return int(broker_says.describe_consumer_groups([group])[group].result(20).coordinator.id) + 1
+    except KafkaException as error:
+        if error.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
+            return None
+        raise
 
 
 def _produce(cluster: ProcessCluster, topic: str, *, records: int, partition: int) -> None:

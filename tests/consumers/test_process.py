@@ -142,6 +142,21 @@ def test_a_silent_consumer_is_ready_when_the_coordinator_knows_its_members(tmp_p
     assert (log.read_text(), [event["kind"] for event in told(tmp_path)]) == (ASSIGNED + "\n", ["started", "exited"])
 
 
+def test_a_member_between_two_assignments_is_not_ready(tmp_path: Path) -> None:
+    """What it was given is revoked again: only the next assignment makes it ready, though it be empty."""
+    revoked = ASSIGNED.replace("assigned", "revoked")
+    again = '{"name": "partitions_assigned", "partitions": []}'
+    source = STAYS.replace("time.sleep(600)", f"print('{revoked}', flush=True)\ntime.sleep(600)")
+    with group_of(tmp_path, source, group_size=lambda: 1) as group:
+        group.start()
+        assert [failure.what for failure in group.wait_ready(1.5)] == ["never-assigned"]
+    (tmp_path / "again").mkdir()
+    source = source.replace("time.sleep(600)", f"print('{again}', flush=True)\ntime.sleep(600)")
+    with group_of(tmp_path / "again", source) as group:
+        group.start()
+        assert group.wait_ready(READY_WITHIN_S) == []
+
+
 def test_ready_by_a_line_of_the_log(tmp_path: Path) -> None:
     """`[ready] log` looks at both streams, and an assignment alone does not count then."""
     source = "import sys\nprint('listening on 42', file=sys.stderr, flush=True)" + STAYS

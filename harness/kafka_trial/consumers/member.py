@@ -26,7 +26,7 @@ BUFFERED_EVENTS = 4096
 
 
 class ProcessMember:
-    """One incarnation; `assigned` once its own word said that it got an assignment."""
+    """One incarnation. `assigned`: by its own word it has an assignment now, be it an empty one that it was given."""
 
     def __init__(self, index: int, incarnation: int, lane: Lane, folder: RunFolder, *, log_match: str | None) -> None:
         self.name = f"m{index}"
@@ -34,6 +34,8 @@ class ProcessMember:
         self.incarnation = incarnation
         self.lane = lane
         self.assigned = False
+        self.ownership_moved_s = time.monotonic()
+        self._owned: set[tuple[str, int]] = set()
         self.asked_to_stop = False
         self.log_match = LogMatch(log_match) if log_match else None
         self.recorder = Recorder(folder.history, f"consumer-{self.name}-{incarnation}", buffer_events=BUFFERED_EVENTS)
@@ -151,8 +153,16 @@ class ProcessMember:
     def _watched(self, reader: Reader) -> Reader:
         return self.log_match.watching(reader) if self.log_match else reader
 
+    def _follow_ownership(self, kind: str, entries: Sequence[Mapping[str, Any]]) -> None:
+        if kind not in ("assigned", "revoked", "lost"):
+            return
+        places = {(entry["topic"], entry["partition"]) for entry in entries}
+        self._owned = self._owned | places if kind == "assigned" else self._owned - places
+        self.assigned = kind == "assigned" or bool(self._owned)
+        self.ownership_moved_s = time.monotonic()
+
     def _record(self, kind: str, **fields: Any) -> int:
-        self.assigned = self.assigned or kind == "assigned"
+        self._follow_ownership(kind, fields.get("entries", ()))
         return self.recorder.record(kind, member=self.name, incarnation=self.incarnation, **fields)
 
 

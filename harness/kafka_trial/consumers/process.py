@@ -26,6 +26,8 @@ from kafka_trial.waiting import wait_until
 __all__ = ["Errand", "Group", "ProcessGroup", "process_group"]
 
 KILLED_WITHIN_S = 10.0
+SETTLED_S = 0.5  # a start ends in several rebalances: ready is who has been left in peace for so long
+KNOWN_S = 4.0  # a coordinator counts members that are still joining
 
 
 class ProcessGroup:
@@ -52,6 +54,7 @@ class ProcessGroup:
         self._current: dict[str, ProcessMember] = {}
         self._past: list[ProcessMember] = []
         self._left: list[str] = []
+        self._known_since_s: float | None = None
 
     @property
     def members(self) -> Sequence[Member]:
@@ -170,10 +173,18 @@ class ProcessGroup:
         return self._all_ready() or any(not member.alive for member in self._current.values())
 
     def _all_ready(self) -> bool:
-        if all(self._ready(member) for member in self._current.values()):
-            return True
+        members = self._current.values()
+        if all(self._ready(member) for member in members):
+            moved_s = max(member.ownership_moved_s for member in members)
+            return time.monotonic() - moved_s >= SETTLED_S
+        return self._known_for_s() >= KNOWN_S
+
+    def _known_for_s(self) -> float:
+        """Returns since when the coordinator has known all members: for those that do not say when they are assigned."""
         own_sign = self.spec.ready.log or self.spec.ready.http
-        return not own_sign and self._group_size is not None and self._group_size() >= len(self._current)
+        known = not own_sign and self._group_size is not None and self._group_size() >= len(self._current)
+        self._known_since_s = (self._known_since_s or time.monotonic()) if known else None
+        return time.monotonic() - self._known_since_s if self._known_since_s else 0.0
 
     def _ready(self, member: ProcessMember) -> bool:
         return is_ready(member, self.spec.ready, url=fill(self.spec.ready.http or "", self._values(member)))
