@@ -95,9 +95,7 @@ class Admin:
         else:
             topic = NewTopic(name, partitions, replication_factor, topic_configs=dict(configs or {}))
         try:
-            wait_until(
-                lambda: self._created(topic), within_s=within_s, what=f"topic {name} to be created", every_s=0.2
-            )
+            wait_until(lambda: self._created(topic), within_s=within_s, what=f"topic {name} to be created", every_s=0.2)
             whole = wait_until(lambda: self._whole(name), within_s=within_s, what=f"the full ISR of {name}")
             wait_until(lambda: self._serving(name), within_s=within_s, what=f"the leaders of {name} to serve it")
             return whole

@@ -180,7 +180,7 @@ class ProcessGroup:
         return self._known_for_s() >= KNOWN_S
 
     def _known_for_s(self) -> float:
-        """Returns since when the coordinator has known all members: for those that do not say when they are assigned."""
+        """Returns how long the coordinator has known all members: for those that never say that they are assigned."""
         own_sign = self.spec.ready.log or self.spec.ready.http
         known = not own_sign and self._group_size is not None and self._group_size() >= len(self._current)
         self._known_since_s = (self._known_since_s or time.monotonic()) if known else None

@@ -20,7 +20,7 @@ from kafka_trial.invariants.table import Table
 
 
 class Batch:
-    """Rows of whole slices with their indexes: `rows` has the columns of `rows.NUMBERS` and `key`, a place in `keys`."""
+    """Whole slices with their indexes: `rows` has the columns of `rows.NUMBERS`, and `key`, a place in `keys`."""
 
     def __init__(self, rows: Table, circumstances: Circumstances, keys: Sequence[str] = ()) -> None:
         self.circumstances = circumstances

@@ -48,8 +48,8 @@ def possessions(batch: Batch) -> Table:
 def own_words(batch: Batch) -> Table:
     """Returns what members said themselves, sorted by (slice, source, seq), each with the possession it falls into.
 
-    Beside slice, source, seq, kind, time_ns and offset: `opens` (an `assigned`), `possession` (its number, -1 where none is open) and `revoked`
-    (the latest callback on this partition was revoked or lost).
+    Columns: slice, source, seq, kind, time_ns, offset; `file` (slice and source as one), `opens` (an `assigned`),
+    `possession` (its number, -1 where none is open) and `revoked` (the latest callback here was revoked or lost).
     """
     own = batch.of(*OWN_WORD).only("slice", "source", "seq", "kind", "time_ns", "offset")
     own = own.sorted_by("slice", "source", "seq")

@@ -1,0 +1,143 @@
+"""A stored run of a real trial, judged again: same bytes however it is cut, unknown where it is not whole."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from kafka_trial.cli import main
+from kafka_trial.errors import FAIL, PASS, UNKNOWN, WRONG_INPUT
+from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.cache import slice_rows
+from kafka_trial.judge.session import session
+from kafka_trial.judge.slices import found_frame
+from kafka_trial.judging import check_run
+from kafka_trial.registry import CHECKOUT
+
+pytestmark = pytest.mark.spark
+
+STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    """Copies the stored run, its files made in a shuffled order."""
+    folder = RunFolder(tmp_path / "somewhere" / "else")
+    files = [path for path in STORED.rglob("*") if path.is_file()]
+    random.Random(3).shuffle(files)
+    for path in files:
+        place = folder.path / path.relative_to(STORED)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, place)
+    return folder
+
+
+def test_it_passes(run: RunFolder) -> None:
+    """The sound consumer of the stored run is acquitted, with a fault that bit."""
+    verdict = check_run(run)
+    assert (verdict.verdict, [fault.bit for fault in verdict.faults], verdict.violations) == ("pass", [True], ())
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 17])
+def test_the_bytes_do_not_depend_on_spark_partitions(run: RunFolder, partitions: int) -> None:
+    """1, 4 or 17 partitions, in a folder elsewhere: the verdict's bytes are those of the first judgement."""
+    check_run(run)
+    first = (run.path / "verdict.json").read_bytes()
+    check_run(run, partitions=partitions)
+    assert (run.path / "verdict.json").read_bytes() == first
+
+
+def test_the_bytes_do_not_depend_on_the_process(run: RunFolder) -> None:
+    """Another process, time zone, locale and hash seed; earlier outputs that lie there are ignored."""
+    check_run(run)
+    first = (run.path / "verdict.json").read_bytes()
+    (run.path / "verdict.json").write_text('{"schema": 1, "verdict": "fail"}')
+    shutil.rmtree(run.cache)
+    other = os.environ | {"TZ": "Asia/Kolkata", "LC_ALL": "tr_TR.UTF-8", "PYTHONHASHSEED": "77"}
+    command = [sys.executable, "-m", "kafka_trial", "check", str(run.path)]
+    done = subprocess.run(command, env=other, cwd=run.path, capture_output=True, timeout=300, check=False)
+    assert (done.returncode, (run.path / "verdict.json").read_bytes() == first) == (PASS, True)
+
+
+def test_renaming_the_consumer_changes_nothing(run: RunFolder) -> None:
+    """The judge never sees a name."""
+    check_run(run)
+    first = (run.path / "verdict.json").read_bytes()
+    text = (run.path / "consumer.toml").read_text()
+    (run.path / "consumer.toml").write_text(text.replace("python-at-least-once", "somebody-else"))
+    check_run(run)
+    assert (run.path / "verdict.json").read_bytes() == first
+
+
+def test_one_flipped_commit_changes_the_verdict(run: RunFolder) -> None:
+    """A committed offset put back to 0 in the JSONL is a regression: the history is the truth, the cache is not."""
+    check_run(run)
+
+    def flipped(event: dict) -> dict:  # type: ignore[type-arg]
+        return event | {"committed_offset": 0}
+
+    _edit(run, "offsets.jsonl", flipped, kind="committed", number=10)
+    verdict = check_run(run)
+    assert (verdict.exit, "commit-regression" in {one.anomaly for one in verdict.violations}) == (FAIL, True)
+
+
+def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
+    """All invariants of all slices run in one pass: Spark's executed plan says so."""
+    rows = slice_rows(run)
+    plan = found_frame(session(), rows, rows.circumstances)._jdf.queryExecution().executedPlan().toString()
+    assert (plan.count("Exchange"), plan.count("MapInArrow")) == (1, 1), plan
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (lambda run: _cut(run, "run.jsonl", lines=1), "truncated"),
+        (lambda run: _append(run, "offsets.jsonl", b'{"schema":1,"sou'), "torn"),
+        (lambda run: _append(run, "offsets.jsonl", b"garbage\n"), "no event"),
+        (lambda run: _drop(run, "offsets.jsonl", number=5), "missing or repeated"),
+        (lambda run: (run.history / "observer.jsonl").unlink(), "observer"),
+        (lambda run: [path.unlink() for path in run.history_files()], ""),
+    ],
+    ids=["no end", "torn last line", "garbage", "a gap", "no observer", "empty"],
+)
+def test_a_history_that_is_not_whole_is_unknown(run: RunFolder, broken: Callable[[RunFolder], None], said: str) -> None:
+    """Never pass, never a crash, nothing dropped in silence: status 4 and the reason."""
+    broken(run)
+    verdict = check_run(run)
+    assert (verdict.exit, said in " ".join(verdict.reasons)) == (UNKNOWN, True), verdict.reasons
+
+
+def test_a_newer_history_is_refused_by_name(run: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    """Events of a schema this version does not know: status 2, and what to do."""
+    _edit(run, "run.jsonl", lambda event: event | {"schema": 9}, kind="phase", number=0)
+    assert (main(["check", str(run.path)]), "schema 9" in capsys.readouterr().err) == (WRONG_INPUT, True)
+
+
+def _edit(run: RunFolder, file: str, change: Callable[[dict], dict], *, kind: str, number: int) -> None:  # type: ignore[type-arg]
+    lines = (run.history / file).read_bytes().splitlines()
+    places = [place for place, line in enumerate(lines) if orjson.loads(line)["kind"] == kind]
+    lines[places[number]] = orjson.dumps(change(orjson.loads(lines[places[number]])))
+    (run.history / file).write_bytes(b"\n".join(lines) + b"\n")
+
+
+def _cut(run: RunFolder, file: str, *, lines: int) -> None:
+    kept = (run.history / file).read_bytes().splitlines(keepends=True)[:-lines]
+    (run.history / file).write_bytes(b"".join(kept))
+
+
+def _drop(run: RunFolder, file: str, *, number: int) -> None:
+    lines = (run.history / file).read_bytes().splitlines(keepends=True)
+    (run.history / file).write_bytes(b"".join(lines[:number] + lines[number + 1 :]))
+
+
+def _append(run: RunFolder, file: str, text: bytes) -> None:
+    with (run.history / file).open("ab") as history:
+        history.write(text)
