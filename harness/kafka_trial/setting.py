@@ -54,7 +54,7 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
         group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
         run.record("topic_named", topic=topic)
         run.record("group_named", group=group_name)
-        sink = _sink(stack, question, folder, lambda name: _kill(group, name))
+        sink = _sink(stack, question, folder, lambda name: group.kill_now(name))
         errand = Errand(topic, group_name, question.seed, question.kafka_version, question.members, _sink_urls(sink))
         group = stack.enter_context(
             process_group(
@@ -137,16 +137,13 @@ def _sink(stack: ExitStack, question: Question, folder: RunFolder, kill: Callabl
     return stack.enter_context(start_sink(recorder, json_path=question.consumer.identity.json_path, kill=kill))
 
 
-def _kill(group: ProcessGroup, name: str) -> None:
-    group.kill(next(member for member in group.members if member.name == name))
-
-
 def _sink_urls(sink: Sink | None) -> Callable[[str], str]:
     return sink.url if sink else lambda member: ""
 
 
 def _group_size(admin: Admin, group: str) -> int:
     try:
-        return len(admin.describe_group(group)["members"])
+        described = admin.describe_group(group)
+        return len(described["members"]) if described.get("group_state") == "Stable" else 0
     except UnjudgeableError:
         return 0

@@ -1,8 +1,8 @@
 """Toxiproxy: the one place that speaks HTTP to it. Every change is read back and compared.
 
-The client library toxiproxy-python would not do: it swallows most error statuses, has no time-outs, and knows one server
-per process where two clusters may stand side by side. The API is 14 JSON endpoints. Reading back shows that the *toxic
-is there*, never that it bit: evidence is the nemesis's business.
+The client library toxiproxy-python would not do: it swallows most error statuses, has no time-outs, and knows one
+server per process where two clusters may stand side by side. The API is 14 JSON endpoints. Reading back shows that the
+*toxic is there*, never that it bit: evidence is the nemesis's business.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ workload            send              outcome op? id topic key? partition? offse
                                       (invoke, then ok with partition and offset, or fail / info with message;
                                        completions repeat id, topic and key)
                     load              name(opening-burst|steady|burst) state(begins|ends) count
-consumer-M-I        started           pid  (harness: process began; first line of every incarnation)
+consumer-M-I        started           pid lane  (harness: process began; first line of every incarnation)
                     ready             (startup_complete)
                     assigned revoked lost   entries[{topic partition}]     (revoked, lost: when the callback returned)
                     delivered         topic partition offset id? key?        (handler starts; or the poll returned it)
@@ -22,7 +22,7 @@ consumer-M-I        started           pid  (harness: process began; first line o
                     stopped           (shutdown_complete, its own word)
                     error             message
                     bad_line          message (at most 4 KB of it)  size_bytes
-                    exited            code? signal?  (harness: the process is gone; last line)
+                    exited            code? signal? message?  (harness: the process is gone; last line)
                     every line carries member and incarnation
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
                     crash_point       name member? state(armed|passed|killed)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 CALL_ROWS = 2_000_000  # whole slices are judged together until they are so many rows
-ROWS_PER_TASK = 1_000_000
+ROWS_PER_TASK = 500_000
 FOUND_DDL = "slice long, what string, name string, body string"
 
 

@@ -194,9 +194,10 @@ class Scene:
         rests. So there the traffic of any client counts, the load's too.
         """
         base = self._recovery_look()
-        each = [name for name in self.clients if member_named(self.ground, name).alive]
 
         def again() -> bool:
+            # Asked each time: another fault may have a member down by now.
+            each = [name for name in self.clients if member_named(self.ground, name).alive]
             return self.stop.is_set() or evidence.traffic_again(base, self._recovery_look(), each=each)
 
         try:
