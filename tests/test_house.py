@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "errors": set(),
     "history": {"history", "errors"},
     "invariants": {"invariants", "claim", "history"},
-    "judge": {"judge", "invariants", "claim", "history", "errors", "concurrency", "waiting", "cluster.provision"},
+    "judge": {"judge", "invariants", "claim", "history", "errors", "concurrency", "waiting", "cluster.provision", "cluster.spark_java"},
     "verdict": {"invariants", "judge", "claim", "history", "errors"},
     "report": {"report", "verdict", "history", "errors", "claim"},
     "witness": {"witness", "history", "errors", "waiting", "concurrency", "cluster"},

@@ -14,7 +14,7 @@ from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster_logs import cluster_logs_kept
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.launch import Errand
-from kafka_trial.consumers.process import ProcessGroup, process_group
+from kafka_trial.consumers.process import process_group
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.facts import run_facts
@@ -54,7 +54,7 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
         group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
         run.record("topic_named", topic=topic)
         run.record("group_named", group=group_name)
-        sink = _sink(stack, question, folder, lambda name: group.kill_now(name))
+        sink = _sink(stack, question, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
         errand = Errand(topic, group_name, question.seed, question.kafka_version, question.members, _sink_urls(sink))
         group = stack.enter_context(
             process_group(

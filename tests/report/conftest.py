@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from literal_run import make_folder
 
 from kafka_trial.history.store import RunFolder
+from literal_run import make_folder
 
 
 @pytest.fixture

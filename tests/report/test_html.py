@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from literal_run import NASTY
-
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import html_of
 from kafka_trial.report.reading import read_report
+from literal_run import NASTY
 
 VOID = {"meta", "br", "path"}
 

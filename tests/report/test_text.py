@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from literal_run import verdict
-
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.text import text_report
+from literal_run import verdict
 
 
 def test_verdict_worst_violation_replay(folder: RunFolder) -> None:

@@ -1,0 +1,271 @@
+"""Literal histories in a few words, and what the judge says of them.
+
+A history is a list of lines, one event each, ten milliseconds apart (`after` lets more time pass). `judged` puts a frame
+around them: the run's phases and clock, the observer's control read of partition 0, witnesses that read to the end.
+
+    judged("skipped", [assigned("m0"), delivered("m0", 1), processed("m0", 1), committed(2)], records=2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kafka_trial.history.event import CORE_FIELDS, Event
+from kafka_trial.invariants.circumstances import Settings
+from kafka_trial.judge.judge import Finding, Judgement, judge_events
+
+MS = 1_000_000
+SECOND_NS = 1_000 * MS
+STEP_NS = 10 * MS
+WALL_NS = 1_790_000_000 * SECOND_NS  # the wall clock when the monotonic one is 0
+TOPIC, GROUP = "t", "g"
+EXAMPLE = Settings(
+    session_timeout_s=3, poll_interval_s=5, commit_interval_s=1, delivery="at-least-once", events="jsonl", sink="none"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One event to be: its source (None: time passes), its kind and its fields; `after_ms` since the line before."""
+
+    source: str | None
+    kind: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    after_ms: float = 10.0
+
+
+def after(seconds: float) -> Line:
+    """Time passes."""
+    return Line(None, "", after_ms=seconds * 1000)
+
+
+# --- a member's own word; its name may carry its incarnation: "m0" is "m0-0" ---------------------------------------
+
+
+def said(member: str, kind: str, **fields: Any) -> Line:
+    """A line of a member's file."""
+    name, _, incarnation = member.partition("-")
+    who = {"member": name, "incarnation": int(incarnation or 0)}
+    return Line(f"consumer-{name}-{who['incarnation']}", kind, who | fields)
+
+
+def assigned(member: str, *partitions: int) -> Line:
+    return said(member, "assigned", entries=_places(partitions))
+
+
+def revoked(member: str, *partitions: int) -> Line:
+    return said(member, "revoked", entries=_places(partitions))
+
+
+def delivered(member: str, offset: int, **fields: Any) -> Line:
+    return said(member, "delivered", topic=TOPIC, partition=0, offset=offset, **fields)
+
+
+def processed(member: str, offset: int, **fields: Any) -> Line:
+    return said(member, "processed", topic=TOPIC, partition=0, offset=offset, outcome="done", **fields)
+
+
+def handled(member: str, *offsets: int) -> list[Line]:
+    """Delivered and processed, one after the other."""
+    return [line for offset in offsets for line in (delivered(member, offset), processed(member, offset))]
+
+
+def commit(member: str, value: int, outcome: str = "invoke") -> Line:
+    return said(member, "commit", outcome=outcome, entries=[_position(value)])
+
+
+def exited(member: str, **how: int) -> Line:
+    return said(member, "exited", **(how or {"code": 0}))
+
+
+def effect(offset: int, *, outcome: str = "ok") -> Line:
+    return Line("sink", "effect", {"id": f"r{offset}", "outcome": outcome})
+
+
+# --- the brokers' word -------------------------------------------------------------------------------------------
+
+
+def committed(value: int, *, by: str | None = None) -> list[Line]:
+    """A commit that took effect; `by` a member: the request log saw it on its lane; "operator": outside the lanes."""
+    line = Line("offsets", "committed", {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value})
+    return [line] if by is None else [line, asked("OFFSET_COMMIT", by, value)]
+
+
+def tombstone() -> Line:
+    return Line("offsets", "commit_tombstone", {"group": GROUP, "topic": TOPIC, "partition": 0})
+
+
+def aborted(value: int) -> list[Line]:
+    """A commit whose transaction is aborted."""
+    fields = {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value}
+    return [Line("offsets", "committed", fields), Line("offsets", "commit_aborted", fields | {"same_place": True})]
+
+
+def owner(*members: str) -> Line:
+    """A classic group record that gives partition 0 to the members (none: to nobody)."""
+    entries = [{"topic": TOPIC, "partition": 0, "member_id": f"id-{member}"} for member in members]
+    return Line("offsets", "group", {"group": GROUP, "protocol": "classic", "epoch": 1, "entries": entries})
+
+
+def holds(member: str, *partitions: int, pending: Sequence[int] = ()) -> Line:
+    """A KIP-848 assignment of one member."""
+    listed = {"entries": _by_id(partitions), "pending": _by_id(pending)}
+    return Line("offsets", "member_assignment", {"group": GROUP, "member_id": f"id-{member}", "epoch": 1} | listed)
+
+
+def answered(member: str, value: int) -> Line:
+    """The broker answers a member's OffsetFetch; -1: no commit."""
+    return asked("OFFSET_FETCH", member, value)
+
+
+def asked(api: str, member: str, value: int, *, error: int = 0) -> Line:
+    lane = {} if member == "operator" else {"lane": int(member[1:]), "member_id": f"id-{member}"}
+    entries = [_position(value) | {"error": error}]
+    return Line("requests-b0", "request", {"api": api, "group": GROUP, "duration_ms": 25.0, "entries": entries} | lane)
+
+
+def log_end(position: int) -> Line:
+    return Line("observer", "log_end", {"topic": TOPIC, "partition": 0, "offset": position})
+
+
+# --- the harness's word ------------------------------------------------------------------------------------------
+
+
+def phase(name: str) -> Line:
+    return Line("run", "phase", {"phase": name})
+
+
+def stood_still(seconds: float) -> Line:
+    """The machine stood still for so long, just now."""
+    return Line("run", "scheduling_delay", {"delay_ns": int(seconds * SECOND_NS)})
+
+
+# --- the frame, and the judgement ----------------------------------------------------------------------------------
+
+
+def history(
+    lines: Iterable[Line | list[Line]],
+    *,
+    records: int | Sequence[str | None] = 2,
+    members: int = 2,
+    snapshot: bool = True,
+    whole: bool = True,
+) -> list[Event]:
+    """Returns the events of a history in its frame.
+
+    `records`: how many lie in partition 0, or their keys. Not `whole`: no control read, and no witness says that it read
+    to the end. Every member's process is started before the first line.
+    """
+    keys = [None] * records if isinstance(records, int) else list(records)
+    writer = _Writer()
+    writer.add(Line("run", "topic_named", {"topic": TOPIC}), Line("run", "group_named", {"group": GROUP}))
+    writer.add(Line("run", "clock", {"wall_ns": WALL_NS}, 0), phase("prepare"))
+    writer.add(Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": 1}))
+    writer.add(*(said(f"m{number}", "started", pid=1, lane=number) for number in range(members)))
+    for number in range(members):  # every member is seen on its lane
+        lane = {"lane": number, "member_id": f"id-m{number}", "group": GROUP}
+        writer.add(Line("requests-b0", "request", {"api": "JOIN_GROUP"} | lane))
+    writer.add(after(2))
+    for line in lines:
+        writer.add(*([line] if isinstance(line, Line) else line))
+    if snapshot:
+        writer.add(phase("snapshot"))
+    writer.add(after(1), *(_record(offset, key) for offset, key in enumerate(keys)))
+    if whole:
+        writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
+        writer.add(*(Line(name, "witness", {"state": "complete"}) for name in ("offsets", "requests-b0", "observer")))
+    writer.add(Line("run", "end", {"outcome": "ok"}))
+    return writer.events
+
+
+def judgement(lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, **frame: Any) -> Judgement:
+    """Returns what the judge says of a history."""
+    return judge_events(history(lines, **frame), settings)
+
+
+def finding(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> Finding:
+    """Returns what the judge says of one anomaly in a history."""
+    judged = judgement(lines, **frame)
+    assert judged.crashed == {}
+    assert judged.defects == ()
+    return judged.findings[name]
+
+
+def judged(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> list[dict[str, Any]]:
+    """Returns the attributes of every instance of one anomaly; it must have been judged, nothing left undecided."""
+    found = finding(name, lines, **frame)
+    assert (found.not_judged, dict(found.undecided)) == (None, {})
+    assert found.count == len(found.instances)
+    return [dict(instance.attributes) for instance in found.instances]
+
+
+def undecided(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> int:
+    """Returns how many cases were left undecided, where no instance was found."""
+    found = finding(name, lines, **frame)
+    assert found.instances == ()
+    return sum(found.undecided.values())
+
+
+def not_judged(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> str:
+    """Returns why an anomaly was not judged."""
+    missing = finding(name, lines, **frame).not_judged
+    return missing.because if missing else "judged"
+
+
+def with_settings(**changes: Any) -> Settings:
+    """Returns the example's settings with some changed."""
+    return replace(EXAMPLE, **changes)
+
+
+class _Writer:
+    """Numbers and stamps lines."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._seqs: dict[str, int] = {}
+        self._now_ns = 100 * SECOND_NS
+        self._log_offset = 0
+
+    def add(self, *lines: Line) -> None:
+        for line in lines:
+            self._now_ns += int(line.after_ms * MS)
+            if line.source is not None:
+                self._write(line.source, line)
+
+    def _write(self, source: str, line: Line) -> None:
+        fields = dict(line.fields)
+        if source == "offsets":
+            self._log_offset += not fields.pop("same_place", False)
+            fields |= {"log_partition": 0, "log_offset": self._log_offset}
+            fields["commit_time_ms" if line.kind == "committed" else "source_wall_ns"] = (
+                self._wall_ns() // MS if line.kind == "committed" else self._wall_ns()
+            )
+        if source.startswith("requests") or line.kind == "record":
+            fields["source_wall_ns"] = self._wall_ns()
+        if line.kind == "clock":
+            fields["wall_ns"] = self._wall_ns()
+        seq = self._seqs[source] = self._seqs.get(source, -1) + 1
+        core = {name: fields.pop(name) for name in CORE_FIELDS if name in fields}
+        self.events.append(Event(source, seq, self._now_ns, line.kind, **core, details=fields))
+
+    def _wall_ns(self) -> int:
+        return WALL_NS + self._now_ns
+
+
+def _record(offset: int, key: str | None) -> Line:
+    keyed = {} if key is None else {"key": key}
+    return Line("observer", "record", {"topic": TOPIC, "partition": 0, "offset": offset, "id": f"r{offset}"} | keyed, 0)
+
+
+def _position(value: int) -> dict[str, Any]:
+    return {"topic": TOPIC, "partition": 0, "committed_offset": value}
+
+
+def _places(partitions: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"topic": TOPIC, "partition": partition} for partition in partitions or (0,)]
+
+
+def _by_id(partitions: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"topic_id": "T", "partition": partition} for partition in partitions]

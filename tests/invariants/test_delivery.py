@@ -1,0 +1,183 @@
+"""Delivery: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+from histories import (
+    after,
+    answered,
+    assigned,
+    commit,
+    committed,
+    delivered,
+    effect,
+    exited,
+    finding,
+    handled,
+    judged,
+    not_judged,
+    processed,
+    revoked,
+    undecided,
+    with_settings,
+)
+
+
+def test_skipped_holds() -> None:
+    """Both records were handled, then committed."""
+    assert judged("skipped", [assigned("m0"), handled("m0", 0, 1), committed(2)]) == []
+
+
+def test_skipped_is_broken() -> None:
+    """Record 0 was committed past and never handled: the record and the commit prove it."""
+    found = finding("skipped", [assigned("m0"), handled("m0", 1), committed(2, by="m0")])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        (
+            {"offset": 0, "committed_offset": 2, "by_operator": False, "in_flight_at_crash": False},
+            ("observer#1", "offsets#0"),
+        )
+    ]
+
+
+def test_skipped_only_looks_broken_where_a_sink_saw_the_effect() -> None:
+    """The member says nothing of record 0, but its effect arrived."""
+    assert judged("skipped", [assigned("m0"), handled("m0", 1), effect(0), committed(2)]) == []
+
+
+def test_skipped_only_looks_broken_at_a_gap() -> None:
+    """Offset 1 holds no record (a transaction marker): nothing to handle there."""
+    lines = [assigned("m0"), handled("m0", 0), committed(2)]
+    assert judged("skipped", lines, records=1) == []
+
+
+def test_skipped_by_an_operator_says_so() -> None:
+    """The position was moved from outside the lanes."""
+    lines = [assigned("m0"), committed(2, by="operator")]
+    assert [one["by_operator"] for one in judged("skipped", lines)] == [True, True]
+
+
+def test_skipped_is_undecided_where_a_killed_member_could_not_speak() -> None:
+    """Record 1 was committed by a member after its last line, which then died by signal 9."""
+    lines = [assigned("m0"), handled("m0", 0), committed(2, by="m0"), exited("m0", signal=9)]
+    assert undecided("skipped", lines) == 1
+
+
+def test_skipped_at_a_crash_with_a_sink_is_in_flight() -> None:
+    """With a sink nothing is left undecided: the record was in flight when its committer crashed."""
+    lines = [assigned("m0"), committed(2, by="m0"), effect(0), exited("m0", signal=9)]
+    assert [(one["offset"], one["in_flight_at_crash"]) for one in judged("skipped", lines)] == [(1, True)]
+
+
+def test_skipped_is_not_in_flight_when_the_crash_came_later() -> None:
+    """The crashed member committed once more on the partition: what it skipped before was no longer in flight."""
+    lines = [assigned("m0"), effect(1), committed(1, by="m0"), committed(2, by="m0"), exited("m0", code=3)]
+    assert [(one["offset"], one["in_flight_at_crash"]) for one in judged("skipped", lines)] == [(0, False)]
+
+
+def test_skipped_is_not_judged_without_records() -> None:
+    """An empty topic shows nothing."""
+    assert not_judged("skipped", [assigned("m0")], records=0) == "there are no records"
+
+
+def test_skipped_is_not_judged_where_nothing_tells_what_was_handled() -> None:
+    """A consumer without events and without a sink."""
+    settings = with_settings(events="none", sink="none")
+    assert "nothing tells what was handled" in not_judged("skipped", [committed(2)], settings=settings)
+
+
+def test_skipped_does_not_apply_where_progress_is_elsewhere() -> None:
+    """What a consumer commits that keeps its position beside its results means nothing."""
+    settings = with_settings(progress="sink")
+    missing = finding("skipped", [assigned("m0"), handled("m0", 1), committed(2)], settings=settings).not_judged
+    assert missing is not None
+    assert not missing.applies
+
+
+def test_unseen_holds() -> None:
+    """Handled by the snapshot, though not committed."""
+    assert judged("unseen", [assigned("m0"), handled("m0", 0, 1)]) == []
+
+
+def test_unseen_is_broken() -> None:
+    """Record 1 was delivered, and never completed."""
+    found = finding("unseen", [assigned("m0"), handled("m0", 0), delivered("m0", 1), committed(1)])
+    assert [(one.attributes, one.events) for one in found.instances] == [({"offset": 1}, ("observer#2",))]
+
+
+def test_unseen_only_looks_broken_where_it_was_committed_past() -> None:
+    """What was committed past is `skipped`, not `unseen`."""
+    assert judged("unseen", [assigned("m0"), handled("m0", 0), committed(2)]) == []
+
+
+def test_unseen_is_not_judged_before_the_snapshot() -> None:
+    """The trial ended before the drain was over."""
+    assert "snapshot" in not_judged("unseen", [assigned("m0"), handled("m0", 0)], snapshot=False)
+
+
+HANDED_OVER = [assigned("m0"), delivered("m0", 0), revoked("m0")]
+
+
+def test_redelivered_holds() -> None:
+    """The next owner starts where the first one ended."""
+    lines = [assigned("m0"), handled("m0", 0), revoked("m0"), answered("m1", 1), assigned("m1"), handled("m1", 1)]
+    assert judged("redelivered", lines) == []
+
+
+def test_redelivered_is_counted() -> None:
+    """A second owner was told to start at 0, and was delivered 0 again: legal, and named."""
+    found = finding("redelivered", [*HANDED_OVER, answered("m1", 0), assigned("m1"), delivered("m1", 0)])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        ({"offset": 0, "floor": 0}, ("consumer-m1-0#2", "consumer-m1-0#1"))
+    ]
+
+
+def test_redelivered_only_looks_so_inside_one_possession() -> None:
+    """A second delivery in the same possession is a step back, not a redelivery."""
+    assert judged("redelivered", [assigned("m0"), delivered("m0", 0), delivered("m0", 0)]) == []
+
+
+def test_redelivered_is_not_judged_without_own_word() -> None:
+    """Nobody said what was delivered."""
+    assert "own word" in not_judged("redelivered", [committed(1)])
+
+
+def test_illegal_redelivery_holds() -> None:
+    """Delivered again at the floor: legal."""
+    lines = [*HANDED_OVER, answered("m1", 0), assigned("m1"), delivered("m1", 0)]
+    assert judged("illegal-redelivery", lines) == []
+
+
+def test_illegal_redelivery_is_broken() -> None:
+    """The broker answered 1, and the member started at 0."""
+    lines = [*HANDED_OVER, committed(1), answered("m1", 1), assigned("m1"), delivered("m1", 0)]
+    assert judged("illegal-redelivery", lines) == [{"offset": 0, "floor": 1}]
+
+
+def test_illegal_redelivery_is_broken_by_the_last_durable_commit() -> None:
+    """No OffsetFetch was seen: the floor is what was committed long before the possession."""
+    lines = [*HANDED_OVER, committed(1), after(2), assigned("m1"), delivered("m1", 0)]
+    assert judged("illegal-redelivery", lines) == [{"offset": 0, "floor": 1}]
+
+
+def test_illegal_redelivery_only_looks_broken_while_a_commit_is_on_its_way() -> None:
+    """The commit came so shortly before the possession that its owner may not have seen it."""
+    lines = [*HANDED_OVER, committed(1), assigned("m1"), delivered("m1", 0)]
+    assert judged("illegal-redelivery", lines) == []
+
+
+def test_illegal_redelivery_only_looks_broken_where_there_was_no_commit() -> None:
+    """The broker answered "no commit": the log start is the floor."""
+    lines = [*HANDED_OVER, answered("m1", -1), assigned("m1"), delivered("m1", 0)]
+    assert judged("illegal-redelivery", lines) == []
+
+
+def test_illegal_redelivery_is_not_judged_without_the_brokers_word() -> None:
+    """The witnesses never said that they had read to the end."""
+    lines = [*HANDED_OVER, answered("m1", 1), assigned("m1"), delivered("m1", 0)]
+    assert "offsets" in not_judged("illegal-redelivery", lines, whole=False)
+
+
+def test_a_commit_of_an_aborted_transaction_covers_nothing() -> None:
+    """Its twin says that it never took effect."""
+    from histories import aborted
+
+    assert judged("skipped", [assigned("m0"), handled("m0", 0), commit("m0", 1), aborted(2), processed("m0", 0)]) == []
