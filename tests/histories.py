@@ -1,7 +1,7 @@
 """Literal histories in a few words, and what the judge says of them.
 
-A history is a list of lines, one event each, ten milliseconds apart (`after` lets more time pass). `judged` puts a frame
-around them: the run's phases and clock, the observer's control read of partition 0, witnesses that read to the end.
+A history is a list of lines, one event each, ten milliseconds apart (`after` lets more time pass). `judged` frames
+them: the run's phases and clock, the observer's control read of partition 0, witnesses that read to the end.
 
     judged("skipped", [assigned("m0"), delivered("m0", 1), processed("m0", 1), committed(2)], records=2)
 """
@@ -155,7 +155,7 @@ def history(
 ) -> list[Event]:
     """Returns the events of a history in its frame.
 
-    `records`: how many lie in partition 0, or their keys. Not `whole`: no control read, and no witness says that it read
+    `records`: how many lie in partition 0, or their keys. Not `whole`: no control read, no witness that read
     to the end. Every member's process is started before the first line.
     """
     keys = [None] * records if isinstance(records, int) else list(records)
