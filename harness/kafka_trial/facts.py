@@ -18,8 +18,13 @@ from kafka_trial.history.store import RUN_SCHEMA
 LIBRARIES = ("confluent-kafka", "kafka-python", "numpy", "pyarrow", "pyspark")
 
 
-def run_facts(*, seed: int, kafka_version: str, consumer_folder: Path) -> dict[str, Any]:
-    """Returns the facts of run.json that stand before the trial begins; no environment values, no secrets."""
+def run_facts(
+    *, seed: int, kafka_version: str, consumer_file: Path, rebuilt_because: str | None = None
+) -> dict[str, Any]:
+    """Returns the facts of run.json that stand before the trial begins; no environment values, no secrets.
+
+    `rebuilt_because`: the warm cluster of the trials before was not used again, for this reason.
+    """
     return {
         "schema": RUN_SCHEMA,
         "kafka_trial": __version__,
@@ -34,7 +39,9 @@ def run_facts(*, seed: int, kafka_version: str, consumer_folder: Path) -> dict[s
             "cores": os.cpu_count(),
             "memory_bytes": psutil.virtual_memory().total,
         },
-        "consumer_digest": folder_digest(consumer_folder),
+        "consumer_file": str(consumer_file.absolute()),
+        "consumer_digest": folder_digest(consumer_file.parent),
+        "cluster_rebuilt_because": rebuilt_because,
     }
 
 

@@ -47,7 +47,7 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
         household = stack.enter_context(Household("trial"))
         stack.enter_context(cluster_logs_kept(cluster, folder.logs))
         admin = stack.enter_context(Admin(cluster.observer_bootstrap))
-        _write_question(question, folder)
+        _write_question(question, cluster, folder)
         lanes = stack.enter_context(cluster.lease_lanes(question.members + SPARE_LANES + 1))
         crew.start("clock", keep_time, run, crew.stop)
         topic = _create_topic(question.scenario, admin, f"kt-{secrets.token_hex(4)}")
@@ -86,9 +86,12 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
         )
 
 
-def _write_question(question: Question, folder: RunFolder) -> None:
+def _write_question(question: Question, cluster: Cluster, folder: RunFolder) -> None:
     facts = run_facts(
-        seed=question.seed, kafka_version=question.kafka_version, consumer_folder=question.consumer.folder
+        seed=question.seed,
+        kafka_version=question.kafka_version,
+        consumer_file=question.consumer.path,
+        rebuilt_because=cluster.rebuilt_because,
     )
     folder.write_json("run.json", facts)
     folder.write_json("scenario.json", scenario_to_table(question.scenario))

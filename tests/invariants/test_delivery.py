@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from histories import (
+    aborted,
     after,
     answered,
     assigned,
@@ -178,6 +179,4 @@ def test_illegal_redelivery_is_not_judged_without_the_brokers_word() -> None:
 
 def test_a_commit_of_an_aborted_transaction_covers_nothing() -> None:
     """Its twin says that it never took effect."""
-    from histories import aborted
-
     assert judged("skipped", [assigned("m0"), handled("m0", 0), commit("m0", 1), aborted(2), processed("m0", 0)]) == []

@@ -84,6 +84,11 @@ class Cluster(Protocol):
         """Why no further trial may use this cluster; None while it is good."""
         ...
 
+    @property
+    def rebuilt_because(self) -> str | None:
+        """Why this cluster stands in for an earlier one that was ruined; None for a first one."""
+        ...
+
     def ruin(self, reason: str) -> None:
         """Marks the cluster as not to be used again."""
         ...

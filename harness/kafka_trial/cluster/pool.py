@@ -66,13 +66,16 @@ class ClusterPool:
             warm.stack.close()
 
     def _whole(self, warm: _Warm) -> ProcessCluster:
+        because = None
         if warm.cluster is not None and warm.cluster.ruined and warm.users == 0:
-            self.rebuilt_because.append(f"{warm.cluster.name}: {warm.cluster.ruined}")
+            because = f"{warm.cluster.name}: {warm.cluster.ruined}"
+            self.rebuilt_because.append(because)
             warm.stack.close()
             warm.cluster = None
         if warm.cluster is None:
             warm.stack = ExitStack()
             warm.cluster = warm.stack.enter_context(process_cluster(warm.version, brokers=warm.brokers))
+            warm.cluster.rebuilt_because = because
         return warm.cluster
 
     def __enter__(self) -> ClusterPool:

@@ -118,6 +118,7 @@ class ProcessCluster:
         self.observer_bootstrap = wiring.observer_bootstrap()
         self.toxiproxy = Toxiproxy(wiring.toxiproxy_port)
         self.ruined: str | None = None
+        self.rebuilt_because: str | None = None
         self._free_lanes = list(range(wiring.lanes))
         self._lock = threading.Lock()
 

@@ -42,7 +42,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Report:
-    """One judged trial. `verdict` is verdict.json as it stands."""
+    """One judged trial. `verdict` is verdict.json as it stands; `rebuilt` why the cluster is not the one before."""
 
     schema: int
     consumer: str
@@ -50,6 +50,7 @@ class Report:
     summary: str
     kafka_version: str
     seed: str
+    rebuilt: str
     replay: str
     headline: str
     worst: str
@@ -77,6 +78,7 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         summary=_said(scenario, "summary"),
         kafka_version=_said(run, "kafka") or MISSING,
         seed=_said(run, "seed") or MISSING,
+        rebuilt=_said(run, "cluster_rebuilt_because"),
         replay=replay_command(folder, run, scenario=_said(scenario, "name"), consumer=consumer),
         headline=headline(verdict),
         worst=worst(verdict),

@@ -50,7 +50,8 @@ def claim_in_words(claim: Mapping[str, Any]) -> str:
 
 def _asked(report: Report) -> list[str]:
     asked = f"{report.consumer} on {report.scenario}, Kafka {report.kafka_version}, seed {report.seed}"
-    return [asked, f"claims {claim_in_words(report.verdict['claim'])}"]
+    rebuilt = [f"on a cluster made anew, because the one before was ruined: {report.rebuilt}"] if report.rebuilt else []
+    return [asked, *rebuilt, f"claims {claim_in_words(report.verdict['claim'])}"]
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:

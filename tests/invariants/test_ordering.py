@@ -1,0 +1,155 @@
+"""Ordering: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+from histories import (
+    after,
+    assigned,
+    delivered,
+    exited,
+    finding,
+    handled,
+    judged,
+    not_judged,
+    owner,
+    processed,
+    revoked,
+)
+
+
+def test_nonmonotonic_poll_holds() -> None:
+    """Offsets only grow inside a possession."""
+    assert judged("nonmonotonic-poll", [assigned("m0"), handled("m0", 0, 1)]) == []
+
+
+def test_nonmonotonic_poll_is_broken() -> None:
+    """Record 0 was delivered after record 1."""
+    found = finding("nonmonotonic-poll", [assigned("m0"), delivered("m0", 1), delivered("m0", 0)])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        ({"offset": 0, "previous_offset": 1}, ("consumer-m0-0#2", "consumer-m0-0#3"))
+    ]
+
+
+def test_nonmonotonic_poll_is_broken_by_the_same_record_again() -> None:
+    """The same record twice in one possession is a step back too."""
+    assert judged("nonmonotonic-poll", [assigned("m0"), handled("m0", 0), delivered("m0", 0)]) == [
+        {"offset": 0, "previous_offset": 0}
+    ]
+
+
+def test_nonmonotonic_poll_only_looks_broken_across_possessions() -> None:
+    """A new assignment starts from the committed offset, which may lie before what was delivered."""
+    assert judged("nonmonotonic-poll", [assigned("m0"), delivered("m0", 1), assigned("m0"), delivered("m0", 0)]) == []
+
+
+def test_nonmonotonic_poll_is_not_judged_without_own_word() -> None:
+    """Nobody said what was delivered."""
+    assert "own word" in not_judged("nonmonotonic-poll", [owner("m0")])
+
+
+def test_reordered_key_holds() -> None:
+    """Records of a key were handled in their order."""
+    assert judged("reordered-key", [assigned("m0"), handled("m0", 0, 1)], records=["a", "a"]) == []
+
+
+def test_reordered_key_is_broken() -> None:
+    """Record 0 was finished after record 1 of the same key."""
+    lines = [assigned("m0"), processed("m0", 1), processed("m0", 0)]
+    found = finding("reordered-key", lines, records=["a", "a"])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        (
+            {"offset": 0, "later_offset": 1, "key": "a", "same_key": True},
+            ("consumer-m0-0#2", "consumer-m0-0#3"),
+        )
+    ]
+
+
+def test_reordered_key_tells_other_keys_apart() -> None:
+    """Records of different keys changed places: order holds for each key, not for the partition."""
+    lines = [assigned("m0"), processed("m0", 1), processed("m0", 0)]
+    assert [one["same_key"] for one in judged("reordered-key", lines, records=["a", "b"])] == [False]
+
+
+def test_reordered_key_is_broken_across_members() -> None:
+    """Another member had finished record 1 a second before record 0 was finished for the first time."""
+    lines = [assigned("m0"), processed("m0", 1), revoked("m0"), after(1), assigned("m1"), processed("m1", 0)]
+    assert [one["offset"] for one in judged("reordered-key", lines, records=["a", "a"])] == [0]
+
+
+def test_reordered_key_only_looks_broken_within_the_tolerance() -> None:
+    """Between files, less than half a second is no order."""
+    lines = [assigned("m0"), processed("m0", 1), revoked("m0"), assigned("m1"), processed("m1", 0)]
+    assert judged("reordered-key", lines, records=["a", "a"]) == []
+
+
+def test_reordered_key_only_looks_broken_after_a_rewind() -> None:
+    """A new possession did both again: only first completions count across possessions."""
+    lines = [assigned("m0"), handled("m0", 0, 1), revoked("m0"), after(1), assigned("m1"), handled("m1", 0)]
+    assert judged("reordered-key", lines, records=["a", "a"]) == []
+
+
+def test_reordered_key_only_looks_broken_inside_an_untold_loss() -> None:
+    """The group gave the partition to another member, and nobody told the one that finished late."""
+    lines = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), processed("m1", 1), after(1)]
+    assert judged("reordered-key", [*lines, processed("m0", 0)], records=["a", "a"]) == []
+
+
+def test_reordered_key_is_not_judged_without_the_control_read() -> None:
+    """Nobody knows which keys the records have."""
+    lines = [assigned("m0"), processed("m0", 1), processed("m0", 0)]
+    assert "control read" in not_judged("reordered-key", lines, whole=False)
+
+
+def test_overlapping_handlers_holds() -> None:
+    """One handler after the other."""
+    assert judged("overlapping-handlers", [assigned("m0"), handled("m0", 0, 1)]) == []
+
+
+OVERLAP = [assigned("m0"), delivered("m0", 0), delivered("m0", 1), processed("m0", 0), processed("m0", 1)]
+
+
+def test_overlapping_handlers_is_broken() -> None:
+    """Record 1 began before record 0 was done."""
+    found = finding("overlapping-handlers", OVERLAP, records=["a", "a"])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        (
+            {"offset": 1, "other_offset": 0, "same_key": True},
+            tuple(f"consumer-m0-0#{seq}" for seq in (2, 3, 4, 5)),
+        )
+    ]
+
+
+def test_overlapping_handlers_tells_other_keys_apart() -> None:
+    """Records of different keys side by side."""
+    assert [one["same_key"] for one in judged("overlapping-handlers", OVERLAP, records=["a", "b"])] == [False]
+
+
+SLOW = [assigned("m0"), delivered("m0", 0), assigned("m1"), delivered("m1", 0), after(1)]
+
+
+def test_overlapping_handlers_is_broken_across_members() -> None:
+    """Two members held the record for a second at the same time."""
+    found = judged("overlapping-handlers", [*SLOW, processed("m0", 0), processed("m1", 0)])
+    assert [(one["offset"], one["other_offset"]) for one in found] == [(0, 0)]
+
+
+def test_overlapping_handlers_only_looks_broken_where_one_was_given_up() -> None:
+    """A handler that never ended, because its process died, is left out."""
+    assert judged("overlapping-handlers", [*SLOW, exited("m0", signal=9), processed("m1", 0)]) == []
+
+
+def test_overlapping_handlers_only_looks_broken_inside_an_untold_loss() -> None:
+    """The first member was not told that the group had given its partition away."""
+    lines = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), delivered("m1", 0), after(1)]
+    assert judged("overlapping-handlers", [*lines, processed("m0", 0), processed("m1", 0)]) == []
+
+
+def test_overlapping_handlers_only_looks_broken_where_a_record_came_again() -> None:
+    """The first delivery was given up at the rebalance: the completion belongs to the second."""
+    lines = [assigned("m0"), delivered("m0", 0), revoked("m0"), assigned("m0"), delivered("m0", 0), processed("m0", 0)]
+    assert judged("overlapping-handlers", lines) == []
+
+
+def test_overlapping_handlers_is_not_judged_without_own_word() -> None:
+    """Nobody said when handlers began."""
+    assert "own word" in not_judged("overlapping-handlers", [owner("m0")])
