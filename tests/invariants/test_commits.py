@@ -144,7 +144,7 @@ def test_zombie_commit_under_kip_848() -> None:
 
 def test_zombie_commit_only_looks_broken_where_two_may_have_made_it() -> None:
     """Owner and stranger committed the same position at the same time: nobody knows whose the second one is."""
-    lines = [owner("m1"), committed(1, by="m1"), committed(1, by="m0")]
+    lines = [owner("m0"), committed(1, by="m0"), committed(1, by="m1")]
     assert judged("zombie-commit", lines) == []
 
 
@@ -253,4 +253,39 @@ def test_rules_of_commits_do_not_apply_where_progress_is_elsewhere() -> None:
 def test_an_effect_is_a_handling() -> None:
     """The sink saw record 0 before it was committed."""
     lines = [assigned("m0"), delivered("m0", 0), effect(0), after(1), committed(1), revoked("m0"), processed("m0", 0)]
+    assert judged("commit-ahead", lines) == []
+
+
+def test_zombie_commit_forward_past_what_was_handled_is_counted_only() -> None:
+    """The position rose past a record that was done: nothing fell, nothing was skipped."""
+    lines = [assigned("m1"), handled("m1", 0, 1), owner("m1"), committed(1, by="m1"), committed(2, by="m0")]
+    assert [(one["fell"], one["skipped_record"]) for one in judged("zombie-commit", lines)] == [(False, False)]
+
+
+def test_zombie_commit_of_the_same_position_did_not_fall() -> None:
+    """A stranger repeats what the owner committed a second ago."""
+    lines = [owner("m1"), committed(1, by="m1"), after(1), committed(1, by="m0")]
+    assert [one["fell"] for one in judged("zombie-commit", lines)] == [False]
+
+
+def test_zombie_commit_only_looks_broken_until_another_member_holds_the_partition() -> None:
+    """KIP-848: it was released, and nobody has it yet; the last owner stays the owner."""
+    assert judged("zombie-commit", [holds("m0", 0), holds("m0"), committed(1, by="m0"), holds("m1", 0)]) == []
+
+
+def test_a_refused_request_made_no_commit() -> None:
+    """Another member's request for the same position was refused: the commit is the owner's own."""
+    lines = [owner("m0"), committed(2, by="m0"), committed(1, by="m0"), asked("OFFSET_COMMIT", "m1", 1, error=22)]
+    assert [one["own"] for one in judged("commit-regression", lines)] == [True]
+
+
+def test_commit_ahead_blames_the_first_commit_that_ran_ahead() -> None:
+    """The second commit covers only what was done before it."""
+    lines = [assigned("m0"), delivered("m0", 0), commit("m0", 1), handled("m0", 1), commit("m0", 2), processed("m0", 0)]
+    assert [one["committed_offset"] for one in judged("commit-ahead", lines)] == [1]
+
+
+def test_commit_ahead_only_looks_broken_where_lines_came_late() -> None:
+    """By its own word, which is exact, the member processed first; its lines were only read a second late."""
+    lines = [assigned("m0"), delivered("m0", 0), committed(1), after(1), processed("m0", 0), commit("m0", 1)]
     assert judged("commit-ahead", lines) == []

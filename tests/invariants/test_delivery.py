@@ -180,3 +180,15 @@ def test_illegal_redelivery_is_not_judged_without_the_brokers_word() -> None:
 def test_a_commit_of_an_aborted_transaction_covers_nothing() -> None:
     """Its twin says that it never took effect."""
     assert judged("skipped", [assigned("m0"), handled("m0", 0), commit("m0", 1), aborted(2), processed("m0", 0)]) == []
+
+
+def test_no_commit_means_the_log_start() -> None:
+    """The broker's -1 is no position: the floor is where the log begins."""
+    lines = [*HANDED_OVER, answered("m1", -1), assigned("m1"), delivered("m1", 0)]
+    assert judged("redelivered", lines) == [{"offset": 0, "floor": 0}]
+
+
+def test_illegal_redelivery_only_looks_broken_where_the_position_fell_just_then() -> None:
+    """Between the log and a member's file, less than half a second is no order: the lower position is possible."""
+    lines = [*HANDED_OVER, committed(1), after(2), assigned("m1"), committed(0), delivered("m1", 0)]
+    assert judged("illegal-redelivery", lines) == []

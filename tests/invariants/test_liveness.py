@@ -153,3 +153,8 @@ def test_the_bound_is_never_under_ten_seconds() -> None:
     quick = Timing(1.0, 1.0, 0.1)
     claimed = Timing(1.0, 1.0, 0.1, converge_within_s=3.0)
     assert (convergence_bound_s(quick), convergence_bound_s(claimed), stall_window_s(quick)) == (10.0, 3.0, 10.0)
+
+
+def test_late_convergence_leaves_a_false_lag_to_its_own_name() -> None:
+    """All is done, and the position stays behind: one partition has one of the three."""
+    assert judged("late-convergence", [*DONE, committed(1), phase("drain"), after(20)]) == []

@@ -14,6 +14,7 @@ from histories import (
     owner,
     processed,
     revoked,
+    said,
 )
 
 
@@ -153,3 +154,21 @@ def test_overlapping_handlers_only_looks_broken_where_a_record_came_again() -> N
 def test_overlapping_handlers_is_not_judged_without_own_word() -> None:
     """Nobody said when handlers began."""
     assert "own word" in not_judged("overlapping-handlers", [owner("m0")])
+
+
+def test_reordered_key_only_looks_broken_for_what_was_in_hand_when_told() -> None:
+    """The callback came while the record was in hand: the member may finish it, late as it is."""
+    lines = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), processed("m1", 1), after(1)]
+    assert judged("reordered-key", [*lines, revoked("m0"), processed("m0", 0)], records=["a", "a"]) == []
+
+
+def test_overlapping_handlers_only_looks_broken_by_the_completion_of_another_record() -> None:
+    """Record 0 was given up; the completion of record 1 does not end its handler."""
+    lines = [assigned("m0"), delivered("m0", 0), delivered("m0", 2), processed("m0", 1), processed("m0", 2)]
+    assert judged("overlapping-handlers", lines, records=3) == []
+
+
+def test_a_possession_ends_when_the_member_stops() -> None:
+    """What is said after `stopped` belongs to no possession."""
+    lines = [assigned("m0"), delivered("m0", 1), said("m0", "stopped"), delivered("m0", 0)]
+    assert judged("nonmonotonic-poll", lines) == []

@@ -87,4 +87,4 @@ def _try(session: Session, tmp_path: Path, name: str, program: str) -> Trialed:
 
 def _scenario() -> Scenario:
     quick = find_scenario(str(Path(__file__).with_name("quick.toml")))
-    return replace(quick, schedule=(), limits=Limits(ready_s=12))
+    return replace(quick, schedule=(), limits=Limits(ready_s=12, drain_s=5))
