@@ -1,0 +1,69 @@
+"""The cache of a run folder: used while it fits the history, made anew when it does not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from histories import assigned, committed, handled, history
+from kafka_trial.history.event import to_line
+from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.cache import SliceRows, slice_rows
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    """Returns a run folder with a small history."""
+    folder = RunFolder(tmp_path)
+    folder.history.mkdir()
+    for event in history([assigned("m0"), handled("m0", 0, 1), committed(2)]):
+        with (folder.history / f"{event.source}.jsonl").open("ab") as file:
+            file.write(to_line(event))
+    return folder
+
+
+def _stamp(rows: SliceRows) -> int:
+    return rows.path.stat().st_mtime_ns
+
+
+def test_it_is_made_once(run: RunFolder) -> None:
+    """The second look finds what the first one made."""
+    first = slice_rows(run)
+    os.utime(first.path, ns=(1, 1))
+    again = slice_rows(run)
+    assert (again, _stamp(again)) == (first, 1)
+
+
+def test_a_flipped_byte_makes_it_anew(run: RunFolder) -> None:
+    """Same size, other content: the history is the truth."""
+    first = slice_rows(run)
+    os.utime(first.path, ns=(1, 1))
+    offsets = run.history / "offsets.jsonl"
+    offsets.write_bytes(offsets.read_bytes().replace(b'"committed_offset":2', b'"committed_offset":1'))
+    assert _stamp(slice_rows(run)) != 1
+
+
+@pytest.mark.parametrize("broken", ["facts.json", "rows.parquet"])
+def test_a_broken_cache_is_made_anew(run: RunFolder, broken: str) -> None:
+    """Cut off, or another program's: it is only a cache."""
+    first = slice_rows(run)
+    (run.cache / broken).write_bytes(b"{")
+    assert slice_rows(run) == first
+
+
+def test_a_deleted_cache_is_made_anew(run: RunFolder) -> None:
+    """It can be deleted at any time."""
+    first = slice_rows(run)
+    for file in run.cache.iterdir():
+        file.unlink()
+    assert slice_rows(run) == first
+
+
+def test_rows_are_counted(run: RunFolder) -> None:
+    """The Parquet file holds as many rows as the facts say."""
+    import pyarrow.parquet as pq
+
+    rows = slice_rows(run)
+    assert pq.read_table(rows.path).num_rows == rows.count

@@ -1,0 +1,82 @@
+"""From events to slice rows: which slice, which order, and what belongs to another trial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from histories import Line, assigned, committed, delivered, effect, history, holds, owner, processed, said
+from kafka_trial.history.event import Event, to_line
+from kafka_trial.invariants.circumstances import Settings
+from kafka_trial.invariants.kernels import NEVER
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.judge.facts import Facts, from_plain, to_plain
+from kafka_trial.judge.memory import rows_of_lines
+
+
+def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], Facts]:
+    """Returns the slice rows of some kinds, and the facts."""
+    table, facts = rows_of_lines(map(to_line, events))
+    return [row for row in table.to_pylist() if row["kind"] in kinds], facts
+
+
+def test_an_event_of_several_partitions_is_a_row_in_each_slice() -> None:
+    """`assigned` with two partitions concerns two slices."""
+    found, facts = rows(history([assigned("m0", 0, 3)]), Kind.ASSIGNED)
+    places = list(facts.slices)
+    assert [places[row["slice"]] for row in found] == [("t", 0), ("t", 3)]
+
+
+def test_an_effect_is_joined_to_its_record_by_id() -> None:
+    """The sink knows ids only; effects of other ids, and those that failed, are no rows."""
+    lines = [effect(1), effect(7), effect(0, outcome="fail")]
+    assert [row["offset"] for row in rows(history(lines), Kind.EFFECT)[0]] == [1]
+
+
+def test_other_groups_and_other_topics_are_left_out() -> None:
+    """The offsets log and a consumer's lines may speak of more than this trial."""
+    stranger = {"group": "another", "topic": "t", "partition": 0, "committed_offset": 9}
+    elsewhere = said("m0", "delivered", topic="another", partition=0, offset=9)
+    found, facts = rows(
+        history([Line("offsets", "committed", stranger), elsewhere, committed(1)]), Kind.COMMITTED, Kind.DELIVERED
+    )
+    assert ([row["offset"] for row in found], list(facts.slices), facts.defects) == ([1], [("t", 0)], [])
+
+
+def test_a_kip_848_grant_lasts_until_the_members_next_record() -> None:
+    """Topic ids become names; the last grant of a member never ends."""
+    found, _ = rows(history([holds("m0", 0), holds("m1", 1), holds("m0", pending=[0]), holds("m0")]), Kind.GRANT)
+    assert sorted((row["place"], row["until"], row["flag"]) for row in found) == [(1, 3, 1), (2, NEVER, 1), (3, 4, 2)]
+
+
+def test_a_classic_grant_is_open() -> None:
+    """Where it ends follows from the next record of its slice, which the kernels see."""
+    found, _ = rows(history([owner("m0"), owner("m1")]), Kind.GRANT)
+    assert [(row["place"], row["until"]) for row in found] == [(1, NEVER), (2, NEVER)]
+
+
+def test_an_event_without_a_place_is_named() -> None:
+    """A delivery without an offset cannot be judged, and is not dropped in silence."""
+    facts = rows(history([said("m0", "delivered", topic="t", partition=0)]))[1]
+    assert facts.defects == ["consumer-m0-0: 1 events lack topic, partition or position (first: #1)"]
+
+
+def test_times_of_a_members_file_never_run_backwards() -> None:
+    """Its order is exact: a line that was stamped earlier counts as not earlier."""
+    events = history([delivered("m0", 0), processed("m0", 0)])
+    late = next(place for place, event in enumerate(events) if event.kind == "processed")
+    wrong = Event(**{**{name: getattr(events[late], name) for name in Event.__slots__}, "time_ns": 5})
+    found, _ = rows([*events[:late], wrong, *events[late + 1 :]], Kind.DELIVERED, Kind.PROCESSED)
+    assert found[0]["time_ns"] == found[1]["time_ns"]
+
+
+def test_a_topic_created_anew_is_beyond_this_judge() -> None:
+    """Slices are told apart by name: two lives of one name make the history unfit, and it says so."""
+    again = Line("observer", "topic", {"topic": "t", "topic_id": "U", "partitions": 1})
+    assert "created anew" in " ".join(rows(history([again]))[1].defects)
+
+
+def test_circumstances_survive_the_cache() -> None:
+    """What is written as plain data is read back as it was."""
+    facts = rows(history([assigned("m0"), owner("m0"), committed(1, by="m0"), delivered("m0", 0)]))[1]
+    circumstances = facts.circumstances(Settings())
+    assert from_plain(to_plain(circumstances)) == circumstances

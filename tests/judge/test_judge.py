@@ -1,0 +1,83 @@
+"""The judgement as a whole: what crashed, what was seen, how much there was to judge."""
+
+from __future__ import annotations
+
+import pytest
+
+from histories import assigned, committed, delivered, handled, history, judgement, owner, processed
+from kafka_trial.invariants import ordering
+from kafka_trial.invariants.invariant import EXAMPLES_MAX, find_invariant, list_invariants
+from kafka_trial.judge import findings
+from kafka_trial.judge.judge import judge_events
+
+SEVENTEEN = 17
+
+
+def test_every_anomaly_has_an_invariant() -> None:
+    """Seventeen of them, each with its family, its evidence, and a docstring that tells the smallest broken history."""
+    invariants = list_invariants()
+    assert len(invariants) == SEVENTEEN
+    assert all("Smallest history:" in (one.judge.__doc__ or "") and one.needs for one in invariants)
+
+
+def test_a_crashed_invariant_is_not_judged_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others go on; the one that broke says how."""
+
+    def broken(_: object) -> None:
+        raise ZeroDivisionError("by a test")
+
+    one = find_invariant("reordered-key")
+    rest = [other for other in list_invariants() if other.name != one.name]
+    monkeypatch.setattr(findings, "list_invariants", lambda: [type(one)(**{**vars(one), "judge": broken}), *rest])
+    judged = judgement([assigned("m0"), delivered("m0", 1), delivered("m0", 0)])
+    missing = judged.findings["reordered-key"].not_judged
+    assert (missing.because if missing else "", judged.findings["nonmonotonic-poll"].count, list(judged.crashed)) == (
+        "the invariant crashed: ZeroDivisionError: by a test",
+        1,
+        ["reordered-key"],
+    )
+    assert ordering.reordered_key is one.judge
+
+
+def test_examples_are_bounded_and_the_count_is_exact() -> None:
+    """Very many anomalies of one sort: the first ones are kept, all are counted."""
+    steps = EXAMPLES_MAX + 5
+    lines = [assigned("m0"), delivered("m0", 5000), *(delivered("m0", steps - at) for at in range(steps))]
+    found = judgement(lines, records=0).findings["nonmonotonic-poll"]
+    assert (found.count, len(found.instances)) == (steps, EXAMPLES_MAX)
+
+
+def test_examples_of_every_deciding_sort_are_kept() -> None:
+    """A thousand of a harmless sort do not hide the one that breaks the claim."""
+    keys = ["a", "a", *(f"k{number}" for number in range(EXAMPLES_MAX + 5))]
+    lines = [assigned("m0"), processed("m0", len(keys) - 1)]
+    lines += [processed("m0", at) for at in (*range(2, len(keys) - 1), 1, 0)]
+    found = judgement(lines, records=keys).findings["reordered-key"]
+    assert [one.attributes["offset"] for one in found.instances if one.attributes["same_key"]] == [0]
+
+
+def test_coverage_counts_what_passed_through_whom() -> None:
+    """Records, deliveries, completions and commits, by partition and by member."""
+    judged = judgement([assigned("m0"), owner("m0"), handled("m0", 0), delivered("m0", 1), committed(1, by="m0")])
+    part, through = judged.coverage.partitions[0], judged.coverage.members["m0"]
+    assert (part.records, part.delivered, part.processed, part.handled, part.committed) == (2, 2, 1, 1, 1)
+    assert (through.delivered, through.processed, through.committed) == (2, 1, 1)
+
+
+def test_series_show_the_lag() -> None:
+    """Two records, one committed and handled by the end; the lag of each partition over time."""
+    series = judgement([assigned("m0"), handled("m0", 0), committed(1)]).series.to_pylist()
+    assert (series[-1]["committed_lag"], series[-1]["handled_lag"], len(series)) == (1, 1, 300)
+
+
+def test_nothing_at_all() -> None:
+    """No event: nothing is judged, and nothing breaks."""
+    judged = judge_events([])
+    assert (judged.crashed, [name for name, one in judged.findings.items() if one.not_judged is None]) == ({}, [])
+
+
+def test_events_may_come_in_any_order_of_files() -> None:
+    """Only the order inside a file counts."""
+    events = history([assigned("m0"), delivered("m0", 1), delivered("m0", 0), owner("m0"), committed(2, by="m1")])
+    by_source = sorted(events, key=lambda event: event.source)
+    assert judge_events(events).findings == judge_events(by_source).findings
