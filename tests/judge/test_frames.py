@@ -9,8 +9,9 @@ from kafka_trial.history.event import Event, to_line
 from kafka_trial.invariants.circumstances import Settings
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.judge.facts import Facts, from_plain, to_plain
+from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.memory import rows_of_lines
+from kafka_trial.judge.plain import from_plain, to_plain
 
 
 def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], Facts]:

@@ -142,10 +142,10 @@ def _requests(batch: Batch) -> Table:
 
 def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
     """Returns the member that runs in each lane."""
-    known = batch.circumstances.lanes
-    members = np.full(max([*known, -1]) + 2, otherwise, np.int64)
-    members[list(known)] = list(known.values())
-    return members[np.where((lanes >= 0) & (lanes < len(members)), lanes, len(members) - 1)]
+    lanes_known = np.array(sorted(batch.circumstances.lanes), np.int64)
+    members = np.array([batch.circumstances.lanes[lane] for lane in lanes_known.tolist()], np.int64)
+    one = np.zeros(len(lanes_known), np.int64)
+    return picked(members, exactly(one, lanes_known, np.zeros(len(lanes), np.int64), lanes), otherwise)
 
 
 def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind] = OWN_COMMITS) -> Bools:

@@ -18,6 +18,7 @@ from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordere
 from kafka_trial.invariants.table import Table
 
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness")
+MODULES = (*FAMILIES, "commits_ahead")  # where invariants register themselves
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
 
 # Attributes on which a claim's rules depend: of every combination examples are kept.
@@ -105,8 +106,8 @@ def invariant(
 
 def list_invariants() -> list[Invariant]:
     """Returns every invariant, by family and name."""
-    for family in FAMILIES:
-        importlib.import_module(f"kafka_trial.invariants.{family}")
+    for module in MODULES:
+        importlib.import_module(f"kafka_trial.invariants.{module}")
     return sorted(_REGISTERED.values(), key=lambda one: (FAMILIES.index(one.family), one.name))
 
 

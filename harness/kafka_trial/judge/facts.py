@@ -6,11 +6,9 @@ grows with the load, but for the clock (one pair a second) and one entry an inca
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Settings, Window
@@ -233,55 +231,3 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "injected": _injected,
     "healed": _healed,
 }
-
-
-def settings_of(path: Path) -> Settings:
-    """Returns what consumer.toml declares, for the bounds and for which rules apply; defaults where it says nothing.
-
-    The file was checked before the trial; one that cannot be read now leaves the defaults.
-    """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return Settings()
-    kafka, progress, evidence, claim = (_section(table, name) for name in ("kafka", "progress", "evidence", "claim"))
-    given = {
-        "protocol": kafka.get("protocol"),
-        "session_timeout_s": kafka.get("session_timeout_s"),
-        "poll_interval_s": kafka.get("poll_interval_s"),
-        "metadata_age_s": kafka.get("metadata_age_s"),
-        "commit_interval_s": progress.get("interval_s"),
-        "progress": progress.get("kind"),
-        "delivery": claim.get("delivery"),
-        "converge_within_s": claim.get("converge_within_s"),
-        "events": evidence.get("events", "jsonl"),
-        "sink": evidence.get("sink", "none"),
-    }
-    return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
-
-
-def to_plain(circumstances: Circumstances) -> dict[str, Any]:
-    """Returns the circumstances as plain data, for the cache."""
-    plain = asdict(circumstances)
-    return plain | {"lanes": sorted(circumstances.lanes.items())}
-
-
-def from_plain(plain: Mapping[str, Any]) -> Circumstances:
-    """Returns the circumstances that `to_plain` wrote."""
-    return Circumstances(
-        **dict(plain)
-        | {
-            "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
-            "lives": tuple(Life(**life) for life in plain["lives"]),
-            "windows": tuple(Window(**window) for window in plain["windows"]),
-            "settings": Settings(**plain["settings"]),
-            "lanes": dict(plain["lanes"]),
-            **{name: tuple(plain[name]) for name in ("sources", "members", "member_ids", "owners", "environment")},
-            **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "refusals")},
-        }
-    )
-
-
-def _section(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = table.get(name, {})
-    return section if isinstance(section, Mapping) else {}

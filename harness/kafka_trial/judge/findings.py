@@ -18,8 +18,8 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Invariant, instances, list_invariants, per_slice
 from kafka_trial.invariants.kernels import counts
-from kafka_trial.invariants.liveness import summaries
 from kafka_trial.invariants.rows import NUMBERS, Kind
+from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.series import series
 

@@ -21,6 +21,7 @@ from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.grants import Grants
 from kafka_trial.judge.lines import Block, Census, read_blocks
 from kafka_trial.judge.places import ELSEWHERE, slices_of
+from kafka_trial.judge.record_ids import RecordIds
 
 ROWS = pa.schema([*((name, pa.from_numpy_dtype(kind)) for name, kind in NUMBERS.items()), ("key", pa.string())])
 Emit = Callable[[pa.Table], object]
@@ -60,27 +61,6 @@ def read_history(files: Sequence[Path], emit: Emit) -> Facts:
         facts.defects += census.defects(path.stem) + reader.defects()
         facts.counts[path.stem] = census.events
     return facts
-
-
-class RecordIds:
-    """Where each record id of the control read lies, for joining effects; empty where no sink was used."""
-
-    def __init__(self, *, wanted: bool) -> None:
-        self.wanted = wanted
-        self._parts: list[pa.Table] = []
-
-    def take(self, ids: pa.Array, slices: Array, offsets: Array) -> None:
-        """Takes the records of one block."""
-        if self.wanted:
-            self._parts.append(pa.table({"id": ids, "slice": slices.astype(np.int64), "offset": offsets}))
-
-    def places(self, ids: pa.Array) -> tuple[Array, Array, Array]:
-        """Returns (which id, slice, offset) for every record that has one of the ids."""
-        if not self._parts:
-            return (np.empty(0, np.int64),) * 3
-        wanted = pa.table({"id": ids, "which": np.arange(len(ids))})
-        found = wanted.join(pa.concat_tables(self._parts), keys="id", join_type="inner").sort_by("which")
-        return tuple(found[name].to_numpy() for name in ("which", "slice", "offset"))
 
 
 class FileReader:
@@ -191,7 +171,7 @@ class FileReader:
             offset=entries["committed_offset"][placed],
             wall_ns=columns["source_wall_ns"][rows],
             until=duration_ns,
-            who=np.where(columns["lane"][rows] == NONE, -1, columns["lane"][rows]),
+            who=columns["lane"][rows].clip(-1, 2**31 - 1),
             flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
         )
 

@@ -6,12 +6,10 @@ until that member's next one, or its tombstone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from kafka_trial.invariants.kernels import NEVER, Array
+from kafka_trial.invariants.kernels import NEVER, Array, at_or_after, ordered, picked
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.facts import Facts
@@ -89,12 +87,7 @@ class Grants:
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])
 
 
-def _next_place(ids: Array, places: Array, of_id: Any, at: Array) -> Array:
+def _next_place(ids: Array, places: Array, of_id: Array, at: Array) -> Array:
     """Returns the place of the member's next record after each one; NEVER where there is none."""
-    order = np.lexsort((places, ids))
-    ids, places = ids[order], places[order]
-    span = max(int(places.max()), int(at.max(initial=0))) + 2
-    keys, wanted = ids * span + places, of_id * span + at
-    following = np.searchsorted(keys, wanted, side="right")
-    inside = following.clip(0, len(keys) - 1)
-    return np.where((following < len(keys)) & (ids[inside] == of_id), places[inside], NEVER)
+    order = ordered(ids, places)
+    return picked(places[order], at_or_after(ids[order], places[order], of_id, at + 1), NEVER)

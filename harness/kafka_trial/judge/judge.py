@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,91 +20,20 @@ from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.invariant import Anomaly, Findings, Invariant, instances, list_invariants
-from kafka_trial.invariants.liveness import SUMMARY, group_of
+from kafka_trial.invariants.liveness import group_of
+from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import slice_rows
+from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence
-from kafka_trial.judge.facts import settings_of
 from kafka_trial.judge.findings import find
+from kafka_trial.judge.judgement import SERIES, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.judge.slices import find_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-POINTS_MAX = 5000  # of a series
-
-
-@dataclass(frozen=True)
-class Finding:
-    """All that is said of one anomaly.
-
-    `count` is exact; `instances` are examples where there are very many (at least one of every combination of
-    attributes that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged.
-    """
-
-    anomaly: str
-    family: str
-    instances: tuple[Anomaly, ...] = ()
-    count: int = 0
-    undecided: Mapping[str, int] = field(default_factory=dict)
-    not_judged: NotJudged | None = None
-
-
-@dataclass(frozen=True)
-class SliceCoverage:
-    """How much one partition gave to judge. `members`: deliveries, completions and commits of each member."""
-
-    topic: str
-    partition: int
-    records: int
-    delivered: int
-    processed: int
-    effects: int
-    handled: int
-    committed: int
-
-
-@dataclass(frozen=True)
-class Through:
-    """What passed through one member: in all, and inside each fault's window (by the fault's number)."""
-
-    delivered: int
-    processed: int
-    committed: int
-    inside: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How much there was to judge: the ground on which nothing found means that nothing is there."""
-
-    partitions: tuple[SliceCoverage, ...] = ()
-    members: Mapping[str, Through] = field(default_factory=dict)
-
-    @property
-    def records(self) -> int:
-        return sum(part.records for part in self.partitions)
-
-    @property
-    def handled(self) -> int:
-        return sum(part.handled for part in self.partitions)
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """Everything the history says, by anomaly.
-
-    `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
-    `series` has the columns topic, partition, time_ns, committed_lag, handled_lag. `bounds_s` are those of liveness.
-    """
-
-    findings: Mapping[str, Finding]
-    coverage: Coverage
-    circumstances: Circumstances
-    series: pa.Table
-    defects: tuple[str, ...] = ()
-    crashed: Mapping[str, str] = field(default_factory=dict)
-    bounds_s: Mapping[str, float] = field(default_factory=dict)
+__all__ = ["Coverage", "Finding", "Judgement", "SliceCoverage", "Through", "concluded", "judge", "judge_events"]
 
 
 def judge(folder: RunFolder, *, spark: SparkSession | None = None, partitions: int | None = None) -> Judgement:
@@ -258,14 +187,3 @@ def _series(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> 
         for name in ("time_ns", "committed_lag", "handled_lag"):
             columns[name] += body[name]
     return pa.table(columns, schema=SERIES)
-
-
-SERIES = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
-        ("time_ns", pa.int64()),
-        ("committed_lag", pa.int64()),
-        ("handled_lag", pa.int64()),
-    ]
-)

@@ -1,0 +1,207 @@
+"""Summaries: every slice as one row, for what must be judged of all slices at once (`liveness.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants import commits_log
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.commits import regressions
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Ints,
+    between,
+    counts,
+    covering,
+    exactly,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+CLASSES = (
+    "unclassified",
+    "unassigned",
+    "assigned-not-fetched",
+    "fetched-not-delivered",
+    "delivered-not-committed",
+    "committed-not-delivered",
+)
+
+# The columns of a summary; see `summaries`.
+SUMMARY = (
+    "slice",
+    "records",
+    "end",
+    "committed",
+    "open",
+    "lag",
+    "all_handled_ns",
+    "converged_ns",
+    "moved_ns",
+    "stall",
+    "backlog",
+    "longest_ns",
+    "open_offset",
+    "open_source",
+    "open_seq",
+    "commit_source",
+    "commit_seq",
+    "regression_source",
+    "regression_seq",
+)
+
+
+def summaries(batch: Batch) -> Table:
+    """Returns one row a slice (numbered as in the circumstances), in the light of the snapshot.
+
+    records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
+    or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
+    last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the
+    drain), longest_ns (handler), regression_seq and regression_source (of the backward commit that stands, -1: none).
+    """
+    at_ns = snapshot_ns(batch.circumstances)
+    committed = _progress(batch, at_ns)
+    records = batch.records
+    rest = records["offset"] >= committed[records["slice"]]
+    undone = rest & (batch.first_handled.time_ns > at_ns)
+    done_ns = per_group(records["slice"][rest], batch.first_handled.time_ns[rest], batch.size, how="max", start=NONE)
+    regression = _standing_regression(batch)
+    return table(
+        slice=batch.slices,
+        records=counts(records["slice"], batch.size),
+        end=batch.ends,
+        committed=committed,
+        open=counts(records["slice"][undone], batch.size),
+        lag=counts(records["slice"][rest], batch.size),
+        all_handled_ns=done_ns,
+        converged_ns=_converged_ns(batch, committed, np.where(done_ns > at_ns, NEVER, _last_handled_ns(batch, at_ns))),
+        moved_ns=_moved_ns(batch, at_ns),
+        stall=_stall_class(batch, records.take(undone), at_ns),
+        backlog=_backlog(batch),
+        longest_ns=per_group(
+            batch.handlers["slice"],
+            batch.handlers["end_ns"] - batch.handlers["start_ns"],
+            batch.size,
+            how="max",
+            start=0,
+        ),
+        open_offset=per_group(records["slice"][undone], records["offset"][undone], batch.size, how="min", start=NEVER),
+        open_source=_first_undone(batch, records.take(undone), "source"),
+        open_seq=_first_undone(batch, records.take(undone), "seq"),
+        commit_source=_last_commit(batch, "source"),
+        commit_seq=_last_commit(batch, "seq"),
+        regression_source=picked(batch.commits["source"], regression, -1),
+        regression_seq=picked(batch.commits["seq"], regression, -1),
+    )
+
+
+def snapshot_ns(circumstances: Circumstances) -> int:
+    return NEVER - 1 if circumstances.snapshot_ns is None else circumstances.snapshot_ns
+
+
+def _progress(batch: Batch, at_ns: int) -> Ints:
+    """Returns the committed offset of each slice at that time; NONE for all where progress is not in Kafka."""
+    if batch.circumstances.settings.progress != "kafka":
+        return np.full(batch.size, NONE, np.int64)
+    return commits_log.standing(batch, at_ns)
+
+
+def _converged_ns(batch: Batch, committed: Ints, done_ns: Ints) -> Ints:
+    """Returns since when each slice was done and, where progress is in Kafka, committed to its end; NEVER if not."""
+    at_ns = snapshot_ns(batch.circumstances)
+    settings = batch.circumstances.settings
+    handled_ns = np.full(batch.size, NONE) if settings.delivery == "at-most-once" else done_ns
+    if settings.progress != "kafka":
+        return np.where(handled_ns > at_ns, NEVER, handled_ns)
+    reached_ns = _reached_end_ns(batch, at_ns)
+    whole = (committed >= batch.ends) & (handled_ns <= at_ns)
+    return np.where(whole, np.maximum(handled_ns, reached_ns), NEVER)
+
+
+def _last_handled_ns(batch: Batch, at_ns: int) -> Ints:
+    """Returns when the last record that was handled at all was so; a record that was skipped does not make it late."""
+    done_ns = batch.first_handled.time_ns
+    seen = done_ns <= at_ns
+    return per_group(batch.records["slice"][seen], done_ns[seen], batch.size, how="max", start=NONE)
+
+
+def _reached_end_ns(batch: Batch, at_ns: int) -> Ints:
+    """Returns when the committed offset of each slice came to its end, to stay there until the snapshot."""
+    log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
+    short = log["value"] < batch.ends[log["slice"]]
+    last_short = per_group(log["slice"][short], log["place"][short], batch.size, how="max", start=NONE)
+    stays = log.take(~short & (log["place"] > last_short[log["slice"]]))
+    return per_group(stays["slice"], stays["effect_ns"], batch.size, how="min", start=NEVER)
+
+
+def _moved_ns(batch: Batch, at_ns: int) -> Ints:
+    """Returns when each slice last saw a delivery, a completion, an effect or a commit that advanced."""
+    work = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT)
+    work = work.take(work["time_ns"] <= at_ns)
+    moved = per_group(work["slice"], work["time_ns"], batch.size, how="max", start=NONE)
+    log = batch.commits
+    advance = log.take((log["value"] > log["peak"]) & (log["effect_ns"] <= at_ns))
+    return np.maximum(moved, per_group(advance["slice"], advance["effect_ns"], batch.size, how="max", start=NONE))
+
+
+def _stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
+    """Returns the place in CLASSES of what the witnesses tell of a partition with records left."""
+    held = batch.possessions
+    end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
+    lasting = end > held["open_ns"]
+    here = np.arange(batch.size)
+    owners = covering(held["slice"][lasting], held["open_ns"][lasting], end[lasting], here, np.full(batch.size, at_ns))
+    deliveries = batch.deliveries.sorted_by("slice", "offset")
+    begun = exactly(deliveries["slice"], deliveries["offset"], undone["slice"], undone["offset"]) >= 0
+    in_hand = counts(undone["slice"][begun], batch.size) > 0
+    told = counts(held["slice"], batch.size) > 0
+    names = np.full(batch.size, CLASSES.index("unclassified"), np.int64)
+    names[told & (owners == 0)] = CLASSES.index("unassigned")
+    names[in_hand & (owners > 0)] = CLASSES.index("delivered-not-committed")
+    return names
+
+
+def _backlog(batch: Batch) -> Ints:
+    """Returns how many records were left when the drain began: not handled, or not committed past; the greater."""
+    drain_ns = batch.circumstances.drain_ns
+    if drain_ns is None:
+        return np.zeros(batch.size, np.int64)
+    records = batch.records
+    unhandled = counts(records["slice"][batch.first_handled.time_ns > drain_ns], batch.size)
+    if batch.circumstances.settings.progress != "kafka":
+        return unhandled
+    committed = _progress(batch, drain_ns)
+    first, end = between(
+        records["slice"], records["offset"], np.arange(batch.size), committed, np.full(batch.size, NEVER)
+    )
+    uncommitted: Ints = end - first
+    return np.maximum(unhandled, uncommitted)
+
+
+def _standing_regression(batch: Batch) -> Ints:
+    """Returns the backward commit that no later one has recovered, for each slice; -1 if there is none."""
+    episodes = regressions(batch)
+    standing = episodes.take(episodes["back"] < 0)
+    found = np.full(batch.size, -1, np.int64)
+    found[standing["slice"]] = standing["first"]
+    return found
+
+
+def _last_commit(batch: Batch, column: str) -> Ints:
+    found = np.full(batch.size, -1, np.int64)
+    found[batch.commits["slice"]] = batch.commits[column]
+    return found
+
+
+def _first_undone(batch: Batch, undone: Table, column: str) -> Ints:
+    found = np.full(batch.size, -1, np.int64)
+    found[undone["slice"][::-1]] = undone[column][::-1]  # sorted: the first one is written last
+    return found

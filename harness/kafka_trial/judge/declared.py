@@ -1,0 +1,41 @@
+"""Declared: what consumer.toml says that judging needs. Read again at each `check`, for a claim may be changed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.invariants.circumstances import Settings
+
+
+def settings_of(path: Path) -> Settings:
+    """Returns what consumer.toml declares, for the bounds and for which rules apply; defaults where it says nothing.
+
+    The file was checked before the trial; one that cannot be read now leaves the defaults.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return Settings()
+    kafka, progress, evidence, claim = (_section(table, name) for name in ("kafka", "progress", "evidence", "claim"))
+    given = {
+        "protocol": kafka.get("protocol"),
+        "session_timeout_s": kafka.get("session_timeout_s"),
+        "poll_interval_s": kafka.get("poll_interval_s"),
+        "metadata_age_s": kafka.get("metadata_age_s"),
+        "commit_interval_s": progress.get("interval_s"),
+        "progress": progress.get("kind"),
+        "delivery": claim.get("delivery"),
+        "converge_within_s": claim.get("converge_within_s"),
+        "events": evidence.get("events", "jsonl"),
+        "sink": evidence.get("sink", "none"),
+    }
+    return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
+
+
+def _section(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = table.get(name, {})
+    return section if isinstance(section, Mapping) else {}

@@ -1,0 +1,95 @@
+"""The judgement: everything a history says, by anomaly, as one frozen value. What the verdict weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.judge.evidence import NotJudged
+
+SERIES = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("time_ns", pa.int64()),
+        ("committed_lag", pa.int64()),
+        ("handled_lag", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """All that is said of one anomaly.
+
+    `count` is exact; `instances` are examples where there are very many (at least one of every combination of
+    attributes that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged.
+    """
+
+    anomaly: str
+    family: str
+    instances: tuple[Anomaly, ...] = ()
+    count: int = 0
+    undecided: Mapping[str, int] = field(default_factory=dict)
+    not_judged: NotJudged | None = None
+
+
+@dataclass(frozen=True)
+class SliceCoverage:
+    """How much one partition gave to judge. `members`: deliveries, completions and commits of each member."""
+
+    topic: str
+    partition: int
+    records: int
+    delivered: int
+    processed: int
+    effects: int
+    handled: int
+    committed: int
+
+
+@dataclass(frozen=True)
+class Through:
+    """What passed through one member: in all, and inside each fault's window (by the fault's number)."""
+
+    delivered: int
+    processed: int
+    committed: int
+    inside: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much there was to judge: the ground on which nothing found means that nothing is there."""
+
+    partitions: tuple[SliceCoverage, ...] = ()
+    members: Mapping[str, Through] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        return sum(part.records for part in self.partitions)
+
+    @property
+    def handled(self) -> int:
+        return sum(part.handled for part in self.partitions)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Everything the history says, by anomaly.
+
+    `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
+    `series` has the columns topic, partition, time_ns, committed_lag, handled_lag. `bounds_s` are those of liveness.
+    """
+
+    findings: Mapping[str, Finding]
+    coverage: Coverage
+    circumstances: Circumstances
+    series: pa.Table
+    defects: tuple[str, ...] = ()
+    crashed: Mapping[str, str] = field(default_factory=dict)
+    bounds_s: Mapping[str, float] = field(default_factory=dict)

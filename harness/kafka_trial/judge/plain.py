@@ -1,0 +1,31 @@
+"""Circumstances as plain data, for the cache, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from kafka_trial.invariants.circumstances import Circumstances, Life, Settings, Window
+
+
+def to_plain(circumstances: Circumstances) -> dict[str, Any]:
+    """Returns the circumstances as plain data, for the cache."""
+    plain = asdict(circumstances)
+    return plain | {"lanes": sorted(circumstances.lanes.items())}
+
+
+def from_plain(plain: Mapping[str, Any]) -> Circumstances:
+    """Returns the circumstances that `to_plain` wrote."""
+    return Circumstances(
+        **dict(plain)
+        | {
+            "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
+            "lives": tuple(Life(**life) for life in plain["lives"]),
+            "windows": tuple(Window(**window) for window in plain["windows"]),
+            "settings": Settings(**plain["settings"]),
+            "lanes": dict(plain["lanes"]),
+            **{name: tuple(plain[name]) for name in ("sources", "members", "member_ids", "owners", "environment")},
+            **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "refusals")},
+        }
+    )
