@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 import pytest
 
-from histories import assigned, committed, delivered, handled, history, judgement, owner, processed
+from histories import (
+    answered,
+    assigned,
+    committed,
+    delivered,
+    handled,
+    history,
+    holds,
+    judgement,
+    log_end,
+    owner,
+    processed,
+)
+from kafka_trial.history.event import Event, from_line, to_line
 from kafka_trial.invariants import ordering
 from kafka_trial.invariants.invariant import EXAMPLES_MAX, find_invariant, list_invariants
 from kafka_trial.judge import findings
@@ -81,3 +97,27 @@ def test_events_may_come_in_any_order_of_files() -> None:
     events = history([assigned("m0"), delivered("m0", 1), delivered("m0", 0), owner("m0"), committed(2, by="m1")])
     by_source = sorted(events, key=lambda event: event.source)
     assert judge_events(events).findings == judge_events(by_source).findings
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**62, -1, "text", None, [], {"a": 1}])
+@pytest.mark.parametrize(
+    "name", ["offset", "partition", "committed_offset", "lane", "log_offset", "wall_ns", "group", "key"]
+)
+def test_garbage_in_a_field_breaks_nothing(name: str, value: object) -> None:
+    """Whatever stands in a field of every event that has it: an answer, never a crash."""
+    lines = [owner("m0"), holds("m1", 0), assigned("m0"), handled("m0", 0), committed(1, by="m0"), committed(0)]
+    spoilt = [
+        spoil(event, name, value) for event in history([*lines, answered("m0", 0), log_end(2)], records=["a", "b"])
+    ]
+    assert judge_events(map(from_line, spoilt), gated=False).crashed == {}
+
+
+def spoil(event: Event, name: str, value: object) -> bytes:
+    """Returns the event's line with another value in every place of that name."""
+
+    def changed(body: Any) -> Any:
+        if isinstance(body, dict):
+            return {key: value if key == name else changed(one) for key, one in body.items()}
+        return [changed(one) for one in body] if isinstance(body, list) else body
+
+    return orjson.dumps(changed(orjson.loads(to_line(event))))

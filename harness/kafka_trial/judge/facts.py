@@ -150,10 +150,9 @@ def _calibrated(facts: Facts, source: int, body: Body) -> None:
 
 
 def _named(facts: Facts, source: int, body: Body) -> None:
-    if body["kind"] == "group_named":
-        facts.group = body.get("group")
-    else:
-        facts.topic = body.get("topic")
+    for name in ("group", "topic"):
+        if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
+            setattr(facts, name, body[name])
 
 
 def _environment(facts: Facts, source: int, body: Body) -> None:
