@@ -232,3 +232,12 @@ def test_the_files_are_the_contract(tmp_path: Path) -> None:
     assert (" ".join(table), sorted(table["faults"][0])) == (keys, ["bit", "evidence", "kind", "role", "target"])
     rows = [orjson.loads(line) for line in written[0][1].splitlines()]
     assert [(row["anomaly"], row["weight"]) for row in rows] == [("redelivered", "tolerated"), ("skipped", "violation")]
+
+
+@pytest.mark.parametrize("anomaly", ["commit-ahead", "commit-past-end"])
+@pytest.mark.parametrize("by_operator", [True, False])
+def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: bool) -> None:
+    """A commit from outside the members is told, and convicts nobody; the same commit by a member does."""
+    instance = Anomaly(anomaly, "orders", 0, {"by_operator": by_operator}, ("offsets#1",))
+    found = decide(Case(found=(Found(anomaly, (instance,)),)), Claim("at-least-once")).violations
+    assert len(found) == (0 if by_operator else 1)

@@ -195,6 +195,12 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     return "tolerated", "the owner's own, passed by later commits, with no restart inside: it settled"
 
 
+def _not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("by_operator"):
+        return "tolerated", "made by an operator, from outside the members"
+    return VIOLATION
+
+
 def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("fell") or attributes.get("skipped_record"):
         return VIOLATION
@@ -219,8 +225,8 @@ RULES: dict[str, Rule] = {
     "commit-lost": Rule(_always, _no_excuse),
     "zombie-commit": Rule(_always, _zombie_commit),
     "commit-regression": Rule(_always, _regression),
-    "commit-past-end": Rule(_always, _no_excuse),
-    "commit-ahead": Rule(_under("at-least-once"), _no_excuse),
+    "commit-past-end": Rule(_always, _not_an_operators),
+    "commit-ahead": Rule(_under("at-least-once"), _not_an_operators),
     "stuck-partition": Rule(_always, _no_excuse),
     "orphan-partition": Rule(_always, _no_excuse),
     "false-lag": Rule(_always, _no_excuse),
