@@ -5,7 +5,6 @@ from __future__ import annotations
 from kafka_trial.hearing import conclude
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
-from kafka_trial.judge.session import session
 from kafka_trial.report.report import write_reports
 from kafka_trial.verdict import Verdict
 
@@ -18,7 +17,8 @@ def check_run(folder: RunFolder, *, spark_master: str | None = None, partitions:
 
     Raises:
         InputError: it is no run folder, or of a newer schema.
+        StartError: there is no Java to run Spark on.
     """
-    verdict = conclude(folder, judge(folder, spark=session(spark_master), partitions=partitions))
+    verdict = conclude(folder, judge(folder, master=spark_master, partitions=partitions))
     write_reports(folder)
     return verdict

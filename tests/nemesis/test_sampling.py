@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -78,6 +80,45 @@ def test_a_process_group_is_seen_running_stopped_and_gone() -> None:
         child.wait(within_s=5)
         gone = sampling.process(child.pid, child.exit_code, set())
         assert (gone.states, gone.exit_code) == ((), -9)
+
+
+def test_a_port_of_the_dead_that_another_uses_is_not_their_connection() -> None:
+    """Given a killed process whose source port another process took, then nothing of it is seen to live on."""
+    with ExitStack() as stack:
+        old, new = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
+        program = f"import socket, time; s = socket.create_connection({old.getsockname()}); time.sleep(60)"
+        household = stack.enter_context(Household("subjects"))
+        child = household.spawn("subject", [sys.executable, "-c", program])
+        accepted, (_, port) = old.accept()
+        inodes = sampling.inodes_of_group(child.pid)
+        assert sampling.process(child.pid, None, inodes).sockets == 1
+        child.signal(SIGKILL)
+        child.wait(within_s=5)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset frees the port
+        accepted.close()
+        heir = stack.enter_context(socket.socket())
+        heir.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        heir.bind(("127.0.0.1", port))
+        heir.connect(new.getsockname())
+        assert sampling.process(child.pid, child.exit_code, inodes).sockets == 0
+
+
+def test_a_connection_that_a_child_inherited_lives_on() -> None:
+    """Given a killed process whose child holds its connection still, then it is counted."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        program = (
+            f"import os, socket, time; s = socket.create_connection({server.getsockname()});"
+            "os.fork() or os.setpgid(0, 0); s.send(b'x'); time.sleep(60)"
+        )
+        household = stack.enter_context(Household("subjects"))
+        child = household.spawn("subject", [sys.executable, "-c", program])
+        accepted = stack.enter_context(server.accept()[0])
+        wait_until(lambda: len(accepted.recv(2, socket.MSG_PEEK)) == 2, within_s=5, what="both processes to write")
+        inodes = sampling.inodes_of_group(child.pid)
+        child.signal(SIGKILL)
+        child.wait(within_s=5)
+        assert sampling.process(child.pid, child.exit_code, inodes).sockets == 1
 
 
 def test_the_group_is_folded_from_the_offsets_log(tmp_path: Path) -> None:

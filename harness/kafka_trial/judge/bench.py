@@ -19,7 +19,6 @@ import psutil
 from kafka_trial.concurrency import Household
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.judge import judge
 
 SECOND_NS = 1_000_000_000
@@ -168,7 +167,7 @@ def main() -> None:
     judgement = judge(folder)
     memory_mb = psutil.Process().memory_info().rss // 1_000_000
     found = {name: finding.count for name, finding in judgement.findings.items() if finding.count}
-    print(f"{slice_rows(folder).count} rows, {memory_mb} MB in the driver's Python, found: {found}")
+    print(f"{judgement.coverage.records} records, {memory_mb} MB in the driver's Python, found: {found}")
 
 
 if __name__ == "__main__":

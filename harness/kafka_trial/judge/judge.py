@@ -28,6 +28,7 @@ from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.judgement import SERIES, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.judge.session import session, warm_session
 from kafka_trial.judge.slices import find_on_spark
 
 if TYPE_CHECKING:
@@ -36,19 +37,27 @@ if TYPE_CHECKING:
 __all__ = ["Coverage", "Finding", "Judgement", "SliceCoverage", "Through", "concluded", "judge", "judge_events"]
 
 
-def judge(folder: RunFolder, *, spark: SparkSession | None = None, partitions: int | None = None) -> Judgement:
+def judge(
+    folder: RunFolder,
+    *,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    partitions: int | None = None,
+) -> Judgement:
     """Returns the judgement on a run folder, computed on Spark.
 
-    `spark` is an existing session (default: one of ours, on this machine), `partitions` how many tasks share the slices
-    (default: one for a small history).
+    `spark` is an existing session; without one, ours is started on `master` (default: this machine) while the history
+    is read. `partitions` is how many tasks share the slices (default: one for a small history).
 
     Raises:
         InputError: the history holds events of a newer schema.
         StartError: there is no Java to run Spark on.
     """
+    if spark is None:
+        warm_session(master)
     cached = slice_rows(folder)
     circumstances = replace(cached.circumstances, settings=settings_of(folder.path / "consumer.toml"))
-    found = find_on_spark(cached, circumstances, spark=spark, partitions=partitions)
+    found = find_on_spark(cached, circumstances, spark=spark or session(master), partitions=partitions)
     return concluded(found, circumstances, cached.defects)
 
 

@@ -44,9 +44,10 @@ def session(master: str | None = None) -> SparkSession:
         return _started(master or os.environ.get("KAFKA_TRIAL_SPARK_MASTER", LOCAL))
 
 
-def warm_session() -> None:
-    """Begins to start the session in a thread; whoever asks for it next waits for the rest. Errors show there."""
-    _crew().start("warm", session)
+def warm_session(master: str | None = None) -> None:
+    """Begins to start the session in a thread; whoever asks for it next waits for the rest, and has its errors."""
+    if not _SESSIONS:
+        _crew().start("warm", session, master)
 
 
 @cache

@@ -22,7 +22,6 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
 from kafka_trial.judge.frames import ROWS
-from kafka_trial.judge.session import session
 
 if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows
@@ -34,15 +33,13 @@ FOUND_DDL = "slice long, what string, name string, body string"
 
 
 def find_on_spark(
-    rows: SliceRows, circumstances: Circumstances, *, spark: SparkSession | None = None, partitions: int | None = None
+    rows: SliceRows, circumstances: Circumstances, *, spark: SparkSession, partitions: int | None = None
 ) -> pa.Table:
     """Returns what all invariants find in the slice rows (schema FOUND), in no particular order.
 
     Raises:
         UnjudgeableError: the frame is not what the history was written as.
-        StartError: there is no Java to run Spark on.
     """
-    spark = spark or session()
     return found_frame(spark, rows, circumstances, partitions=partitions).toArrow()
 
 

@@ -40,7 +40,8 @@ def killed(before: ProcessLook, after: ProcessLook) -> Evidence:
         seen = "still runs" if after.exit_code is None else f"exited with {after.exit_code}"
         return Evidence(False, f"process {before.pid} was not killed: it {seen}", details)
     if after.states or after.sockets:
-        return Evidence(False, f"process {before.pid} was killed, but part of its group lives on", details)
+        left = f"{len(after.states)} processes, {after.sockets} connections"
+        return Evidence(False, f"process {before.pid} was killed, but part of its group lives on: {left}", details)
     return Evidence(True, f"process {before.pid} ended by signal 9, its sockets are gone", details)
 
 

@@ -99,15 +99,23 @@ def requests_that_pass(routes: Sequence[RoutePorts]) -> set[tuple[str, int]]:
     return {by_broker[e.dport] for e in new if e.dport in by_broker and e.bytes_acked >= len(PROBE_REQUEST)}
 
 
-def process(pid: int, exit_code: int | None, ports: set[int]) -> ProcessLook:
-    """Returns a process group at one instant; `ports` are its source ports of old, counted while still established."""
+def process(pid: int, exit_code: int | None, inodes: set[int]) -> ProcessLook:
+    """Returns a process group at one instant; `inodes` are its sockets of old, counted while still established.
+
+    A socket is told by its inode, which whoever inherited it shares; its port may be somebody else's within a second.
+    """
     states, cpu_s = [], 0.0
     for stat in _stats_of_group(pid):
         if stat[0] not in "ZX":  # a zombie waits only for its parent
             states.append(stat[0])
             cpu_s += stat[1]
-    kept = sum(entry.established and entry.sport in ports for entry in sockets.sample())
+    kept = sum(entry.established and entry.inode in inodes for entry in sockets.sample())
     return ProcessLook(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
+
+
+def inodes_of_group(pid: int) -> set[int]:
+    """Returns the inodes of every TCP socket that the process group `pid` holds."""
+    return {entry.inode for entry in sockets.of_process_group(pid)}
 
 
 def ports_of_group(pid: int) -> set[int]:

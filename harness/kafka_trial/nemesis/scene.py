@@ -67,7 +67,7 @@ class Scene:
         self._group = sampling.GroupFold(ground.offsets_log())
         self._group_before = self._group.look()
         self._commits_counted = self._group.commits
-        self._ports_before: set[int] = set()
+        self._inodes_before: set[int] = set()
         self.topic_before = TopicLook(0)
         self.links_before: Look | None = None
         self.links_after: Look | None = None
@@ -150,8 +150,8 @@ class Scene:
     def process_of(self, phase: str, actor: Actor) -> ProcessLook:
         """The process group that a member or broker leads."""
         if phase == "before":
-            self._ports_before = sampling.ports_of_group(actor.pid)
-        return self._keep(phase, sampling.process(actor.pid, actor.exit_code, self._ports_before))
+            self._inodes_before = sampling.inodes_of_group(actor.pid)
+        return self._keep(phase, sampling.process(actor.pid, actor.exit_code, self._inodes_before))
 
     def topic(self, phase: str) -> TopicLook:
         """What the brokers say of leaders, coordinator and controller, over the observer's listener.
