@@ -51,6 +51,11 @@ def said(member: str, kind: str, **fields: Any) -> Line:
     return Line(f"consumer-{name}-{who['incarnation']}", kind, who | fields)
 
 
+def fault(name: str, member: str | None) -> Line:
+    """A fault is in force from here on, and is never healed."""
+    return Line("nemesis", "injected", {"fault_no": 0, "fault": name, "target": f"role: {member}", "member": member})
+
+
 def assigned(member: str, *partitions: int) -> Line:
     return said(member, "assigned", entries=_places(partitions))
 

@@ -15,7 +15,7 @@ from kafka_trial.history.event import Event
 from kafka_trial.invariants.circumstances import Circumstances, Window
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NotJudged
-from kafka_trial.judge.judge import SERIES, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.verdict import Case, Fault, Found
 from literal_run import make_folder
 
@@ -105,20 +105,22 @@ def test_too_little_to_judge_is_vacuous() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "m1", "gaps"),
+    ("fault", "m1", "around", "gap"),
     [
-        ("member-pause", Through(5, 5, 1, {0: (0, 0, 0)}), 0),
-        ("member-pause", Through(0, 0, 0, {0: (0, 0, 0)}), 1),
-        ("latency", Through(5, 5, 1, {0: (1, 0, 0)}), 0),
-        ("latency", Through(5, 5, 1, {0: (0, 0, 0)}), 1),
+        ("pause", Through(5, 5, 1, {0: (0, 0, 0)}), Around(5, 9), None),
+        ("pause", Through(0, 0, 0, {0: (0, 0, 0)}), Around(0, 0), "nothing went through m1 in the whole trial"),
+        ("pause", Through(5, 5, 1, {0: (0, 0, 0)}), Around(0, 0), "m1 had no partition in hand when it was hit"),
+        ("pause", Through(5, 5, 1), Around(5, 0), "nothing was done any more on the partitions m1 had in hand"),
+        ("latency", Through(5, 5, 1, {0: (1, 0, 0)}), Around(0, 0), None),
+        ("latency", Through(5, 5, 1, {0: (0, 0, 0)}), Around(5, 9), "nothing went through m1 while it was in force"),
     ],
 )
-def test_a_fault_on_an_idle_member_is_vacuous(fault: str, m1: Through, gaps: int) -> None:
-    """What stops a member must hit one that worked; under what lets traffic pass, some must have passed."""
+def test_a_fault_on_an_idle_member_is_vacuous(fault: str, m1: Through, around: Around, gap: str | None) -> None:
+    """What stops a member must hit one that had work in hand; under what lets traffic pass, some must have passed."""
     window = Window(0, fault, "member: m1", "m1", 1, 2)
-    coverage = Coverage((part(0), part(1)), {"m0": Through(9, 9, 2), "m1": m1})
+    coverage = Coverage((part(0), part(1)), {"m0": Through(9, 9, 2), "m1": m1}, {0: around})
     found = case(circumstances=Circumstances(ended="ok", windows=(window,)), coverage=coverage)
-    assert len(found.gaps) == gaps
+    assert found.gaps == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
 
 
 def test_a_fault_is_what_its_evidence_says() -> None:

@@ -19,6 +19,7 @@ from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.judgement import Around
 from kafka_trial.scenario import Limits, Topic
 from kafka_trial.verdict import Case, Fault, Found, Verdict, Violation, decide, write_verdict
 
@@ -173,23 +174,29 @@ def _untouched(coverage: Coverage, circumstances: Circumstances) -> list[str]:
     if not any(_worked(through) for through in coverage.members.values()):
         return []  # nothing tells who did what
     return [
-        f"nothing went through {window.member or 'any member'}{when}: fault {window.number} ({window.fault}) is vacuous"
+        f"{idle}: fault {window.number} ({window.fault}) is vacuous"
         for window in circumstances.windows
-        if (when := _idle(coverage, window)) is not None
+        if (idle := _idle(coverage, window)) is not None
     ]
 
 
 def _idle(coverage: Coverage, window: Window) -> str | None:
-    """Returns when the members that a fault hit did nothing; None where they did their part.
+    """Returns how a fault hit somebody who had nothing to do; None where something went through or because of it.
 
-    A fault that stops its target leaves nothing inside its window; then it must have worked before or after.
+    A fault that lets traffic pass must have had some pass through its target. One that stops it leaves nothing inside
+    its window: then its target had partitions in hand when it was hit, and the work on them went on, by whomever.
     """
     hit = [through for name, through in coverage.members.items() if window.member in (None, name)]
+    who = window.member or "any member"
     if not any(_worked(through) for through in hit):
-        return " in the whole trial"
-    if window.fault in LETS_PASS and not any(any(through.inside.get(window.number, ())) for through in hit):
-        return " while it was in force"
-    return None
+        return f"nothing went through {who} in the whole trial"
+    if window.fault in LETS_PASS:
+        passed = any(any(through.inside.get(window.number, ())) for through in hit)
+        return None if passed else f"nothing went through {who} while it was in force"
+    around = coverage.around.get(window.number, Around(0, 0))
+    if not around.held:
+        return f"{who} had no partition in hand when it was hit"
+    return None if around.after else f"nothing was done any more on the partitions {who} had in hand"
 
 
 def _worked(through: Any) -> bool:

@@ -7,7 +7,7 @@ error: both red, never skipped. Clusters stay warm for the session and are rebui
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.scenario import Scenario
 
@@ -48,20 +48,45 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuses what cannot be served, before anything starts."""
     if config.getoption("consumer_image"):
         raise pytest.UsageError("--consumer-image: containers are not in this version yet; use --consumer FILE")
+    try:
+        for version in _versions(config):
+            find_version(version)
+            for name in config.getoption("consumer") or ():
+                _check(name, version)
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Reports a verdict *unknown* as an error, not as a failure: nothing was found out about the consumer.
+
+    pytest (its terminal and its JUnit file) calls an error what did not happen in the test's own phase.
+    """
+    report = yield
+    if call.when == "call" and call.excinfo is not None and isinstance(call.excinfo.value, UnknownVerdictError):
+        report.when = "setup"
+        report.longrepr = str(call.excinfo.value)
+    return report
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes one item per consumer and version for every test that asks for `trial`."""
     if "trial" not in metafunc.fixturenames:
         return
-    given = metafunc.config.getoption("consumer") or _references()
     versions = _versions(metafunc.config)
-    try:
-        pairs = [(registry.find_consumer(name), version) for name in given for version in versions]
-    except InputError as error:
-        raise pytest.UsageError(str(error)) from error
-    labels = [f"{name}-{version}" for name in given for version in versions]
-    metafunc.parametrize("trial", pairs, indirect=True, ids=labels)
+    given = metafunc.config.getoption("consumer")
+    pairs = [
+        (name, version) for name in given or _references() for version in versions if given or _fits(name, version)
+    ]
+    metafunc.parametrize(
+        "trial",
+        [(registry.find_consumer(name), version) for name, version in pairs],
+        indirect=True,
+        ids=[f"{name}-{version}" for name, version in pairs],
+    )
 
 
 @dataclass(frozen=True)
@@ -85,6 +110,10 @@ class Trial:
         return Judged(trialed)
 
 
+class UnknownVerdictError(UnjudgeableError):
+    """A trial whose verdict is unknown, where a test asked it to pass."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """A trial with its verdict."""
@@ -92,11 +121,16 @@ class Judged:
     trialed: Trialed
 
     def must_pass(self) -> None:
-        """Passes on *pass*, fails on *fail*, errs on *unknown*."""
+        """Returns on *pass*.
+
+        Raises:
+            pytest.fail.Exception: the verdict is *fail*.
+            UnknownVerdictError: it is *unknown*: an error of the test, neither failed nor skipped.
+        """
         if self.trialed.verdict.verdict == "fail":
             pytest.fail(self.trialed.text, pytrace=False)
         if self.trialed.verdict.verdict != "pass":
-            raise UnjudgeableError(self.trialed.text)
+            raise UnknownVerdictError(self.trialed.text)
 
 
 @pytest.fixture
@@ -119,6 +153,22 @@ def kafka_trial_session() -> Iterator[Session]:
 
 def _references() -> list[str]:
     return sorted(name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents)
+
+
+def _fits(name: str, version: str) -> bool:
+    """Tells whether a reference consumer speaks a protocol that brokers of this version speak."""
+    try:
+        _check(name, version)
+    except InputError:
+        return False
+    return True
+
+
+def _check(name: str, version: str) -> None:
+    from kafka_trial.consumers.consumer import spec_from_toml
+    from kafka_trial.question import check_protocol
+
+    check_protocol(spec_from_toml(registry.find_consumer(name)), version)
 
 
 def _versions(config: pytest.Config) -> list[str]:

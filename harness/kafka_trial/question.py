@@ -46,13 +46,22 @@ def make_question(
     """
     spec = spec_from_toml(consumer)
     version = find_version(kafka_version or DEFAULT_VERSION)
-    if spec.kafka.protocol == "consumer" and not KNOWN[version].consumer_protocol:
-        raise InputError(
-            str(consumer), f'protocol = "consumer" (KIP-848) needs Kafka 4.0 or newer brokers, not {version}'
-        )
+    check_protocol(spec, version)
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     if schedule is None:
         plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
     return Question(scenario, spec, version, drawn, plan, exact)
+
+
+def check_protocol(spec: ConsumerSpec, version: str) -> None:
+    """Makes sure that brokers of a version speak the consumer's group protocol.
+
+    Raises:
+        InputError: they do not.
+    """
+    if spec.kafka.protocol == "consumer" and not KNOWN[version].consumer_protocol:
+        raise InputError(
+            str(spec.path), f'protocol = "consumer" (KIP-848) needs Kafka 4.0 or newer brokers, not {version}'
+        )

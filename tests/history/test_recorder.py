@@ -79,3 +79,16 @@ def test_a_newer_run_folder_is_refused_by_name(tmp_path: Path) -> None:
     folder.write_json("run.json", {"schema": 99})
     with pytest.raises(InputError, match=r"schema 99.*upgrade"):
         folder.read_json("run.json")
+    with pytest.raises(InputError, match=r"schema 99.*upgrade"):
+        open_run_folder(folder.path)
+
+
+def test_facts_that_are_not_whole_do_not_keep_a_history_from_being_judged(tmp_path: Path) -> None:
+    """run.json cut off or missing: the folder opens; a schema that is no number was edited."""
+    folder = create_run_folder(tmp_path / "run", "control", "x")
+    assert open_run_folder(folder.path).path == folder.path
+    (folder.path / "run.json").write_text('{"schema": 1, "se')
+    assert open_run_folder(folder.path).path == folder.path
+    folder.write_json("run.json", {"schema": "x"})
+    with pytest.raises(InputError, match="no number"):
+        open_run_folder(folder.path)

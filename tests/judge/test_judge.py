@@ -8,10 +8,13 @@ import orjson
 import pytest
 
 from histories import (
+    Line,
+    after,
     answered,
     assigned,
     committed,
     delivered,
+    fault,
     handled,
     history,
     holds,
@@ -121,3 +124,20 @@ def spoil(event: Event, name: str, value: object) -> bytes:
         return [changed(one) for one in body] if isinstance(body, list) else body
 
     return orjson.dumps(changed(orjson.loads(to_line(event))))
+
+
+@pytest.mark.parametrize(
+    ("lines", "around"),
+    [
+        ([handled("m0", 0), fault("kill", "m0"), handled("m1", 1)], (2, 2)),
+        ([handled("m0", 0), after(11), fault("kill", "m0"), handled("m1", 1)], (0, 0)),
+        ([handled("m1", 0), fault("kill", "m0"), handled("m1", 1)], (0, 0)),
+        ([handled("m1", 0), handled("m0", 1), fault("kill", "m0")], (2, 0)),
+        ([handled("m1", 0), fault("broker-kill", None), handled("m0", 1)], (2, 2)),
+    ],
+    ids=["taken over", "long ago", "another's", "nothing after", "a broker's"],
+)
+def test_coverage_tells_what_a_fault_could_harm(lines: list[Line], around: tuple[int, int]) -> None:
+    """What its target had in hand shortly before, and what anybody did there from then on."""
+    seen = judgement([assigned("m0"), assigned("m1"), *lines]).coverage.around[0]
+    assert (seen.held, seen.after) == around

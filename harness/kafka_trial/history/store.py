@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,9 @@ def open_run_folder(path: Path) -> RunFolder:
     folder = RunFolder(path.absolute())
     if not folder.history.is_dir():
         raise InputError(str(path), "is not a run folder: it has no history/ inside; name a folder that `run` made")
+    with suppress(OSError, orjson.JSONDecodeError):  # without whole facts the history can be judged all the same
+        facts = folder.path / "run.json"
+        _refuse_newer(facts, orjson.loads(facts.read_bytes()))
     return folder
 
 
@@ -113,10 +117,16 @@ def read_json(path: Path) -> Any:
         raise InputError(str(path), "is missing: the run folder is not whole") from error
     except orjson.JSONDecodeError as error:
         raise InputError(str(path), f"is not JSON ({error}): it was truncated or edited") from error
+    _refuse_newer(path, value)
+    return value
+
+
+def _refuse_newer(path: Path, value: Any) -> None:
     schema = value.get("schema", RUN_SCHEMA) if isinstance(value, dict) else RUN_SCHEMA
+    if not isinstance(schema, int):
+        raise InputError(str(path), f"has schema {schema!r}, which is no number: it was edited")
     if schema > RUN_SCHEMA:
         raise InputError(str(path), f"has schema {schema}, this version reads up to {RUN_SCHEMA}; upgrade kafka-trial")
-    return value
 
 
 def _events_of(file: Path) -> Iterator[Event]:

@@ -6,8 +6,7 @@ cases, counts, summaries and series out. An invariant that crashes is named, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import orjson
@@ -17,10 +16,10 @@ import pyarrow.compute as pc
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Invariant, instances, list_invariants, per_slice
-from kafka_trial.invariants.kernels import counts
-from kafka_trial.invariants.rows import NUMBERS, Kind
+from kafka_trial.invariants.rows import NUMBERS
 from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table
+from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.series import series
 
 # `what` is anomaly, count, undecided, crashed, summary, coverage or series; `body` is JSON.
@@ -52,7 +51,9 @@ def _found(batch: Batch) -> Iterator[Row]:
     for invariant in [one for one in list_invariants() if one.of == "slice"]:
         yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
     yield from _guarded("liveness", lambda: _rows("summary", "liveness", summaries(batch)))
-    yield from _guarded("coverage", lambda: _coverage(batch))
+    yield from _guarded(
+        "coverage", lambda: ((at, "coverage", "coverage", orjson.dumps(body)) for at, body in coverage(batch))
+    )
     yield from _guarded("series", lambda: ((at, "series", "lag", orjson.dumps(body)) for at, body in series(batch)))
 
 
@@ -80,60 +81,3 @@ def _rows(what: str, name: str, table: Table) -> Iterator[Row]:
     for row in zip(*(table[column].tolist() for column in names), strict=True):
         body = dict(zip(names, row, strict=True))
         yield int(body["slice"]), what, name, orjson.dumps(body)
-
-
-def _coverage(batch: Batch) -> Iterator[Row]:
-    """Yields for each slice how much there was to judge, and through whom."""
-    size = batch.size
-    totals = {
-        name: counts(batch.of(*kinds)["slice"], size)
-        for name, kinds in {
-            "records": (Kind.RECORD,),
-            "delivered": (Kind.DELIVERED,),
-            "processed": (Kind.PROCESSED,),
-            "effects": (Kind.EFFECT,),
-            "committed": (Kind.COMMITTED,),
-        }.items()
-    }
-    handled = counts(batch.handled["slice"], size)
-    members = _through_members(batch)
-    for number, name in enumerate(batch.slices.tolist()):
-        body: dict[str, Any] = {key: int(values[number]) for key, values in totals.items()}
-        body |= {"handled": int(handled[number]), "members": members.get(number, {})}
-        yield name, "coverage", "coverage", orjson.dumps(body)
-
-
-def _through_members(batch: Batch) -> Mapping[int, dict[str, list[int]]]:
-    """Returns for each slice and member: deliveries, completions, commits; then those in each fault's window."""
-    own, life = batch.own, batch.lives
-    names = batch.circumstances.members
-    member_of = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
-    member_of[life["source"]] = life["member"]
-    work = [
-        (0, own["kind"] == Kind.DELIVERED, own["slice"], member_of[own["source"]], own["time_ns"]),
-        (1, own["kind"] == Kind.PROCESSED, own["slice"], member_of[own["source"]], own["time_ns"]),
-        (
-            2,
-            batch.commits["committer"] >= 0,
-            batch.commits["slice"],
-            batch.commits["committer"],
-            batch.commits["effect_ns"],
-        ),
-    ]
-    windows = batch.circumstances.windows
-    found: dict[int, dict[str, list[int]]] = {}
-    for place, mask, slices, members, times in work:
-        spans = [np.ones(len(times), np.bool_), *(_inside(times, window) for window in windows)]
-        for part, inside in enumerate(spans):
-            chosen = mask & (members >= 0) & inside
-            pairs, sizes = np.unique(slices[chosen] * (len(names) + 1) + members[chosen], return_counts=True)
-            for pair, count in zip(pairs.tolist(), sizes.tolist(), strict=True):
-                row = found.setdefault(pair // (len(names) + 1), {}).setdefault(
-                    names[pair % (len(names) + 1)], [0] * (3 + 3 * len(windows))
-                )
-                row[part * 3 + place] += count
-    return found
-
-
-def _inside(times: Any, window: Any) -> Any:
-    return (times >= window.injected_ns) & (times <= (window.healed_ns or times.max(initial=0)))

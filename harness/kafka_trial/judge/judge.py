@@ -27,7 +27,7 @@ from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence
 from kafka_trial.judge.findings import find
-from kafka_trial.judge.judgement import SERIES, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.judge.session import session, warm_session
 from kafka_trial.judge.slices import find_on_spark
 
@@ -162,8 +162,11 @@ def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -
         name: np.zeros(3 + 3 * len(windows), np.int64) for name in circumstances.members
     }
     slices = []
+    held, after = (np.zeros(len(windows), np.int64) for _ in range(2))
     for row in rows:
         body = orjson.loads(row["body"])
+        held += np.array(body.pop("held"), np.int64)
+        after += np.array(body.pop("after"), np.int64)
         for member, numbers in body.pop("members").items():
             totals[member] = totals[member] + np.array(numbers)
         topic, partition = circumstances.slices[row["slice"]]
@@ -177,7 +180,8 @@ def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -
         )
         for name, numbers in sorted(totals.items())
     }
-    return Coverage(tuple(sorted(slices, key=lambda one: (one.topic, one.partition))), members)
+    around = {number: Around(int(held[at]), int(after[at])) for at, number in enumerate(windows)}
+    return Coverage(tuple(sorted(slices, key=lambda one: (one.topic, one.partition))), members, around)
 
 
 def _seen(coverage: Coverage) -> Seen:

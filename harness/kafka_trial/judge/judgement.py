@@ -63,11 +63,25 @@ class Through:
 
 
 @dataclass(frozen=True)
+class Around:
+    """What a fault could harm: the work of its target shortly before it, and that of anybody on the same partitions
+    from the injection on.
+    """
+
+    held: int
+    after: int
+
+
+@dataclass(frozen=True)
 class Coverage:
-    """How much there was to judge: the ground on which nothing found means that nothing is there."""
+    """How much there was to judge: the ground on which nothing found means that nothing is there.
+
+    `members` by name, `around` by the number of the fault.
+    """
 
     partitions: tuple[SliceCoverage, ...] = ()
     members: Mapping[str, Through] = field(default_factory=dict)
+    around: Mapping[int, Around] = field(default_factory=dict)
 
     @property
     def records(self) -> int:

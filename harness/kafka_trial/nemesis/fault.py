@@ -65,7 +65,6 @@ class Planned:
 
 
 RECOVERS_WITHIN_S = 5.0  # traffic again after healing
-STARTS_WITHIN_S = 20.0  # the same where healing starts a process, which has to come up first
 
 Complete = Callable[["Scene", Evidence], Evidence]
 

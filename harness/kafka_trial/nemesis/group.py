@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_trial.nemesis import evidence_processes as evidence
-from kafka_trial.nemesis.fault import STARTS_WITHIN_S, Evidence, fault
+from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.samples import GroupLook
 from kafka_trial.nemesis.scene import Scene
 
@@ -16,9 +16,7 @@ def _join_complete(scene: Scene, seen: Evidence) -> Evidence:
     return seen.with_details(**scene.group_since())
 
 
-@fault(
-    "join", targets=("all",), blast="members", heals=True, complete=_join_complete, recovers_within_s=STARTS_WITHIN_S
-)
+@fault("join", targets=("all",), blast="members", heals=True, complete=_join_complete)
 def join(scene: Scene) -> Iterator[Evidence]:
     """Starts a further member; it leaves again when it heals. Two rebalances."""
     before = scene.group_look("before")
@@ -29,14 +27,7 @@ def join(scene: Scene) -> Iterator[Evidence]:
         scene.ground.group.leave(guest)
 
 
-@fault(
-    "leave",
-    targets=("member",),
-    blast="members",
-    heals=True,
-    complete=_join_complete,
-    recovers_within_s=STARTS_WITHIN_S,
-)
+@fault("leave", targets=("member",), blast="members", heals=True, complete=_join_complete)
 def leave(scene: Scene) -> Iterator[Evidence]:
     """Has a member leave; its next incarnation joins when it heals. Two rebalances."""
     before = scene.group_look("before")
@@ -44,8 +35,7 @@ def leave(scene: Scene) -> Iterator[Evidence]:
     try:
         yield _rebalanced(scene, before, members_change=-1)
     finally:
-        if not scene.member().alive:
-            scene.ground.group.restart(scene.member())
+        scene.member_again()
 
 
 def _rebalanced(scene: Scene, before: GroupLook, *, members_change: int) -> Evidence:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence_processes as evidence
-from kafka_trial.nemesis.fault import STARTS_WITHIN_S, Evidence, fault
+from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.samples import ProcessLook
 from kafka_trial.nemesis.scene import Scene
 from kafka_trial.nemesis.targets import member_named
@@ -44,7 +44,7 @@ def pause(scene: Scene) -> Iterator[Evidence]:
         scene.ground.group.resume(member)
 
 
-@fault("kill", targets=("member",), blast="members", heals=True, complete=_complete, recovers_within_s=STARTS_WITHIN_S)
+@fault("kill", targets=("member",), blast="members", heals=True, complete=_complete)
 def kill(scene: Scene) -> Iterator[Evidence]:
     """Kills a member with -9; its next incarnation starts when it heals."""
     before = scene.process("before")
@@ -52,9 +52,7 @@ def kill(scene: Scene) -> Iterator[Evidence]:
         yield evidence.killed(before, _after_exit(scene))
 
 
-@fault(
-    "terminate", targets=("member",), blast="members", heals=True, complete=_complete, recovers_within_s=STARTS_WITHIN_S
-)
+@fault("terminate", targets=("member",), blast="members", heals=True, complete=_complete)
 def terminate(scene: Scene) -> Iterator[Evidence]:
     """Ends a member with SIGTERM; its next incarnation starts when it heals."""
     before = scene.process("before")
@@ -62,9 +60,7 @@ def terminate(scene: Scene) -> Iterator[Evidence]:
         yield evidence.terminated(before, _after_exit(scene))
 
 
-@fault(
-    "restart", targets=("member",), blast="members", heals=True, complete=_complete, recovers_within_s=STARTS_WITHIN_S
-)
+@fault("restart", targets=("member",), blast="members", heals=True, complete=_complete)
 def restart(scene: Scene) -> Iterator[Evidence]:
     """Ends a member with SIGTERM and starts its next incarnation at once."""
     before = scene.process("before")
@@ -85,8 +81,7 @@ def _ended(scene: Scene, end: Callable[[Member], object]) -> Iterator[None]:
         end(scene.member())
         yield
     finally:
-        if not scene.member().alive:
-            scene.ground.group.restart(scene.member())
+        scene.member_again()
 
 
 def _after_exit(scene: Scene) -> ProcessLook:

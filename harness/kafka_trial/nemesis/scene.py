@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -31,6 +32,7 @@ S = TypeVar("S", Look, Probe, ProcessLook, TopicLook, GroupLook)
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
 LOOK_EVERY_S = 0.5
 LOOKS_MAX = 12
+STARTS_WITHIN_S = 20.0  # a member's process, from its start to its first connection
 WITNESSES = {Look: "S", Probe: "P", ProcessLook: "process", TopicLook: "metadata", GroupLook: "O"}
 
 
@@ -186,6 +188,22 @@ class Scene:
         """R: how many requests of each API the brokers answered on the target's lanes since the last call."""
         lanes = {member_named(self.ground, name).lane.index for name in self.target.members}
         return self._requests.count(lanes)
+
+    def member_again(self) -> None:
+        """Starts the target's next incarnation where none runs, and waits until it has come up: till it connects.
+
+        One that never does is told by the traffic that does not come back.
+        """
+        if self.member().alive:
+            return
+        self.ground.group.restart(self.member())
+        with suppress(WaitTimeout):
+            wait_until(
+                lambda: self.stop.is_set() or self._recovery_look().routes(),
+                within_s=STARTS_WITHIN_S,
+                what=f"{self.target.name} to connect again",
+                every_s=0.1,
+            )
 
     def traffic_within(self, within_s: float) -> bool:
         """S: whether bytes move both ways again on the target's connections, kept or new.
