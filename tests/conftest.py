@@ -5,13 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from sampled import Sample, asked
 
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.concurrency import Crew
 from kafka_trial.session import Session
 
 pytest_plugins = ["pytester"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Orders the items so that the sampled trials run in the background of what needs no cluster.
+
+    First the rest of what needs none, then the trials' own items, which only wait, then what boots or borrows clusters.
+    """
+    items.sort(key=lambda item: 0 if not item.get_closest_marker("cluster") else 1 if is_sampled(item) else 2)
+
+
+def is_sampled(item: pytest.Item) -> bool:
+    """Tells whether an item waits for one of the sampled trials."""
+    return "sampled" in getattr(getattr(item, "callspec", None), "params", ())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample | None]:
+    """Runs the sampled trials that items wait for, from the first item on, in the background; None if none does."""
+    wanted = [item.callspec.params["sampled"] for item in request.session.items if is_sampled(item)]
+    if not wanted:
+        yield None
+        return
+    folder = tmp_path_factory.mktemp("sample")
+    questions = {asked(one, folder / f"{number:02}"): one for number, one in enumerate(wanted)}
+    with Crew("sample", join_within_s=900.0) as crew:
+        sample = Sample(crew)
+        crew.start("trials", sample.run, request.getfixturevalue("kafka_trial_session"), questions)
+        yield sample
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,11 @@ def after(seconds: float) -> Line:
     return Line(None, "", after_ms=seconds * 1000)
 
 
+def fault(name: str, member: str | None) -> Line:
+    """A fault is in force from here on, and is never healed."""
+    return Line("nemesis", "injected", {"fault_no": 0, "fault": name, "target": f"role: {member}", "member": member})
+
+
 # --- a member's own word; its name may carry its incarnation: "m0" is "m0-0" ---------------------------------------
 
 
@@ -49,11 +54,6 @@ def said(member: str, kind: str, **fields: Any) -> Line:
     name, _, incarnation = member.partition("-")
     who = {"member": name, "incarnation": int(incarnation or 0)}
     return Line(f"consumer-{name}-{who['incarnation']}", kind, who | fields)
-
-
-def fault(name: str, member: str | None) -> Line:
-    """A fault is in force from here on, and is never healed."""
-    return Line("nemesis", "injected", {"fault_no": 0, "fault": name, "target": f"role: {member}", "member": member})
 
 
 def assigned(member: str, *partitions: int) -> Line:

@@ -48,7 +48,8 @@ class JudgeProcess:
             UnjudgeableError: the process died, or did not answer in time.
         """
         with self._turn:
-            os.write(self._folders, os.fsencode(folder.path) + b"\n")
+            with suppress(BrokenPipeError):  # it has died: the wait says so
+                os.write(self._folders, os.fsencode(folder.path) + b"\n")
             wait_until(
                 self._answered,
                 within_s=JUDGED_WITHIN_S,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,10 @@ class Asked:
 
     question: Question
     out: Path | None = None
+
+
+_Waiting = queue.SimpleQueue[Asked]
+_Done = queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError] | None]  # None: a bench has nothing left to do
 
 
 class Session:
@@ -81,35 +86,39 @@ class Session:
         return folder
 
     def try_many(
-        self, asked: Sequence[Asked], *, side_by_side: int | None = None
+        self, asked: Sequence[Asked], *, side_by_side: int | None = None, until_s: float | None = None
     ) -> Iterator[tuple[Asked, Trialed | KafkaTrialError]]:
         """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
 
-        Those that break brokers come last, one at a time. A trial that could not be begun yields its error.
+        Those that break brokers run one after the other, beside the rest. A trial that could not be begun yields its
+        error. After `until_s` (monotonic clock) none is begun any more; those under way are finished and yielded.
         """
-        waiting: queue.SimpleQueue[Asked] = queue.SimpleQueue()
-        done: queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError]] = queue.SimpleQueue()
-        for one in sorted(asked, key=lambda one: one.question.plan.breaks_brokers):
-            waiting.put(one)
+        breaking, others = (
+            _queue(one for one in asked if one.question.plan.breaks_brokers is breaks) for breaks in (True, False)
+        )
+        done: _Done = queue.SimpleQueue()
+        benches = min(len(asked), side_by_side or os.cpu_count() or 1)
         with Crew("trials", join_within_s=600.0) as crew:
-            for number in range(min(len(asked), side_by_side or os.cpu_count() or 1)):
-                crew.start(f"bench {number}", self._work_off, waiting, done, crew.stop)
-            for _ in asked:
-                yield _next(done, crew)
+            for number in range(benches):
+                turns = (breaking, others) if number == 0 else (others, breaking)
+                crew.start(f"bench {number}", self._work_off, turns, done, crew.stop, until_s)
+            while benches:
+                outcome = _next(done, crew)
+                if outcome is None:
+                    benches -= 1
+                else:
+                    yield outcome
 
-    def _work_off(
-        self,
-        waiting: queue.SimpleQueue[Asked],
-        done: queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError]],
-        stop: threading.Event,
-    ) -> None:
-        with suppress(queue.Empty):
-            while not stop.is_set():
-                one = waiting.get_nowait()
-                try:
-                    done.put((one, self._trialed(self.run_one(one.question, out=one.out))))
-                except KafkaTrialError as error:
-                    done.put((one, error))
+    def _work_off(self, turns: Sequence[_Waiting], done: _Done, stop: threading.Event, until_s: float | None) -> None:
+        for waiting in turns:
+            with suppress(queue.Empty):
+                while not stop.is_set() and (until_s is None or time.monotonic() < until_s):
+                    one = waiting.get_nowait()
+                    try:
+                        done.put((one, self._trialed(self.run_one(one.question, out=one.out))))
+                    except KafkaTrialError as error:
+                        done.put((one, error))
+        done.put(None)
 
     def _trialed(self, folder: RunFolder) -> Trialed:
         return Trialed(folder, self.check(folder), text_report(folder))
@@ -136,9 +145,14 @@ class Session:
         self.close()
 
 
-def _next(
-    done: queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError]], crew: Crew
-) -> tuple[Asked, Trialed | KafkaTrialError]:
+def _queue(asked: Iterable[Asked]) -> _Waiting:
+    waiting: _Waiting = queue.SimpleQueue()
+    for one in asked:
+        waiting.put(one)
+    return waiting
+
+
+def _next(done: _Done, crew: Crew) -> tuple[Asked, Trialed | KafkaTrialError] | None:
     wait_until(
         lambda: not done.empty(),
         within_s=TRIAL_WITHIN_S,

@@ -96,6 +96,7 @@ class Stage:
         """Lets scheduled time pass, telling how the lag goes."""
         until_s = time.monotonic() + seconds
         while (left_s := until_s - time.monotonic()) > 0:
+            self._expect_witnesses()
             handled = self.progress.update().handled_total()
             self.narrator.progress(f"{what}, {handled} records handled", left_s=left_s)
             pause(min(0.25, left_s))
@@ -192,6 +193,7 @@ class Stage:
         settle_s = max(SETTLED_S, 2 * self.question.consumer.progress.interval_s)
         settled_since_s: float | None = None
         while (now_s := time.monotonic()) < until_s:
+            self._expect_witnesses()
             lag, unhandled = self._behind(ends)
             self.narrator.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
             settled_since_s = None if lag or unhandled else settled_since_s or now_s
@@ -219,6 +221,16 @@ class Stage:
         """Writes the last line: a history without it is truncated."""
         self.record("end", outcome=outcome, message=message)
 
+    def _expect_witnesses(self) -> None:
+        """Ends a trial that nothing can be concluded from any more.
+
+        Raises:
+            UnjudgeableError: a witness has died.
+        """
+        for witness in self.witnesses:
+            if not witness.alive:
+                raise UnjudgeableError(f"the witness {witness.name} died (exit {witness.child.exit_code})")
+
     def _behind(self, ends: Mapping[int, int]) -> tuple[int, int]:
         """Returns (committed lag, unhandled records), each 0 where it cannot be seen or is not declared."""
         progress = self.progress.update()
@@ -231,6 +243,7 @@ class Stage:
     def _drained(self, count: int, *, until_s: float) -> int:
         """Waits until `count` records are through, or until the time is up; returns how many are."""
         while True:
+            self._expect_witnesses()
             lag, unhandled = self._behind(self.admin.log_ends(self.topic))
             through = count - max(lag, unhandled)
             if through >= count or time.monotonic() >= until_s:

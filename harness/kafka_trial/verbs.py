@@ -150,7 +150,9 @@ def calibrate(options: Namespace) -> int:
 
     if options.page:
         return write_page()
-    return calibrate_all(times=options.times, minutes=options.minutes, only=options.only)
+    return calibrate_all(
+        times=options.times, minutes=options.minutes, only=options.only, side_by_side=options.side_by_side
+    )
 
 
 def worst(statuses: Iterable[int]) -> int:

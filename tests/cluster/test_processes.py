@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -14,8 +15,9 @@ from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import Broker, ProcessCluster, process_cluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.cluster.wiring import RECORD_BYTES_MAX
+from kafka_trial.concurrency import Crew
 from kafka_trial.errors import StartError
-from kafka_trial.waiting import wait_until
+from kafka_trial.waiting import holds_for, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -156,6 +158,23 @@ def test_a_ruined_cluster_is_rebuilt_and_the_reason_told(tmp_path: Path) -> None
             names = (first.name == same.name, other.name == first.name)
         assert names == (True, False)
         assert pool.rebuilt_because == [f"{first.name}: broker 0 is not running (exit -9)"]
+
+
+def test_whoever_breaks_brokers_has_a_cluster_to_itself() -> None:
+    """Two share one; a third that wants it alone gets another, and a fourth waits until that is free again."""
+    with ClusterPool() as pool, ExitStack() as shared, Crew("fourth") as crew:
+        first, second = (shared.enter_context(pool.cluster_for(DEFAULT_VERSION, brokers=1)) for _ in range(2))
+        fourth: list[str] = []
+
+        def also_alone() -> None:
+            with pool.cluster_for(DEFAULT_VERSION, brokers=1, alone=True) as cluster:
+                fourth.append(cluster.name)
+
+        with pool.cluster_for(DEFAULT_VERSION, brokers=1, alone=True) as third:
+            crew.start("asks", also_alone)
+            assert holds_for(lambda: not fourth, for_s=0.5)
+        wait_until(lambda: fourth, within_s=30, what="the fourth to get the cluster of the third")
+        assert (first.name == second.name, third.name == first.name, fourth == [third.name]) == (True, False, True)
 
 
 class _topic:  # noqa: N801 - reads like the function it is

@@ -71,6 +71,25 @@ def test_looking_does_not_train(fresh: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert spark_java.spark_class_data_archive(make=False) is None
 
 
+def test_spark_installed_again_gets_another_archive(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM would turn the old one down for the times of the jars; it is deleted, another folder's is not."""
+    jar, other = fresh / "pyspark" / "jars" / "a.jar", fresh / "other"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"jar")
+    monkeypatch.setattr(spark_java, "_train", lambda archive: archive.write_bytes(b"archive"))
+
+    def archive_of(folder: Path) -> Path | None:
+        monkeypatch.setattr(spark_java, "pyspark_folder", lambda: folder)
+        _forget()
+        return spark_java.spark_class_data_archive()
+
+    first, again, elsewhere = (archive_of(folder) for folder in (jar.parent.parent, jar.parent.parent, other))
+    os.utime(jar, ns=(1, 1))
+    later = archive_of(jar.parent.parent)
+    assert (first == again, later != first) == (True, True)
+    assert [place.exists() for place in (first, later, elsewhere) if place] == [False, True, True]
+
+
 @pytest.mark.spark
 def test_a_session_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     """The JVM's own class log says so, for Spark's classes and for most of all."""

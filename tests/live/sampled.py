@@ -6,32 +6,21 @@ the suite its header names, and its twin with the sin switched off. The whole gr
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from kafka_trial import registry
-from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.fixture_header import fixture_header
-from kafka_trial.question import make_question
-from kafka_trial.session import Asked
+from kafka_trial import calibration
+from kafka_trial.calibration import Attempt as Sampled
+from kafka_trial.calibration import header_of
+from kafka_trial.concurrency import Crew
+from kafka_trial.errors import KafkaTrialError
+from kafka_trial.registry import consumers
+from kafka_trial.session import Asked, Session, Trialed
+from kafka_trial.waiting import wait_until
 
 SEED = 20260101
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """One trial of the sample; `sin` is None for a reference, else whether the sin is switched on."""
-
-    consumer: str
-    scenario: str
-    kafka_version: str = DEFAULT_VERSION
-    sin: bool | None = None
-
-    def __str__(self) -> str:
-        switch = {None: "", True: "-sinning", False: "-sin-off"}[self.sin]
-        return f"{self.consumer}{switch}-on-{self.scenario}-{self.kafka_version}".replace("/", "-")
-
+SAMPLE_WITHIN_S = 45 * 60
 
 SOUND = (
     Sampled("python-at-least-once", "member-killed"),
@@ -65,25 +54,37 @@ SOUND = (
 
 def sins() -> list[Sampled]:
     """Returns every sin in the suite its header names: switched on, and off."""
-    folder = registry.faulty_folder()
-    assert folder is not None, "the faulty consumers are in the checkout"
-    return [
-        Sampled(main.parent.name, fixture_header(main).suite, sin=sin)
-        for main in sorted(folder.glob("*/main.py"))
-        for sin in (True, False)
-    ]
+    headers = {name: header for name in consumers() if (header := header_of(name)) is not None}
+    return [Sampled(name, header.suite, sin=sin) for name, header in headers.items() for sin in (True, False)]
 
 
 def asked(sampled: Sampled, folder: Path) -> Asked:
-    """Returns the trial to ask for; a sin is switched off in a copy of its folder, the rest is untouched."""
-    consumer = registry.find_consumer(sampled.consumer)
-    if sampled.sin is False:
-        shutil.copytree(consumer.parent, folder / "consumer")
-        consumer = folder / "consumer" / "consumer.toml"
-        text = consumer.read_text()
-        assert 'SIN = "1"' in text
-        consumer.write_text(text.replace('SIN = "1"', 'SIN = "0"'))
-    question = make_question(
-        registry.find_scenario(sampled.scenario), consumer, kafka_version=sampled.kafka_version, seed=SEED
-    )
-    return Asked(question, folder / "run")
+    """Returns the trial to ask for, with the seed of the sample."""
+    return calibration.ask(replace(sampled, seed=SEED), folder)
+
+
+class Sample:
+    """What became of each sampled trial; `of` waits for one."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._done: dict[Sampled, Trialed | KafkaTrialError] = {}
+
+    def run(self, session: Session, questions: Mapping[Asked, Sampled]) -> None:
+        """Runs all trials, as many at once as there are cores."""
+        for one, outcome in session.try_many(list(questions)):
+            self._done[questions[one]] = outcome
+
+    def of(self, sampled: Sampled) -> Trialed:
+        """Returns one trial, judged; raises what kept it from being begun."""
+        wait_until(
+            lambda: sampled in self._done,
+            within_s=SAMPLE_WITHIN_S,
+            what=f"the trial {sampled}",
+            every_s=0.2,
+            alive=lambda: f"{self._crew.errors[0]}" if self._crew.errors else None,
+        )
+        outcome = self._done[sampled]
+        if isinstance(outcome, KafkaTrialError):
+            raise outcome
+        return outcome

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
-from sampled import SOUND, Sampled, sins
+from sampled import SOUND, Sample, Sampled, sins
 
 from kafka_trial import registry
-from kafka_trial.fixture_header import fixture_header
-
-if TYPE_CHECKING:
-    from conftest import Sample
+from kafka_trial.calibration import expected_of
 
 
 def test_the_sample_is_pairwise() -> None:
@@ -41,7 +37,7 @@ def test_a_sound_consumer_passes(sampled: Sampled, sample: Sample) -> None:
 def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sample: Sample) -> None:
     """Given a sin, when its suite is run, then exactly the anomalies of its header; switched off, then pass."""
     trialed = sample.of(sampled)
-    expected = set(fixture_header(registry.find_consumer(sampled.consumer).parent / "main.py").anomalies)
-    seen = {violation.anomaly for violation in trialed.verdict.violations}
-    assert (trialed.verdict.verdict, seen) == (("fail", expected) if sampled.sin else ("pass", set())), trialed.text
+    expected, seen = set(expected_of(sampled)), {violation.anomaly for violation in trialed.verdict.violations}
+    assert bool(expected) == sampled.sin
+    assert (trialed.verdict.verdict, seen) == ("fail" if sampled.sin else "pass", expected), trialed.text
     assert all(fault.bit for fault in trialed.verdict.faults)

@@ -42,6 +42,7 @@ pytestmark = pytest.mark.cluster
 CONSUMER = Path(__file__).parent / "consumer" / "consumer.toml"
 MEMBERS, SPARE = 3, 1
 FOR_S = 1.2
+SLOW_FOR_S = 3.0  # a slow link shows between two looks that it was full from one to the other
 RECORDS_PER_S = 400
 
 # Those that close connections come last, so that each fault finds some to bite.
@@ -125,7 +126,8 @@ def produce(bootstrap: str, topic: str, stop: threading.Event) -> None:
 
 def play(ground: Ground, wanted: Mapping[Case, str], **more: Any) -> dict[Case, Outcome]:
     """Plays the cases at once, each on the target it is mapped to, and returns what became of each."""
-    steps = [Step(fault, target, for_s=FOR_S, **more) for (fault, _), target in wanted.items()]
+    lasting = {"slow-link": SLOW_FOR_S}
+    steps = [Step(fault, target, for_s=lasting.get(fault, FOR_S), **more) for (fault, _), target in wanted.items()]
     _, outcomes = run_schedule(ground, make_plan(steps, seed=5))
     return dict(zip(wanted, outcomes, strict=True))
 

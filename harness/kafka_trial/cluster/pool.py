@@ -1,6 +1,7 @@
 """Warm clusters: a trial gets one that is whole; one that a fault ruined is rebuilt, and the reason is told.
 
-Trials that break only members share a cluster side by side; one that breaks brokers has it to itself.
+Trials that break only members share a cluster side by side; those that break brokers have another one to themselves,
+one after the other.
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ from kafka_trial.errors import UnjudgeableError
 
 @dataclass
 class _Warm:
-    """The cluster of one version and size, and who uses it now."""
+    """The cluster of one version and size, shared or lent to one at a time, and how many use it now."""
 
     version: str
     brokers: int
+    alone: bool
     cluster: ProcessCluster | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     users: int = 0
-    alone: bool = False
 
 
 class ClusterPool:
-    """Keeps one warm cluster per Kafka version and number of brokers, for as long as the `with` lasts."""
+    """Keeps one warm cluster per Kafka version, number of brokers and use, for as long as the `with` lasts."""
 
     def __init__(self) -> None:
-        self._warm: dict[tuple[str, int], _Warm] = {}
+        self._warm: dict[tuple[str, int, bool], _Warm] = {}
         self._changed = threading.Condition()
         self.rebuilt_because: list[str] = []
 
     @contextmanager
     def cluster_for(self, version: str, *, brokers: int = 3, alone: bool = False) -> Iterator[ProcessCluster]:
-        """Lends a whole cluster, waiting for others where one wants it `alone`.
+        """Lends a whole cluster: one that others use too, or `alone` one that nobody else has meanwhile.
 
         When the last user has gone it is looked over; found ruined or unwell, the next one asking gets a new one.
 
@@ -44,17 +45,15 @@ class ClusterPool:
             StartError: it could not be booted.
         """
         with self._changed:
-            warm = self._warm.setdefault((version, brokers), _Warm(version, brokers))
-            self._changed.wait_for(lambda: not warm.alone and (not alone or warm.users == 0))
+            warm = self._warm.setdefault((version, brokers, alone), _Warm(version, brokers, alone))
+            self._changed.wait_for(lambda: warm.users == 0 or not (warm.alone or _ruined(warm)))
             cluster = self._whole(warm)
             warm.users += 1
-            warm.alone = alone
         try:
             yield cluster
         finally:
             with self._changed:
                 warm.users -= 1
-                warm.alone = False
                 if warm.users == 0:
                     _look_over(cluster)
                 self._changed.notify_all()
@@ -67,7 +66,7 @@ class ClusterPool:
 
     def _whole(self, warm: _Warm) -> ProcessCluster:
         because = None
-        if warm.cluster is not None and warm.cluster.ruined and warm.users == 0:
+        if warm.cluster is not None and _ruined(warm):
             because = f"{warm.cluster.name}: {warm.cluster.ruined}"
             self.rebuilt_because.append(because)
             warm.stack.close()
@@ -83,6 +82,10 @@ class ClusterPool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _ruined(warm: _Warm) -> bool:
+    return warm.cluster is not None and bool(warm.cluster.ruined)
 
 
 def _look_over(cluster: ProcessCluster) -> None:

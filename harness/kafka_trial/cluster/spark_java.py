@@ -79,6 +79,7 @@ def spark_class_data_archive(*, make: bool = True) -> Path | None:
         with provision.made_once(place, place.stem) as temporary:
             if temporary is not None:
                 _train(temporary)
+                _forget_older(place)
     except (KafkaTrialError, OSError) as error:
         with suppress(OSError):  # a cache that cannot be written fails where it matters
             _failure_note(place).write_text(str(error))
@@ -99,10 +100,14 @@ def forget_archive_failure() -> None:
 
 @cache
 def spark_archive_place() -> Path:
-    """Returns where the archive of this PySpark on this Java belongs: another of either makes another name."""
-    jars = [f"{jar.name} {jar.stat().st_size}" for jar in sorted(pyspark_folder().glob("jars/*.jar"))]
-    key = short_hash(java_identity(provision.java()), str(pyspark_folder()), *jars, *JVM_OPTIONS)
-    return provision.cache_folder() / "archive" / f"spark-{key}.jsa"
+    """Returns where the archive of this PySpark on this Java belongs: another of either makes another name.
+
+    So does the same PySpark installed again: the JVM turns an archive down whose jars have other times.
+    """
+    found = [(jar.name, jar.stat()) for jar in sorted(pyspark_folder().glob("jars/*.jar"))]
+    jars = [f"{name} {status.st_size} {status.st_mtime_ns}" for name, status in found]
+    key = short_hash(java_identity(provision.java()), *jars, *JVM_OPTIONS)
+    return provision.cache_folder() / "archive" / f"spark-{short_hash(str(pyspark_folder()))}-{key}.jsa"
 
 
 def pyspark_folder() -> Path:
@@ -133,6 +138,14 @@ def _train(archive: Path) -> None:
     log.unlink()
     if status != 0 or not archive.exists():
         raise StartError(f"the training session of Spark's class-data archive ended with status {status}: {said}")
+
+
+def _forget_older(place: Path) -> None:
+    """Deletes the archives of what stood in this PySpark's folder before; whoever has one mapped keeps it."""
+    folder, _, _ = place.stem.rpartition("-")
+    for older in place.parent.glob(f"{folder}-*.jsa"):
+        if older != place:
+            older.unlink(missing_ok=True)
 
 
 def _failure_note(place: Path) -> Path:

@@ -1,0 +1,209 @@
+"""What a calibration is about, as values: the grid of attempts, the rows that tell what came out, and their page.
+
+`calibrate.py` runs the grid. A row holds everything the page needs, so that the page can be made again from the rows
+alone, whatever became of the consumers since.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kafka_trial import registry
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.fixture_header import FixtureHeader, fixture_header
+from kafka_trial.question import make_question
+from kafka_trial.session import Asked
+
+ROWS_NAME = "calibration.jsonl"
+SWITCHES: Mapping[bool | None, str] = {None: "", True: " (sin on)", False: " (sin off)"}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One trial of the grid: what was asked. `sin`: None for a reference, else whether the sin is switched on."""
+
+    consumer: str
+    scenario: str
+    kafka_version: str = DEFAULT_VERSION
+    seed: int = 1
+    sin: bool | None = None
+
+    def __str__(self) -> str:
+        switch = {None: "", True: "-sinning", False: "-sin-off"}[self.sin]
+        return f"{self.consumer}{switch}-on-{self.scenario}-{self.kafka_version}".replace("/", "-")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attempt with what came out; a line of the rows file.
+
+    `expected` are the anomalies that must be found, none for a sound consumer. `verdict` is pass, fail, unknown, or
+    `not begun`. `faults_bit` has one entry for each planned fault.
+    """
+
+    attempt: Attempt
+    expected: tuple[str, ...]
+    verdict: str
+    violations: tuple[str, ...]
+    reasons: tuple[str, ...]
+    faults_bit: tuple[bool, ...]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    source_digest: str = ""
+    commit: str = ""
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether it shows what its consumer must: a sin exactly its anomalies, a sound one a pass."""
+        return self.verdict == ("fail" if self.expected else "pass") and set(self.violations) == set(self.expected)
+
+
+def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
+    """Yields every attempt: sound consumers on every scenario; each sin, on and off, on the suite its header names.
+
+    Raises:
+        InputError: `only` names a consumer that does not exist.
+    """
+    names = registry.consumers()
+    for name in only or ():
+        if name not in names:
+            raise InputError("--only", unknown_name("consumer", name, names))
+    for seed in range(1, times + 1):
+        for name in only or names:
+            header = header_of(name)
+            if header is None:
+                yield from (Attempt(name, scenario, seed=seed) for scenario in registry.scenarios())
+            else:
+                yield from (Attempt(name, header.suite, seed=seed, sin=sin) for sin in (True, False))
+
+
+def ask(attempt: Attempt, folder: Path) -> Asked:
+    """Returns the trial to ask for, its run folder inside `folder`.
+
+    A sin is switched off in a copy of its folder; nothing else is touched.
+    """
+    consumer = registry.find_consumer(attempt.consumer)
+    if attempt.sin is False:
+        shutil.copytree(consumer.parent, folder / "consumer")
+        consumer = folder / "consumer" / consumer.name
+        text = consumer.read_text()
+        if 'SIN = "1"' not in text:
+            raise InputError(str(consumer), 'has no line SIN = "1" to switch the sin off')
+        consumer.write_text(text.replace('SIN = "1"', 'SIN = "0"'))
+    scenario = registry.find_scenario(attempt.scenario)
+    question = make_question(scenario, consumer, kafka_version=attempt.kafka_version, seed=attempt.seed)
+    return Asked(question, folder / "run")
+
+
+def expected_of(attempt: Attempt) -> tuple[str, ...]:
+    """Returns the anomalies that an attempt must show: those of the header where the sin is on, else none."""
+    header = header_of(attempt.consumer)
+    return header.anomalies if header is not None and attempt.sin else ()
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Returns the page as Markdown: sums first, then a line per consumer and scenario."""
+    lines = [
+        "# Calibration",
+        "",
+        f"{len(rows)} trials, measured at {', '.join(sorted({row.commit for row in rows})) or 'no commit yet'}. "
+        f"Generated from `{ROWS_NAME}`.",
+        "",
+        *_sums(rows),
+        "",
+        *_table(
+            ["consumer", "scenario", "must be", "pass", "fail", "unknown", "as it must be", "violations", "because"],
+            [_line(key, group) for key, group in sorted(_grouped(rows).items())],
+        ),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Returns every row of a rows file, oldest first; none when there is no file. A torn last line is left out.
+
+    Raises:
+        InputError: a line is no row.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    try:
+        return [_row(orjson.loads(line)) for line in lines]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(str(path), f"holds a line that is no row ({type(error).__name__}: {error})") from error
+
+
+def append_row(path: Path, row: Row) -> None:
+    """Adds one line to a rows file."""
+    with path.open("ab") as file:
+        file.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+
+
+def header_of(consumer: str) -> FixtureHeader | None:
+    """Returns what a faulty fixture's header promises; None for a reference."""
+    file, folder = registry.find_consumer(consumer), registry.faulty_folder()
+    return fixture_header(file.parent / "main.py") if folder is not None and folder in file.parents else None
+
+
+def _row(table: dict[str, Any]) -> Row:
+    lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit")}
+    return Row(**(table | lists | {"attempt": Attempt(**table["attempt"])}))
+
+
+def _grouped(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
+    grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        grouped[row.attempt.consumer + SWITCHES[row.attempt.sin], row.attempt.scenario].append(row)
+    return grouped
+
+
+def _sums(rows: Sequence[Row]) -> list[str]:
+    kinds = {
+        "sound consumers": [row for row in rows if row.attempt.sin is None],
+        "sins switched on": [row for row in rows if row.attempt.sin],
+        "sins switched off": [row for row in rows if row.attempt.sin is False],
+    }
+    return _table(
+        ["", "trials", "with a fault that bit", "pass", "fail", "unknown", "as it must be"],
+        [
+            [name, len(group), sum(any(row.faults_bit) for row in group), *_verdicts(group), _right(group)]
+            for name, group in kinds.items()
+        ],
+    )
+
+
+def _line(key: tuple[str, str], rows: Sequence[Row]) -> list[Any]:
+    must = {"fail: " + ", ".join(sorted(row.expected)) if row.expected else "pass" for row in rows}
+    seen = Counter(name for row in rows for name in row.violations)
+    reasons = Counter(reason for row in rows if row.verdict not in ("pass", "fail") for reason in row.reasons)
+    return [
+        *key,
+        "; ".join(sorted(must)),
+        *_verdicts(rows),
+        _right(rows),
+        ", ".join(f"{name} {count}" for name, count in sorted(seen.items())),
+        "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items())),
+    ]
+
+
+def _verdicts(rows: Sequence[Row]) -> tuple[int, int, int]:
+    """Counts pass, fail and everything else."""
+    verdicts = Counter(row.verdict for row in rows)
+    return verdicts["pass"], verdicts["fail"], len(rows) - verdicts["pass"] - verdicts["fail"]
+
+
+def _right(rows: Sequence[Row]) -> str:
+    return f"{sum(row.as_expected for row in rows)}/{len(rows)}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    body = [f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows]
+    return [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body]

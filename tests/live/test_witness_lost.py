@@ -1,0 +1,64 @@
+"""A witness that dies in mid-trial acquits nobody: the verdict is unknown, and says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafka_trial import registry
+from kafka_trial.concurrency import Crew
+from kafka_trial.errors import KafkaTrialError
+from kafka_trial.history.follow import Follower
+from kafka_trial.question import make_question
+from kafka_trial.session import Asked, Session, Trialed
+from kafka_trial.waiting import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+WITNESSES = {"offsets_log": "offsets", "request_log": "requests-b0", "observe": "observer"}
+
+
+@pytest.fixture(scope="module")
+def bereft(
+    kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Trialed | KafkaTrialError]:
+    """Runs a trial for each witness, which is killed with -9 while the load flows; the outcomes by witness."""
+    scenario = registry.find_scenario(str(Path(__file__).with_name("quick.toml")))
+    question = make_question(scenario, registry.find_consumer("python-at-least-once"), seed=5)
+    asked = {Asked(question, tmp_path_factory.mktemp(name) / "run"): name for name in WITNESSES}
+    outcomes = {}
+    with Crew("killers") as crew:
+        for one, name in asked.items():
+            assert one.out is not None
+            crew.start(name, _kill_in_steady, one.out, name)
+        for one, outcome in kafka_trial_session.try_many(list(asked)):
+            outcomes[asked[one]] = outcome
+    return outcomes
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+def test_a_dead_witness_makes_the_verdict_unknown(name: str, bereft: dict[str, Trialed | KafkaTrialError]) -> None:
+    """With the witness named, and nobody acquitted or convicted."""
+    trialed = bereft[name]
+    assert isinstance(trialed, Trialed), trialed
+    told = [reason for reason in trialed.verdict.reasons if WITNESSES[name] in reason or name in reason]
+    assert trialed.verdict.verdict == "unknown", trialed.text
+    assert told, trialed.text
+
+
+def _kill_in_steady(run: Path, name: str) -> None:
+    follower = Follower(run / "history", "run.jsonl")
+    wait_until(
+        lambda: any(event.details.get("phase") == "steady" for event in follower.new_events()),
+        within_s=180,
+        what=f"the steady phase of {run}",
+    )
+    (witness,) = [process for process in psutil.process_iter(["cmdline"]) if _is(process, name, run)]
+    witness.kill()
+
+
+def _is(process: psutil.Process, name: str, run: Path) -> bool:
+    given = process.info["cmdline"] or []
+    return f"kafka_trial.witness.{name}" in given and str(run / "history") in given

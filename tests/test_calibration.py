@@ -1,0 +1,104 @@
+"""Calibration: the grid, the rows, and the page that is made of nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_trial import registry
+from kafka_trial.calibrate import PAGE, calibrate, reports_folder, source_digest
+from kafka_trial.calibration import ROWS_NAME, Attempt, Row, append_row, ask, expected_of, grid, page, read_rows
+from kafka_trial.errors import InputError
+
+SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "c")
+SIN = Row(
+    Attempt("commits-backwards", "member-paused", sin=True), ("zombie-commit",), "fail", ("zombie-commit",), (), ()
+)
+
+
+def test_the_committed_page_is_made_of_the_committed_rows() -> None:
+    """Byte for byte."""
+    rows = read_rows(reports_folder() / ROWS_NAME)
+    assert rows, "no calibration has been committed"
+    assert (reports_folder() / PAGE).read_text() == page(rows)
+
+
+def test_the_grid_is_whole() -> None:
+    """Every reference on every suite; every sin on its own, on and off; each time with another seed."""
+    attempts = list(grid(times=2))
+    assert len(set(attempts)) == len(attempts)
+    tries = Counter((one.consumer, one.scenario) for one in attempts if one.sin is None)
+    references = {name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents}
+    assert tries == {(name, scenario): 2 for name in references for scenario in registry.scenarios()}
+    sins = Counter((one.consumer, one.sin) for one in attempts if one.sin is not None)
+    assert sins == {(name, sin): 2 for name in registry.consumers().keys() - references for sin in (True, False)}
+
+
+def test_a_consumer_that_does_not_exist_is_refused() -> None:
+    """With the names there are."""
+    with pytest.raises(InputError, match="commits-backwards"):
+        list(grid(times=1, only=["commits-backward"]))
+
+
+def test_a_sin_is_expected_only_where_it_is_on(tmp_path: Path) -> None:
+    """Switched off in a copy; what was written by its author stays as it is."""
+    off = Attempt("commits-backwards", "member-paused", sin=False)
+    asked = ask(off, tmp_path)
+    assert 'SIN = "0"' in asked.question.consumer.path.read_text()
+    assert 'SIN = "1"' in registry.find_consumer("commits-backwards").read_text()
+    assert (expected_of(off), bool(expected_of(replace(off, sin=True)))) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("row", "right"),
+    [
+        (SOUND, True),
+        (replace(SOUND, verdict="unknown"), False),
+        (replace(SOUND, verdict="fail", violations=("skipped",)), False),
+        (SIN, True),
+        (replace(SIN, violations=("zombie-commit", "skipped")), False),
+        (replace(SIN, verdict="pass", violations=()), False),
+        (replace(SIN, verdict="unknown"), False),
+    ],
+)
+def test_only_exactly_the_promised_anomalies_are_right(row: Row, right: bool) -> None:
+    """One more, one less, or unknown is not as it must be."""
+    assert row.as_expected is right
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    """A line that a killed calibration tore is left out; any other damage is named."""
+    file = tmp_path / "rows.jsonl"
+    for row in (SOUND, SIN):
+        append_row(file, row)
+    whole = file.read_bytes()
+    file.write_bytes(whole + b'{"attempt": {"cons')
+    assert read_rows(file) == [SOUND, SIN]
+    file.write_bytes(b"{}\n" + whole)
+    with pytest.raises(InputError, match="no row"):
+        read_rows(file)
+
+
+def test_the_page_tells_what_is_not_as_it_must_be() -> None:
+    """Sums first, then each pair with its reasons; a bar in a reason does not break the table."""
+    text = page([SOUND, replace(SOUND, verdict="unknown", reasons=("no | bite",)), SIN])
+    assert "| sound consumers | 2 | 0 | 1 | 0 | 1 | 1/2 |" in text
+    assert "| sins switched on | 1 | 0 | 0 | 1 | 0 | 1/1 |" in text
+    assert "| python-at-least-once | control | pass | 1 | 0 | 1 | 1/2 |  | no / bite (1) |" in text
+    assert "| commits-backwards (sin on) | member-paused | fail: zombie-commit | 0 | 1 | 0 | 1/1 |" in text
+
+
+def test_a_calibration_without_time_begins_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It says how much is left; what this source has tried already is not asked again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kafka_trial.calibrate.reports_folder", lambda: tmp_path)
+    for attempt in grid(times=1, only=["commits-backwards"]):
+        append_row(tmp_path / ROWS_NAME, replace(SIN, attempt=attempt, source_digest=source_digest()))
+    calibrate(times=2, minutes=0, only=["commits-backwards"])
+    assert "2 of 2 trials still to run" in capfd.readouterr().err
+    assert len(read_rows(tmp_path / ROWS_NAME)) == 2
