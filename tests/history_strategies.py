@@ -39,6 +39,7 @@ SINS = (
     "ahead-by-log",
     "past-end",
     "past-end-unread",
+    "lost-commit",
     "split-by-log",
     "split-told",
     "late-work",
@@ -313,12 +314,15 @@ class World:
         if commit or (commit is None and self.draw.random() < 0.7):
             self.commit(member, {tp: self.done[tp]})
 
-    def commit(self, member: Member, positions: dict[Slice, int], *, answered: bool = True) -> None:
-        """A commit that takes effect: own word, offsets log, request log, own word."""
+    def commit(
+        self, member: Member, positions: dict[Slice, int], *, answered: bool = True, stored: bool = True
+    ) -> None:
+        """A commit that takes effect (unless not `stored`): own word, offsets log, request log, own word."""
         entries = [{"topic": t, "partition": p, "committed_offset": c} for (t, p), c in positions.items()]
         op = self._ask(member, entries)
         self.pass_ms(1, 15)
-        self.take_effect(positions)
+        if stored:
+            self.take_effect(positions)
         if self.draw.random() < 0.95:
             self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries])
         self.pass_ms(1, 15)
@@ -790,6 +794,16 @@ def _past_end_unread(world: World) -> None:
     _past_end(world)
 
 
+def _lost_commit(world: World) -> None:
+    """The coordinator acknowledges a commit and forgets it; mostly the next one is of a later position."""
+    member, tp = _sinner(world)
+    world.batch(tp, 1, commit=False)
+    world.commit(member, {tp: world.done[tp]}, stored=False)
+    if world.draw.random() < 0.8:
+        world.pass_ms(1, 900)
+        world.batch(tp, 1, commit=True)
+
+
 def _operator(world: World) -> None:
     """Somebody outside the lanes sets the group's position, back or ahead."""
     tp = world.sinned
@@ -854,6 +868,7 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "ahead-by-log": _ahead_by_log,
     "past-end": _past_end,
     "past-end-unread": _past_end_unread,
+    "lost-commit": _lost_commit,
     "operator": _operator,
     "split-by-log": _split_by_log,
     "split-told": _split_told,

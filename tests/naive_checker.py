@@ -32,12 +32,14 @@ ANOMALIES = (
     "redelivered",
     "illegal-redelivery",
     "nonmonotonic-poll",
+    "poll-skip",
     "reordered-key",
     "overlapping-handlers",
     "commit-regression",
     "zombie-commit",
     "commit-ahead",
     "commit-past-end",
+    "commit-lost",
     "split-ownership",
     "work-after-revoke",
     "zombie-work",
@@ -45,8 +47,16 @@ ANOMALIES = (
     "stuck-partition",
     "late-convergence",
 )
-NEED_CONTROL_READ = ("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence")
-NEED_SNAPSHOT = ("unseen", "false-lag", "stuck-partition", "late-convergence")
+NEED_CONTROL_READ = (
+    "skipped",
+    "poll-skip",
+    "unseen",
+    "commit-ahead",
+    "false-lag",
+    "stuck-partition",
+    "late-convergence",
+)
+NEED_SNAPSHOT = ("unseen", "commit-lost", "false-lag", "stuck-partition", "late-convergence")
 NEED_COMMITS = (
     "skipped",
     "illegal-redelivery",
@@ -54,6 +64,7 @@ NEED_COMMITS = (
     "zombie-commit",
     "commit-ahead",
     "commit-past-end",
+    "commit-lost",
     "false-lag",
 )
 
@@ -659,6 +670,29 @@ def _before(work: Work, others: list[Work]) -> list[Work]:
     return [o for o in others if o.possession == work.possession and o.event.seq < work.event.seq]
 
 
+def poll_skip(p: Partition) -> Iterator[Found | None]:
+    """A record of the control read that lies between the highest one delivered before and the next delivery, and that
+    the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped."""
+    log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
+    for delivery in [d for d in p.deliveries if d.possession is not None]:
+        earlier = [other.offset for other in _before(delivery, p.deliveries)]
+        taken = [work.offset for work in p.deliveries + p.completions if work.possession == delivery.possession]
+        if not earlier:
+            continue
+        for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
+            if offset < log_start:
+                continue
+            overtaken = log_start > max(earlier) + 1
+            yield None if overtaken or _among_last_words(delivery) else p.found(offset)
+
+
+def _among_last_words(delivery: Work) -> bool:
+    """Its possession ended by kill -9, within the tolerance."""
+    closed = delivery.possession.closed if delivery.possession else None
+    killed = closed is not None and closed.kind == "exited" and closed.details.get("signal") == 9
+    return killed and closed is not None and delivery.event.time_ns >= closed.time_ns - TOLERANCE_NS
+
+
 def reordered_key(p: Partition) -> Iterator[Found]:
     """A completion that comes after that of a later record: of the same key, else of another key."""
     firsts = {
@@ -852,6 +886,46 @@ def commit_past_end(p: Partition) -> Iterator[Found | None]:
             yield p.found(commit.place, value=commit.value)
 
 
+def commit_lost(p: Partition) -> Iterator[Found | None]:
+    """A position that a member was told is stored, or a broker answered so, and that the offsets log does not hold."""
+    for value in sorted({value for value, _, _ in _acknowledgements(p)}):
+        acks = [(early, late) for v, early, late in _acknowledgements(p) if v == value]
+        stored = [
+            p.trial.mono_ns(None if (ms := e.details.get("commit_time_ms")) is None else ms * 1_000_000, e.time_ns)
+            for e in p.trial.offsets_log
+            if e.kind == "committed" and (e.topic, e.partition) == p.tp and e.committed_offset == value
+        ]
+        missing = [(early, late) for early, late in acks if not any(early <= at <= late for at in stored)]
+        only_told = all(early == -FOREVER for early, _ in missing)
+        if missing and (stored or (only_told and _refused_by_a_broker(p, value))):
+            yield None
+        elif missing:
+            yield p.found(value)
+
+
+def _acknowledgements(p: Partition) -> Iterator[tuple[int, float, float]]:
+    """(position, the earliest and the latest moment it can have taken effect) of what was answered by the snapshot."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    for event in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.time_ns <= snapshot_ns]:
+        for entry in [entry for entry in p.trial.entries(event, p.tp) if entry["committed_offset"] >= 0]:
+            yield entry["committed_offset"], -FOREVER, event.time_ns + TOLERANCE_NS
+    for request, entry in p._answers("OFFSETCOMMIT"):
+        if p.trial.lane_member(request) is None or request.time_ns > snapshot_ns or entry["committed_offset"] < 0:
+            continue
+        answered_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        begun_ns = answered_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
+        yield entry["committed_offset"], begun_ns - TOLERANCE_NS, answered_ns + TOLERANCE_NS
+
+
+def _refused_by_a_broker(p: Partition, value: int) -> bool:
+    return any(
+        entry["committed_offset"] == value and entry.get("error")
+        for request in p.trial.requests
+        if request.details["api"].replace("_", "").upper() == "OFFSETCOMMIT"
+        for entry in p.trial.entries(request, p.tp)
+    )
+
+
 # --- ownership -------------------------------------------------------------------------------------------------
 
 
@@ -1033,12 +1107,14 @@ CHECKS = {
     "redelivered": redelivered,
     "illegal-redelivery": illegal_redelivery,
     "nonmonotonic-poll": nonmonotonic_poll,
+    "poll-skip": poll_skip,
     "reordered-key": reordered_key,
     "overlapping-handlers": overlapping_handlers,
     "commit-regression": commit_regression,
     "zombie-commit": zombie_commit,
     "commit-ahead": commit_ahead,
     "commit-past-end": commit_past_end,
+    "commit-lost": commit_lost,
     "split-ownership": split_ownership,
     "work-after-revoke": work_after_revoke,
     "zombie-work": zombie_work,

@@ -81,6 +81,7 @@ PLACES = {
     "commit-regression": "log_offset",
     "zombie-commit": "log_offset",
     "commit-past-end": "log_offset",
+    "commit-lost": "committed_offset",
     "commit-ahead": "committed_offset",
     "split-ownership": "log_offset",
 }
