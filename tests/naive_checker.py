@@ -43,6 +43,8 @@ ANOMALIES = (
     "split-ownership",
     "work-after-revoke",
     "zombie-work",
+    "stale-generation",
+    "orphan-partition",
     "false-lag",
     "stuck-partition",
     "late-convergence",
@@ -56,7 +58,7 @@ NEED_CONTROL_READ = (
     "stuck-partition",
     "late-convergence",
 )
-NEED_SNAPSHOT = ("unseen", "commit-lost", "false-lag", "stuck-partition", "late-convergence")
+NEED_SNAPSHOT = ("unseen", "commit-lost", "orphan-partition", "false-lag", "stuck-partition", "late-convergence")
 NEED_COMMITS = (
     "skipped",
     "illegal-redelivery",
@@ -65,6 +67,7 @@ NEED_COMMITS = (
     "commit-ahead",
     "commit-past-end",
     "commit-lost",
+    "stale-generation",
     "false-lag",
 )
 
@@ -970,6 +973,77 @@ def zombie_work(p: Partition) -> Iterator[Found]:
             yield p.found(work.offset, kind=work.event.kind)
 
 
+def stale_generation(p: Partition) -> Iterator[Found | None]:
+    """An accepted commit whose epoch is below the one its member had where it lies in the log, but for KIP-1251."""
+    for request, entry in p._answers("OFFSETCOMMIT"):
+        epoch, member_id = request.details.get("epoch", -1), request.details.get("member_id")
+        place = _first_place_of(p, request, entry["committed_offset"])
+        if epoch < 0 or not member_id or place is None:
+            continue
+        said = [e for e in p.trial.offsets_log if e.details["log_offset"] <= place and _tells_epoch(e, member_id)]
+        if not said:
+            yield None
+        elif said[-1].kind != "group_tombstone" and epoch < said[-1].details["epoch"]:
+            yield from [] if _allowed_by_kip_1251(p, said[-1], epoch) else [p.found(place)]
+
+
+def _first_place_of(p: Partition, request: Event, value: int) -> int | None:
+    """Where in the log the commit of this request lies; the first place, where there are several."""
+    if request.source_wall_ns is None:
+        return None
+    places = [
+        commit.place
+        for commit in p.commits
+        if commit.value == value and _covers(request, commit.event.details.get("commit_time_ms", 0) * 1_000_000)
+    ]
+    return min(places, default=None)
+
+
+def _tells_epoch(event: Event, member_id: str) -> bool:
+    if event.kind == "group":
+        return True
+    if event.kind == "group_tombstone" and event.details.get("record_type") == 2:
+        return True
+    return _changes_one_member(event) and event.details["member_id"] == member_id
+
+
+def _allowed_by_kip_1251(p: Partition, current: Event, epoch: int) -> bool:
+    """The member has the partition, or is giving it up, and has had it since that epoch or an older one."""
+    if current.kind != "member_assignment":
+        return False
+    listed = p.trial.entries(current, p.tp) + p.trial.entries(current, p.tp, "pending")
+    return any(entry.get("assignment_epoch", FOREVER) <= epoch for entry in listed)
+
+
+def orphan_partition(p: Partition) -> Iterator[Found | None]:
+    """A group with members, at rest for longer than the bound, in which nobody has the partition."""
+    if not p.own("record", "log_start", "log_end") or p.trial.snapshot_ns is None:
+        return
+    members: set[str] = set()
+    owners: set[str] = set()
+    records = [e for e in p.trial.offsets_log if e.kind == "group" or _changes_one_member(e)]
+    times = [p.trial.mono_ns(e.source_wall_ns, e.time_ns) for e in records]
+    for number, event in enumerate(records):
+        if event.kind == "group":
+            members = {member["member_id"] for member in event.details.get("members", [])}
+            owners = {entry["member_id"] for entry in p.trial.entries(event, p.tp)}
+        else:
+            member_id = event.details["member_id"]
+            has = p.trial.entries(event, p.tp) + p.trial.entries(event, p.tp, "pending")
+            owners = owners | {member_id} if has else owners - {member_id}
+            members = members | {member_id} if event.kind == "member_assignment" else members - {member_id}
+        end_ns = min([p.trial.snapshot_ns, *times[number + 1 : number + 2]])
+        if members and not owners and end_ns - times[number] > _window_ns(p):
+            still = _stood_still(p, times[number], end_ns)
+            yield None if still else p.found(event.details["log_offset"])
+
+
+def _stood_still(p: Partition, begin_ns: float, end_ns: float) -> bool:
+    quarter_ns = float(p.trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
+    delays = [(e.time_ns, e.details["delay_ns"]) for e in p.trial.of_kind("scheduling_delay")]
+    return any(begin_ns <= at and at - delay <= end_ns and delay > quarter_ns for at, delay in delays)
+
+
 # --- liveness --------------------------------------------------------------------------------------------------
 
 
@@ -1118,6 +1192,8 @@ CHECKS = {
     "split-ownership": split_ownership,
     "work-after-revoke": work_after_revoke,
     "zombie-work": zombie_work,
+    "stale-generation": stale_generation,
+    "orphan-partition": orphan_partition,
     "false-lag": false_lag,
     "stuck-partition": stuck_partition,
     "late-convergence": late_convergence,

@@ -232,6 +232,8 @@ RULES: dict[str, Rule] = {
     "false-lag": Rule(_always, _no_excuse),
     "late-convergence": Rule(_always, _no_excuse),
     "split-ownership": Rule(_always, _no_excuse),
+    # The broker's to prevent: what a member did wrong by it is `zombie-commit` or a fallen position.
+    "stale-generation": Rule(lambda claim: claim.fenced, _no_excuse),
     "work-after-revoke": Rule(_always, _no_excuse),
     "reordered-key": Rule(lambda claim: claim.order != "none", _out_of_order),
     "overlapping-handlers": Rule(lambda claim: claim.order != "none", _out_of_order),
@@ -270,6 +272,8 @@ SENTENCES = {
     "commit-lost": "{committed_offset} was acknowledged on {place}, by {by}, and is not in the offsets log",
     "commit-past-end": "{committed_offset} was committed on {place}, past the log end {log_end}",
     "split-ownership": "{place} was owned by two members at once, by {by}",
+    "stale-generation": "{committed_offset} was committed on {place} with epoch {epoch}, when it was {current_epoch}",
+    "orphan-partition": "{place} belonged to nobody, though the group had members and was at rest",
     "work-after-revoke": "record {offset} of {place} was {what} after the partition had been revoked from its member",
     "zombie-work": "record {offset} of {place} was {what} after its partition was lost untold",
     "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all was processed",

@@ -84,6 +84,8 @@ PLACES = {
     "commit-lost": "committed_offset",
     "commit-ahead": "committed_offset",
     "split-ownership": "log_offset",
+    "stale-generation": "log_offset",
+    "orphan-partition": "log_offset",
 }
 WITHOUT_PLACE = {"false-lag", "late-convergence"}  # at most one a partition
 DECIDING = (

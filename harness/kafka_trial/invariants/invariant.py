@@ -18,7 +18,15 @@ from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordere
 from kafka_trial.invariants.table import Table
 
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness")
-MODULES = (*FAMILIES, "commits_ahead", "acknowledged", "skips")  # where invariants register themselves
+# Where invariants register themselves.
+MODULES = (
+    *FAMILIES,
+    "commits_ahead",
+    "acknowledged",
+    "epochs",
+    "orphans",
+    "skips",
+)
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
 
 # Attributes on which a claim's rules depend: of every combination examples are kept.

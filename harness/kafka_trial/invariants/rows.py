@@ -14,8 +14,9 @@ there is `kernels.NONE`.
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | |
 | COMMIT_ABORTED, _TOMBSTONE | | log offset | | | | |
-| GRANT | | log offset | of the record | log offset | member id | protocol |
+| GRANT | assignment epoch (4.3+) | log offset | of the record | log offset | member id | protocol |
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
+| COMMIT_EPOCH (accepted) | committed offset | epoch asked with | answer sent | duration_ns | member id | |
 | LOG_START, LOG_END | position | | | | | |
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
@@ -51,6 +52,7 @@ class Kind(IntEnum):
     FETCH_ANSWER = 16
     LOG_START = 17
     LOG_END = 18
+    COMMIT_EPOCH = 19
 
 
 class Protocol(IntEnum):

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import NUMBERS, Kind
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.grants import Grants
 from kafka_trial.judge.lines import Block, Census, read_blocks
@@ -81,6 +82,7 @@ class FileReader:
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
+        parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
         return pa.concat_tables(parts)
 
     def rest(self) -> pa.Table:

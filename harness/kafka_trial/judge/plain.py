@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Circumstances, Life, Settings, Window
+from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 
 
 def to_plain(circumstances: Circumstances) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
             "lives": tuple(Life(**life) for life in plain["lives"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
+            "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "settings": Settings(**plain["settings"]),
             "lanes": dict(plain["lanes"]),
             **{name: tuple(plain[name]) for name in ("sources", "members", "member_ids", "owners", "environment")},
