@@ -8,7 +8,7 @@ them: the run's phases and clock, the observer's control read of partition 0, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,8 +85,16 @@ def exited(member: str, **how: int) -> Line:
     return said(member, "exited", **(how or {"code": 0}))
 
 
-def effect(offset: int, *, outcome: str = "ok") -> Line:
-    return Line("sink", "effect", {"id": f"r{offset}", "outcome": outcome})
+def effect(record: int, *, outcome: str = "ok", **fields: Any) -> Line:
+    return Line("sink", "effect", {"id": f"r{record}", "outcome": outcome} | fields)
+
+
+def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | None = None) -> list[Line]:
+    """The workload sends r<offset>, its checksum the same number; Kafka acknowledges it there (or `at` elsewhere)."""
+    about = {"topic": TOPIC, "id": f"r{offset}"} | ({} if key is None else {"key": key})
+    place = {"partition": 0, "offset": offset if at is None else at} if outcome == "ok" else {}
+    invoke = Line("workload", "send", about | {"outcome": "invoke", "checksum": offset})
+    return [invoke, Line("workload", "send", about | place | {"outcome": outcome})]
 
 
 # --- the brokers' word -------------------------------------------------------------------------------------------
@@ -135,6 +143,10 @@ def log_end(position: int) -> Line:
     return Line("observer", "log_end", {"topic": TOPIC, "partition": 0, "offset": position})
 
 
+def log_start(position: int) -> Line:
+    return Line("observer", "log_start", {"topic": TOPIC, "partition": 0, "offset": position})
+
+
 # --- the harness's word ------------------------------------------------------------------------------------------
 
 
@@ -157,17 +169,22 @@ def history(
     members: int = 2,
     snapshot: bool = True,
     whole: bool = True,
+    control: Mapping[int, Mapping[str, Any] | None] | None = None,
+    policy: str = "delete",
 ) -> list[Event]:
     """Returns the events of a history in its frame.
 
-    `records`: how many lie in partition 0, or their keys. Not `whole`: no control read, no witness that read
+    `records`: how many lie in partition 0, or their keys; `control`: what the control read says of some of them (None:
+    it does not hold them). `policy`: the topic's cleanup policy. Not `whole`: no control read, no witness that read
     to the end. Every member's process is started before the first line.
     """
     keys = [None] * records if isinstance(records, int) else list(records)
     writer = _Writer()
     writer.add(Line("run", "topic_named", {"topic": TOPIC}), Line("run", "group_named", {"group": GROUP}))
     writer.add(Line("run", "clock", {"wall_ns": WALL_NS}, 0), phase("prepare"))
-    writer.add(Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": 1}))
+    writer.add(
+        Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": 1} | {"cleanup_policy": policy})
+    )
     writer.add(*(said(f"m{number}", "started", pid=1, lane=number) for number in range(members)))
     for number in range(members):  # every member is seen on its lane
         lane = {"lane": number, "member_id": f"id-m{number}", "group": GROUP}
@@ -177,7 +194,8 @@ def history(
         writer.add(*([line] if isinstance(line, Line) else line))
     if snapshot:
         writer.add(phase("snapshot"))
-    writer.add(after(1), *(_record(offset, key) for offset, key in enumerate(keys)))
+    found = {offset: (control or {}).get(offset, {}) for offset in range(len(keys))}
+    writer.add(after(1), *(_record(at, keys[at], **says) for at, says in found.items() if says is not None))
     if whole:
         writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
         writer.add(*(Line(name, "witness", {"state": "complete"}) for name in ("offsets", "requests-b0", "observer")))
@@ -259,9 +277,10 @@ class _Writer:
         return WALL_NS + self._now_ns
 
 
-def _record(offset: int, key: str | None) -> Line:
+def _record(offset: int, key: str | None, **says: Any) -> Line:
     keyed = {} if key is None else {"key": key}
-    return Line("observer", "record", {"topic": TOPIC, "partition": 0, "offset": offset, "id": f"r{offset}"} | keyed, 0)
+    named = {"topic": TOPIC, "partition": 0, "offset": offset, "id": f"r{offset}"} | keyed | says
+    return Line("observer", "record", {name: value for name, value in named.items() if value is not None}, 0)
 
 
 def _position(value: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 EXITS = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
 
 Attributes = Mapping[str, Any]
-Weight = Literal["violation", "tolerated", "undecided"]
+Weight = Literal["violation", "tolerated", "undecided", "ground"]  # ground: the cluster's fault
 
 
 # ---------------------------------------------------------------------------------------------- what is weighed
@@ -201,6 +201,14 @@ def _not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     return VIOLATION
 
 
+def _the_clusters(_: Claim, __: Attributes) -> tuple[Weight, str]:
+    return "ground", "the cluster's fault, never the consumer's"
+
+
+def _corrupt(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    return _the_clusters(claim, attributes) if attributes.get("found_in") == "control read" else VIOLATION
+
+
 def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("fell") or attributes.get("skipped_record"):
         return VIOLATION
@@ -213,13 +221,14 @@ RULES: dict[str, Rule] = {
     "skipped": Rule(
         _under("at-least-once", "at-most-once", "exactly-once"), _skipped, {"at-most-once": (KILLED_UNHEARD,)}
     ),
-    "overtaken": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
+    "overtaken": Rule(_under("at-least-once", "exactly-once"), _not_an_operators),
     "unseen": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
     "stale-state": Rule(_under("exactly-once"), _no_excuse),
     "duplicate-effect": Rule(_under("at-most-once", "exactly-once"), _no_excuse),
     "torn-transaction": Rule(_under("exactly-once"), _no_excuse),
     "aborted-read": Rule(_under("exactly-once"), _no_excuse),
-    "corrupt": Rule(_always, _no_excuse),
+    "lost-write": Rule(_always, _the_clusters),
+    "corrupt": Rule(_always, _corrupt),
     "phantom": Rule(_always, _no_excuse),
     "misplaced": Rule(_always, _no_excuse),
     "commit-lost": Rule(_always, _no_excuse),
@@ -256,7 +265,13 @@ CORE = {
 # One sentence an anomaly; names in braces are the judge's attributes.
 SENTENCES = {
     "skipped": "record {offset} of {place} was committed past and never processed",
+    "overtaken": "records {offset} to {last_offset} of {place} expired before they were read ({records} of them)",
     "unseen": "record {offset} of {place} was never processed, although the drain was over",
+    "duplicate-effect": "record {offset} of {place} had its effect again, for the {number}. time",
+    "lost-write": "the cluster lost record {offset} of {place}, which it had acknowledged",
+    "corrupt": "record {offset} of {place} had another content {found} than was sent",
+    "phantom": "a record with the id {id}, which nobody sent, was {what} ({place})",
+    "misplaced": "what was {what} as record {offset} of {place} is another record by the control read",
     "redelivered": "record {offset} of {place} was delivered again",
     "illegal-redelivery": "record {offset} of {place} was delivered again, below {floor}, where its possession began",
     "nonmonotonic-poll": "{place} stepped back from record {previous_offset} to {offset} inside one possession",
@@ -288,7 +303,8 @@ def decide(case: Case, claim: Claim) -> Verdict:
         *chain.from_iterable(one.gaps for one in weighed),
         *_not_judged_gaps(case, claim),
     ]
-    word = _word(ground=case.ground, violations=violations, gaps=gaps)
+    ground = (*case.ground, *chain.from_iterable(one.ground for one in weighed))
+    word = _word(ground=ground, violations=violations, gaps=gaps)
     return Verdict(
         verdict=word,
         exit=EXITS[word],
@@ -303,7 +319,7 @@ def decide(case: Case, claim: Claim) -> Verdict:
         tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_by_name)),
         counts=dict(case.counts) | {found.anomaly: found.count for found in case.found},
         faults=case.faults,
-        reasons=tuple(dict.fromkeys([*case.ground, *gaps])),
+        reasons=tuple(dict.fromkeys([*ground, *gaps])),
     )
 
 
@@ -320,6 +336,7 @@ class _Weighed:
     violations: tuple[Violation, ...] = ()
     tolerated: tuple[Tolerated, ...] = ()
     gaps: tuple[str, ...] = ()
+    ground: tuple[str, ...] = ()
 
 
 def _weigh(found: Found, claim: Claim) -> _Weighed:
@@ -329,6 +346,7 @@ def _weigh(found: Found, claim: Claim) -> _Weighed:
     weights = [(instance, *rule.excuse(claim, instance.attributes)) for instance in found.instances]
     guilty = [instance for instance, weight, _ in weights if weight == "violation"]
     excused = Counter(because for _, weight, because in weights if weight == "tolerated")
+    clusters = [instance for instance, weight, _ in weights if weight == "ground"]
     moot = rule.moot.get(claim.delivery, ())
     undecided = Counter({reason: count for reason, count in found.undecided.items() if reason not in moot})
     undecided += Counter(because for _, weight, because in weights if weight == "undecided")
@@ -342,7 +360,16 @@ def _weigh(found: Found, claim: Claim) -> _Weighed:
         violations=(_violation(found.anomaly, guilty, more=more),) if guilty else (),
         tolerated=_tolerated(found.anomaly, excused),
         gaps=_undecided(found.anomaly, undecided),
+        ground=_ground(found, clusters, more=0 if guilty else found.more),
     )
+
+
+def _ground(found: Found, clusters: Sequence[Anomaly], *, more: int) -> tuple[str, ...]:
+    """Returns what the cluster did wrong, as a sentence: it keeps anybody from being blamed or acquitted."""
+    if not clusters:
+        return ()
+    told, count = sentence(found.anomaly, clusters[0]), len(clusters) + more
+    return (told + (f" (and {count - 1} more like it)" if count > 1 else ""),)
 
 
 def _undecided(anomaly: str, reasons: Mapping[str, int]) -> tuple[str, ...]:
@@ -374,6 +401,7 @@ def _phrases(attributes: Attributes) -> dict[str, str]:
     key, after_s = attributes.get("key"), attributes.get("converged_after_s")
     harm = {"and the committed offset fell": "fell", "and a record was skipped by it": "skipped_record"}
     return {
+        "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),

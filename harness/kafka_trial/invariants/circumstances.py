@@ -92,6 +92,9 @@ class Circumstances:
     calibrated_rate: float | None = None
     partitions_added: bool = False
     sink_seen: bool = False
+    ids_told: bool = False  # a member named the ids of what it was delivered
+    sends: int = 0  # that the workload invoked
+    compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)

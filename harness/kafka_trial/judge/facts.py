@@ -42,6 +42,9 @@ class Facts:
     control_read: str | None = None
     ended: str | None = None
     sink_seen: bool = False
+    ids_told: bool = False
+    sends: int = 0
+    compacted: bool = False
     defects: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -82,6 +85,9 @@ class Facts:
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             sink_seen=self.sink_seen,
+            ids_told=self.ids_told,
+            sends=self.sends,
+            compacted=self.compacted,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
             witnesses=dict(sorted(self.witnesses.items())),
@@ -176,6 +182,8 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
         facts.topics_by_id[topic_id] = name
     if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
         facts.partition_counts.add(body["partitions"])
+    if name == (facts.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
+        facts.compacted = True
 
 
 def _control_read(facts: Facts, source: int, body: Body) -> None:
