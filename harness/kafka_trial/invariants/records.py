@@ -16,7 +16,6 @@ from kafka_trial.invariants.kernels import (
     Ints,
     exactly,
     joined,
-    next_in,
     per_group,
     picked,
     starts_of,
@@ -169,10 +168,9 @@ def _superseded(batch: Batch, sent: Table) -> Bools:
         return np.zeros(len(sent), np.bool_)
     group = joined(np.concatenate([sent["slice"], batch.records["slice"]]), _keys(sent, batch.records))
     offsets = np.concatenate([sent["offset"], batch.records["offset"]])
-    order = np.lexsort((offsets, group))
-    later = np.empty(len(group), np.int64)
-    later[order] = next_in(group[order])
-    superseded: Bools = (later[: len(sent)] >= 0) & (sent["key"] >= 0)
+    number = np.unique(group, return_inverse=True)[1]
+    last = per_group(number, offsets, len(group), how="max", start=NONE)
+    superseded: Bools = (last[number[: len(sent)]] > sent["offset"]) & (sent["key"] >= 0)
     return superseded
 
 
