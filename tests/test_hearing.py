@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kafka_trial.case import Case, Fault, Found
 from kafka_trial.claim import Claim
 from kafka_trial.hearing import Scope, claim_of, conclude, gather, own_events, plain, scope_of
 from kafka_trial.history.event import Event
@@ -16,7 +17,6 @@ from kafka_trial.invariants.circumstances import Circumstances, Window
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
-from kafka_trial.verdict import Case, Fault, Found
 from literal_run import make_folder
 
 WELL = Circumstances(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})

@@ -9,11 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
+from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim
+from kafka_trial.claim_rules import RULES
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.delivery import KILLED_UNHEARD
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.verdict import RULES, Case, Fault, Found, Verdict, Violation, decide, write_verdict
+from kafka_trial.verdict import Verdict, decide
+from kafka_trial.verdict_files import write_verdict
 
 AT_LEAST_ONCE = Claim("at-least-once")
 AT_MOST_ONCE = Claim("at-most-once")

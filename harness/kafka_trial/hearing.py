@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judgement import Around
 from kafka_trial.scenario import Limits, Topic
-from kafka_trial.verdict import Case, Fault, Found, Verdict, Violation, decide, write_verdict
+from kafka_trial.verdict import Verdict, decide
+from kafka_trial.verdict_files import write_verdict
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances, Window
