@@ -131,7 +131,7 @@ def _jars(version: str) -> Finding:
 
 
 def _archive(version: str) -> Finding:
-    return _made(f"archive of Kafka {version}", provision.archive_place(version))
+    return _made(f"archive of Kafka {version}", archive.archive_place(version))
 
 
 def _made(part: str, place: Path) -> Finding:

@@ -212,12 +212,6 @@ def template_place(version: str) -> Path:
     return cache_folder() / "template" / version
 
 
-def archive_place(version: str) -> Path:
-    """Returns where the class-data archive of a Kafka version on this Java belongs."""
-    key = hashlib.sha256(f"{java()}{class_path(version)}".encode()).hexdigest()[:12]
-    return cache_folder() / "archive" / f"kafka-{version}-{key}.jsa"
-
-
 def _resolve(version: KafkaVersion, folder: Path) -> None:
     work = cache_folder() / "ivy"
     work.mkdir(parents=True, exist_ok=True)
