@@ -14,8 +14,12 @@ from kafka_trial.calibration import ROWS_NAME, Attempt, Row, append_row, ask, ex
 from kafka_trial.errors import InputError
 
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "c")
-SIN = Row(
-    Attempt("commits-backwards", "member-paused", sin=True), ("zombie-commit",), "fail", ("zombie-commit",), (), ()
+SIN = replace(
+    SOUND,
+    attempt=Attempt("commits-backwards", "member-paused", sin=True),
+    expected=("zombie-commit",),
+    verdict="fail",
+    violations=("zombie-commit",),
 )
 
 
@@ -89,6 +93,15 @@ def test_the_page_tells_what_is_not_as_it_must_be() -> None:
     assert "| sins switched on | 1 | 0 | 0 | 1 | 0 | 1/1 |" in text
     assert "| python-at-least-once | control | pass | 1 | 0 | 1 | 1/2 |  | no / bite (1) |" in text
     assert "| commits-backwards (sin on) | member-paused | fail: zombie-commit | 0 | 1 | 0 | 1/1 |" in text
+
+
+def test_a_source_before_is_kept_and_not_mixed_with_the_newest() -> None:
+    """What it got wrong stays told; the sums are the newest's."""
+    before = replace(SOUND, verdict="fail", violations=("skipped",), source_digest="old", commit="c0")
+    text = page([before, replace(before, verdict="pass", violations=()), SOUND])
+    assert "1 trials of source d, measured at c." in text
+    assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 |" in text
+    assert "| old | measured at c0 | 1/2 | python-at-least-once-on-control-4.3.1 seed 1: fail, skipped |" in text
 
 
 def test_a_calibration_without_time_begins_nothing(

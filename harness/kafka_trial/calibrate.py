@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_trial import registry
-from kafka_trial.calibration import ROWS_NAME, Attempt, Row, append_row, ask, expected_of, grid, page, read_rows
+from kafka_trial.calibration import ROWS_NAME, Attempt, Row, append_row, ask, expected_of, grid, newest, page, read_rows
 from kafka_trial.errors import FAIL, PASS, InputError, KafkaTrialError
 from kafka_trial.narrator import Narrator
 from kafka_trial.session import Asked, Session, Trialed
@@ -49,11 +49,11 @@ def calibrate(*, times: int, minutes: float | None, only: Sequence[str] | None, 
 
 
 def write_page() -> int:
-    """Writes the page from the rows; 1 when a row contradicts what its consumer must show."""
+    """Writes the page from the rows; 1 when one of the newest source contradicts what its consumer must show."""
     folder = reports_folder()
     rows = read_rows(folder / ROWS_NAME)
     (folder / PAGE).write_text(page(rows))
-    return PASS if all(row.as_expected for row in rows) else FAIL
+    return PASS if all(row.as_expected for row in newest(rows)) else FAIL
 
 
 def reports_folder() -> Path:

@@ -259,6 +259,8 @@ def _broker(
     folder = place / f"b{number}"
     data = folder / "data"
     data.mkdir(parents=True)
+    scratch = folder / "tmp"  # native libraries are unpacked there; it goes with the folder
+    scratch.mkdir()
     known = KNOWN[version]
     _stamp_data(provision.formatted_template(version), data, number)
     (folder / "server.properties").write_text(server_properties(wiring, known, number, data))
@@ -266,7 +268,7 @@ def _broker(
     flag, text = logging_config(known, folder)
     (folder / "logging.xml").write_text(text)
     command = [str(provision.java()), *JVM, *flags, flag, f"-Djdk.net.hosts.file={folder / 'hosts'}"]
-    command += [f"-Dkafka.trial.cluster={place}", "-cp", provision.class_path(version)]
+    command += [f"-Djava.io.tmpdir={scratch}", f"-Dkafka.trial.cluster={place}", "-cp", provision.class_path(version)]
     return Broker(number, folder, household, [*command, "kafka.Kafka", str(folder / "server.properties")])
 
 
