@@ -60,6 +60,7 @@ ONLY_IN = {
         "cluster.admin",
         "cluster.archive",
         "control",
+        "bench_reader",
         "witness",
         "consumers.sink_topic",
     },

@@ -52,6 +52,8 @@ def make_question(
         plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
+    if spec.evidence.sink != "http" and any(planned.fault == "crash-point" for planned in plan.faults):
+        raise InputError(str(consumer), 'the fault crash-point needs [evidence] sink = "http": members ask at its URL')
     asked = Question(scenario, spec, version, drawn, plan, exact)
     if exact:
         require_resolved(plan, _target_names(asked), where=str(schedule or "--exact"))

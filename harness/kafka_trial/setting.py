@@ -78,7 +78,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
         )
     )
     nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
-    ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1])
+    ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
     return Stage(
         question=question,
         cluster=cluster,

@@ -89,6 +89,7 @@ class ProcessGroup:
 
     def kill_now(self, name: str) -> None:
         """kill -9 of a member's process group by name, without waiting: what the sink does at a crash point."""
+        self._current[name].asked_to_stop = True
         self._current[name].kill()
 
     def pause(self, member: Member) -> None:
