@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import orjson
 import psutil
@@ -26,7 +25,7 @@ import pytest
 
 from kafka_trial.cluster import ports, provision
 from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.errors import FAIL, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
+from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.history.follow import Follower
 from kafka_trial.waiting import wait_until
 from literal_run import make_folder
@@ -35,51 +34,6 @@ QUICK = Path(__file__).with_name("quick.toml")
 COMMAND = Path(sys.executable).with_name("kafka-trial")
 ENDS_WITHIN_S = 240
 DISK_BYTES = 64 * 1024 * 1024
-
-CONSUMER = """
-schema = 1
-name = "poster"
-command = ["{python}", "main.py"]
-members = 2
-[env]
-BOOTSTRAP = "{bootstrap}"
-GROUP = "{group}"
-TOPIC = "{topics}"
-SINK = "{sink_url}"
-[evidence]
-events = "none"
-sink = "http"
-[claim]
-delivery = "at-least-once"
-"""
-POSTER = """
-import os, signal, sys, urllib.request
-from confluent_kafka import Consumer
-
-def post(path, body=b"", **headers):
-    request = urllib.request.Request(os.environ["SINK"] + path, body, headers, method="POST")
-    assert urllib.request.urlopen(request, timeout=10).status == 204
-
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-consumer = Consumer({"bootstrap.servers": os.environ["BOOTSTRAP"], "group.id": os.environ["GROUP"],
-    "session.timeout.ms": 6000, "auto.offset.reset": "earliest", "enable.auto.commit": False})
-consumer.subscribe([os.environ["TOPIC"]])
-seen = 0
-try:
-    while True:
-        record = consumer.poll(0.1)
-        if record is None or record.error():
-            continue
-        seen += 1
-        if seen == 1:
-            post("/crash-point/first-record")
-        if seen % FORGETS_EVERY:
-            where = {"KT-Partition": str(record.partition()), "KT-Offset": str(record.offset())}
-            post("/effect", record.value(), **{"KT-Id": dict(record.headers())["kt-id"].decode()}, **where)
-        consumer.commit(record, asynchronous=False)
-finally:
-    consumer.close()
-"""
 
 
 @dataclass
@@ -244,29 +198,6 @@ def test_without_java_every_verb_says_where_it_looked(verb: str, without_java: M
     assert (ran.returncode, said, without_java.left()) == (NOT_BEGUN, [True] * 4 + [False], []), told[-3000:]
 
 
-@pytest.mark.cluster
-@pytest.mark.spark
-def test_effects_posted_to_the_sink_are_enough_to_acquit(machine: Machine, tmp_path: Path) -> None:
-    """One that prints nothing passes by its effects; each crash point it asked about, unarmed, let it go on."""
-    ran = machine.run(*_trial(tmp_path / "run", _poster(tmp_path, forgets_every=10**9), "--check"))
-    assert ran.returncode == PASS, (ran.stdout + ran.stderr)[-3000:]
-    told = _lines(tmp_path / "run" / "history" / "sink.jsonl")
-    sent = [line for line in _lines(tmp_path / "run" / "history" / "workload.jsonl") if line.get("outcome") == "ok"]
-    done = {line["id"] for line in told if line["kind"] == "effect" and line["outcome"] == "ok"}
-    passed = [(line["name"], line["state"]) for line in told if line["kind"] == "crash_point"]
-    assert (len(done) >= len(sent) > 300, set(passed)) == (True, {("first-record", "passed")})
-
-
-@pytest.mark.cluster
-@pytest.mark.spark
-def test_a_record_never_posted_is_skipped(machine: Machine, tmp_path: Path) -> None:
-    """One that commits every 50th record without posting it fails, by `skipped`."""
-    ran = machine.run(*_trial(tmp_path / "run", _poster(tmp_path, forgets_every=50), "--check"))
-    violations = orjson.loads((tmp_path / "run" / "verdict.json").read_bytes())["violations"]
-    found = (ran.returncode, [one["anomaly"] for one in violations])
-    assert found == (FAIL, ["skipped"]), (ran.stdout + ran.stderr)[-3000:]
-
-
 def _trial(out: Path, consumer: str | Path = "python-at-least-once", *options: str) -> list[str | Path]:
     """Returns the words of a short trial; recorded only, unless `--check` is among `options`."""
     judged = [] if "--check" in options else ["--no-check"]
@@ -314,15 +245,3 @@ def _change(jar: Path) -> None:
     content = bytearray(jar.read_bytes())
     content[len(content) // 2] ^= 1
     jar.write_bytes(content)
-
-
-def _poster(tmp_path: Path, *, forgets_every: int) -> Path:
-    folder = tmp_path / "poster"
-    folder.mkdir()
-    (folder / "consumer.toml").write_text(CONSUMER)
-    (folder / "main.py").write_text(POSTER.replace("FORGETS_EVERY", str(forgets_every)))
-    return folder / "consumer.toml"
-
-
-def _lines(file: Path) -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in file.read_bytes().splitlines()]
