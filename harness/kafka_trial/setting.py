@@ -27,6 +27,7 @@ from kafka_trial.progress import Progress
 from kafka_trial.question import Question
 from kafka_trial.scenario import Scenario, scenario_to_table
 from kafka_trial.stage import Stage
+from kafka_trial.vitals import keep_vitals
 
 SPARE_LANES = 2  # for members that join while faults are played
 RECORD_BYTES_MAX = 12 * 1024 * 1024
@@ -66,6 +67,7 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
                 group_size=lambda: _group_size(admin, group_name),
             )
         )
+        crew.start("vitals", keep_vitals, run, lambda: group.members, crew.stop)
         nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
         ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1])
         yield Stage(

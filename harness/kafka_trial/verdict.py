@@ -207,6 +207,16 @@ def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     return "tolerated", "the committed offset did not fall, and no record was skipped by it"
 
 
+def _never(_: Claim) -> bool:
+    return False
+
+
+def _oom_killed(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("over_limit"):
+        return VIOLATION
+    return "undecided", "the machine ran out of memory, and this member was not seen above a limit it claims"
+
+
 RULES: dict[str, Rule] = {
     # The worst first: violations are told in this order.
     # Committed by a member that was killed: handled, or in flight at its crash; at-most-once allows both.
@@ -243,6 +253,11 @@ RULES: dict[str, Rule] = {
     "crash-loop": Rule(_always, _no_excuse),
     "unbounded-close": Rule(_always, _no_excuse),
     "memory-over-limit": Rule(lambda claim: claim.memory_max_bytes is not None, _no_excuse),
+    "oom-killed": Rule(lambda claim: claim.memory_max_bytes is not None, _oom_killed),
+    # Counted: no key of a claim excludes them.
+    "starved-partition": Rule(_never, _no_excuse),
+    "rebalance-storm": Rule(_never, _no_excuse),
+    "uncommitted-progress": Rule(_never, _no_excuse),
 }
 
 # Without these a claim cannot be acquitted: a judge that never looks for them leaves it open.
@@ -272,6 +287,13 @@ SENTENCES = {
     "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all was processed",
     "stuck-partition": "{place} stood still at record {offset}, with {records} unprocessed ({class})",
     "late-convergence": "{place} had not converged within {bound_s} s of the healing, {convergence}",
+    "crash-loop": "member {member} exited by itself {exits} times, at last {ending}",
+    "unbounded-close": "member {member} was asked to stop and had not within {within_s} s: it was killed",
+    "starved-partition": "record {offset} of {place} waited {lasted_ms} ms while {member} did those of its others",
+    "rebalance-storm": "the group rebalanced {bumps} times, from {from} to {to}, though nothing had happened",
+    "uncommitted-progress": "{place} had record {offset} processed {lasted_ms} ms before a commit covered it",
+    "memory-over-limit": "member {member} took {rss_bytes} bytes of memory, over the {limit_bytes} claimed",
+    "oom-killed": "member {member} was killed by the kernel, which had run out of memory",
 }
 
 
