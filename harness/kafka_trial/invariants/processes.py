@@ -57,10 +57,10 @@ def unbounded_close(group: Group) -> Findings:
     """A member that was asked to stop had not gone within the time that its [stop] gives: it was killed.
 
     "Tries to close the consumer cleanly within the specified timeout. If the close does not complete within the
-    timeout, force close the consumer" (KIP-102): a close is bounded, brokers or no brokers. This is the one name for it at
-    any close, in the middle of a trial too: it takes the place of the plain failure `never-stopped`, which knows the
-    last close only, and stays for histories whose exits do not say who asked for them. Undecided where a fault other than
-    the stopping itself was in force, or the machine stood still.
+    timeout, force close the consumer" (KIP-102): a close is bounded, brokers or no brokers. This is the one name for
+    it at any close, in the middle of a trial too: it takes the place of the plain failure `never-stopped`, which knows
+    the last close only, and stays for histories whose exits do not say who asked for them. Undecided where a fault
+    other than the stopping itself was in force, or the machine stood still.
 
     Smallest history: `exited` signal 9, asked overdue.
     """

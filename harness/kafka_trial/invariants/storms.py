@@ -31,11 +31,11 @@ def rebalance_storm(group: Group) -> Findings:
     """The group's generation or epoch rose again and again before the snapshot, and nothing explains it.
 
     "If a process fails, the partitions assigned to it will be reassigned ... if a new consumer joins the group,
-    partitions will be moved ... also used when new partitions are added" (KafkaConsumer, Javadoc; KIP-848 bumps the group
-    epoch then): left alone a group is stable. A rise is explained for the length of the window W (`bounds.py`: detection,
-    rebalance, commit) after a member's process started, stopped or went, after a fault's healing, a change of the
-    topic's partitions or a standstill of the machine, and while a fault is in force. A subscription that a member
-    itself changes again and again is its own doing, and no explanation.
+    partitions will be moved ... also used when new partitions are added" (KafkaConsumer, Javadoc; KIP-848 bumps the
+    group epoch then): left alone a group is stable. A rise is explained for the length of the window W (`bounds.py`:
+    detection, rebalance, commit) after a member's process started, stopped or went, after a fault's healing, a change
+    of the topic's partitions or a standstill of the machine, and while a fault is in force. A subscription that a
+    member itself changes again and again is its own doing, and no explanation.
 
     Smallest history: `started`; half a minute on, six `group` records, each of a higher epoch.
     """
