@@ -161,6 +161,17 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
     )
 
 
+@pytest.mark.parametrize(("name", "anomaly"), [("exited", "crash-loop"), ("never-stopped", "unbounded-close")])
+def test_what_the_judge_tells_is_not_told_twice(name: str, anomaly: str) -> None:
+    """The plain failure of the member that an anomaly is about is left to it; another member's stays."""
+    seen = Anomaly(anomaly, None, None, {"member": "m0"}, ("consumer-m0-0#9",))
+    failures = [said("consumer_failure", seq=seq, member=f"m{seq}", name=name, message="gone") for seq in (0, 1)]
+    judged = {anomaly: Finding(anomaly, "liveness", (seen,), 1)}
+    assert [one.events for one in case(failures, findings=judged).failures] == [("run#1",)]
+    blind = {anomaly: Finding(anomaly, "liveness", not_judged=NotJudged("an earlier version", applies=False))}
+    assert [one.events for one in case(failures, findings=blind).failures] == [("run#0", "run#1")]
+
+
 def test_where_no_control_member_joins_the_ground_is_at_fault() -> None:
     """Then nobody can blame the consumer."""
     events = [said("control_member", state="failed"), said("consumer_failure", name="never-assigned")]

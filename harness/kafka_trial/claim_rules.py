@@ -84,6 +84,16 @@ def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     return "tolerated", "the committed offset did not fall, and no record was skipped by it"
 
 
+def _never(_: Claim) -> bool:
+    return False
+
+
+def _oom_killed(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("over_limit"):
+        return VIOLATION
+    return "undecided", "the machine ran out of memory, and this member was not seen above a limit it claims"
+
+
 RULES: dict[str, Rule] = {
     # The worst first: violations are told in this order.
     # Committed by a member that was killed: handled, or in flight at its crash; at-most-once allows both.
@@ -120,6 +130,11 @@ RULES: dict[str, Rule] = {
     "crash-loop": Rule(_always, _no_excuse),
     "unbounded-close": Rule(_always, _no_excuse),
     "memory-over-limit": Rule(lambda claim: claim.memory_max_bytes is not None, _no_excuse),
+    "oom-killed": Rule(lambda claim: claim.memory_max_bytes is not None, _oom_killed),
+    # Counted: no key of a claim excludes them.
+    "starved-partition": Rule(_never, _no_excuse),
+    "rebalance-storm": Rule(_never, _no_excuse),
+    "uncommitted-progress": Rule(_never, _no_excuse),
 }
 
 # Without these a claim cannot be acquitted: a judge that never looks for them leaves it open.

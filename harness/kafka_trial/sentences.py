@@ -32,6 +32,13 @@ SENTENCES = {
     "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all was processed",
     "stuck-partition": "{place} stood still at record {offset}, with {records} unprocessed ({class})",
     "late-convergence": "{place} had not converged within {bound_s} s of the healing, {convergence}",
+    "crash-loop": "member {member} exited by itself {exits} times, at last {ending}",
+    "unbounded-close": "member {member} was asked to stop and had not within {within_s} s: it was killed",
+    "starved-partition": "record {offset} of {place} waited {lasted_ms} ms while {member} did those of its others",
+    "rebalance-storm": "the group rebalanced {bumps} times, from {from} to {to}, though nothing had happened",
+    "uncommitted-progress": "{place} had record {offset} processed {lasted_ms} ms before a commit covered it",
+    "memory-over-limit": "member {member} took {rss_bytes} bytes of memory, over the {limit_bytes} claimed",
+    "oom-killed": "member {member} was killed by the kernel, which had run out of memory",
 }
 
 

@@ -27,6 +27,7 @@ from kafka_trial.progress import Progress
 from kafka_trial.question import Question
 from kafka_trial.scenario import Scenario, scenario_to_table
 from kafka_trial.stage import Stage, shortage
+from kafka_trial.vitals import keep_vitals
 
 SPARE_LANES = 2  # for members that join while faults are played
 RECORD_BYTES_MAX = 12 * 1024 * 1024
@@ -77,6 +78,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
             group_size=lambda: _group_size(admin, group_name),
         )
     )
+    crew.start("vitals", keep_vitals, run, lambda: group.members, crew.stop)
     nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
     ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
     return Stage(

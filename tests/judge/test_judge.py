@@ -29,13 +29,13 @@ from kafka_trial.invariants.invariant import EXAMPLES_MAX, find_invariant, list_
 from kafka_trial.judge import findings
 from kafka_trial.judge.judge import judge_events
 
-SEVENTEEN = 17
+TWENTY_FOUR = 24
 
 
 def test_every_anomaly_has_an_invariant() -> None:
-    """Seventeen of them, each with its family, its evidence, and a docstring that tells the smallest broken history."""
+    """Twenty-four, each with its family, its evidence, and a docstring that tells the smallest broken history."""
     invariants = list_invariants()
-    assert len(invariants) == SEVENTEEN
+    assert len(invariants) == TWENTY_FOUR
     assert all("Smallest history:" in (one.judge.__doc__ or "") and one.needs for one in invariants)
 
 

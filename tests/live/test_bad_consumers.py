@@ -88,7 +88,10 @@ def test_one_that_never_joins_fails_beside_a_control_member(tried: dict[str, Tri
 def test_one_that_never_stops_is_killed_and_fails(tried: dict[str, Trialed]) -> None:
     """Status 1: it ignores its stop signal, is killed after its bound, and that is its only violation."""
     one = tried["deaf"]
-    assert (one.verdict.exit, [violation.anomaly for violation in one.verdict.violations]) == (FAIL, ["never-stopped"])
+    assert (one.verdict.exit, [violation.anomaly for violation in one.verdict.violations]) == (
+        FAIL,
+        ["unbounded-close"],
+    )
 
 
 def test_garbage_and_a_line_of_100_mb_become_events(tried: dict[str, Trialed]) -> None:

@@ -73,7 +73,7 @@ def test_a_process_group_is_seen_running_stopped_and_gone() -> None:
     """The letters of /proc tell a stopped group from a running one, and the exit code how it ended."""
     with Household("subjects") as household:
         child = household.spawn("subject", ["sleep", "60"])
-        assert sampling.process(child.pid, child.exit_code, set()).states == ("S",)
+        wait_until(lambda: sampling.process(child.pid, None, set()).states == ("S",), within_s=5, what="its sleep")
         child.signal(SIGSTOP)
         wait_until(lambda: sampling.process(child.pid, None, set()).states == ("T",), within_s=5, what="the stop")
         child.signal(SIGKILL)

@@ -83,7 +83,6 @@ class ProcessGroup:
     def kill(self, member: Member) -> None:
         """kill -9 of its process group; waits until it is gone."""
         current = self._current[member.name]
-        current.asked_to_stop = True
         current.kill()
         self._wait_ended(current)
 
@@ -148,7 +147,6 @@ class ProcessGroup:
         """Kills what still runs, and waits until every last line has been written."""
         for member in self._current.values():
             if member.alive:
-                member.asked_to_stop = True
                 member.kill()
         for member in self._current.values():
             self._wait_ended(member)
@@ -195,9 +193,7 @@ class ProcessGroup:
         return [exited(member) for member in gone if not member.asked_to_stop]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:
-        member.asked_to_stop = True
-        member.signal(SIGCONT)
-        member.signal(self.spec.stop.number)
+        member.ask_to_stop(self.spec.stop.number, within_s=self.spec.stop.within_s)
 
     def _end(self, member: ProcessMember, *, by: float) -> MemberFailure | None:
         asked = f"SIG{self.spec.stop.signal}"
@@ -206,7 +202,7 @@ class ProcessGroup:
             wait_until(lambda: not member.alive, within_s=left_s, what=f"{member.name} to stop", every_s=0.01)
         except WaitTimeout:
             message = f"did not stop within {self.spec.stop.within_s:g} s of {asked}: killed"
-            member.note_end(message=message)
+            member.note_end(message=message, asked="overdue")
             member.signal(SIGKILL)
             self._wait_ended(member)
             return MemberFailure(member.name, member.incarnation, "never-stopped", message)

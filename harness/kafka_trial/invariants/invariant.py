@@ -17,8 +17,15 @@ import numpy as np
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
 
-FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness")
-MODULES = (*FAMILIES, "commits_ahead")  # where invariants register themselves
+FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "resources")
+MODULES = (
+    *FAMILIES,
+    "commits_ahead",
+    "processes",
+    "progress",
+    "starvation",
+    "storms",
+)  # where invariants register themselves
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
 
 # Attributes on which a claim's rules depend: of every combination examples are kept.
@@ -32,6 +39,7 @@ DECIDING = (
     "fell",
     "skipped_record",
     "class",
+    "over_limit",
 )
 
 

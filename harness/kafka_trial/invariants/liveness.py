@@ -35,6 +35,8 @@ class Group:
     window_s: float
     drain_ns: int
     snapshot_ns: int
+    waits: Table
+    worked: Table
 
     @property
     def drained_ns(self) -> int:
@@ -51,8 +53,8 @@ class Group:
         return max(gaps, default=0) > self.circumstances.settings.session_timeout_s / 4 * SECOND_NS
 
 
-def group_of(slices: Table, circumstances: Circumstances) -> Group:
-    """Returns the group of all slices' summaries."""
+def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worked: Table) -> Group:
+    """Returns the group of all slices' summaries, with what `starvation.py` gathers beside them."""
     settings = circumstances.settings
     timing = timing_of(
         settings,
@@ -68,6 +70,8 @@ def group_of(slices: Table, circumstances: Circumstances) -> Group:
         window_s=stall_window_s(timing),
         drain_ns=snapshot_ns if drain_ns is None else drain_ns,
         snapshot_ns=snapshot_ns,
+        waits=waits,
+        worked=worked,
     )
 
 

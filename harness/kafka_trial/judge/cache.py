@@ -21,7 +21,7 @@ from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.judge.frames import ROWS, read_history
 from kafka_trial.judge.plain import from_plain, to_plain
 
-CACHE_SCHEMA = 1
+CACHE_SCHEMA = 2
 CHUNK_BYTES = 8 * 1024 * 1024
 ROW_GROUP = 250_000
 

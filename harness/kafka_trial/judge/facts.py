@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Settings, Window
+from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words
 
 Body = Mapping[str, Any]
 
@@ -38,6 +39,7 @@ class Facts:
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
+    vitals: Vitals = field(default_factory=Vitals)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -81,6 +83,7 @@ class Facts:
             settings=settings,
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
+            **self.vitals.circumstances(),
             sink_seen=self.sink_seen,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
@@ -128,6 +131,7 @@ def _exited(facts: Facts, source: int, body: Body) -> None:
     if life is not None and "exited_seq" not in life:
         life |= {"exited_seq": body["seq"], "exited_ns": body["time_ns"]}
         life |= {name: body[name] for name in ("code", "signal") if isinstance(body.get(name), int)}
+        life |= exit_words(body)
 
 
 def _phase(facts: Facts, source: int, body: Body) -> None:
@@ -176,6 +180,7 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
         facts.topics_by_id[topic_id] = name
     if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
         facts.partition_counts.add(body["partitions"])
+        facts.vitals.take_topic(str(name), body)
 
 
 def _control_read(facts: Facts, source: int, body: Body) -> None:
@@ -229,4 +234,5 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "undecodable": _undecodable,
     "injected": _injected,
     "healed": _healed,
+    **VITAL_TAKERS,
 }
