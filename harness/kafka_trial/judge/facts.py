@@ -29,6 +29,7 @@ class Facts:
     members: dict[str, int] = field(default_factory=dict)
     member_ids: dict[str, int] = field(default_factory=dict)
     lanes: dict[int, int] = field(default_factory=dict)
+    fetching: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     lives: dict[int, dict[str, Any]] = field(default_factory=dict)
     clocks: list[tuple[int, int]] = field(default_factory=list)
@@ -83,6 +84,7 @@ class Facts:
             settings=settings,
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
+            fetching=tuple(sorted(self.fetching)),
             **self.vitals.circumstances(),
             sink_seen=self.sink_seen,
             ended=self.ended,
