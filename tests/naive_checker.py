@@ -1003,8 +1003,10 @@ def _class_by_fetches(p: Partition, owner: Possession, offset: int) -> str:
     states = [e.details.get("state") for e in p.trial.of_kind("witness") if e.source.startswith("requests-")]
     if fetches and (dropped_ns > last_ns or not asked) and states and set(states) == {"complete"}:
         return "assigned-not-fetched"
-    begun = any(position <= offset and size_bytes > 0 for _, position, size_bytes in asked)
-    return "fetched-not-delivered" if begun and any(o > offset for _, o, _ in asked) else "unclassified"
+    answered = [position for _, position, size_bytes in asked if size_bytes > 0]
+    passed = any(position > offset for _, position, _ in asked)
+    fetched = offset in answered or (passed and any(position < offset for position in answered))
+    return "fetched-not-delivered" if fetched else "unclassified"
 
 
 def _window_ns(p: Partition) -> float:
@@ -1221,7 +1223,7 @@ def rebalance_storm(trial: Trial) -> Iterator[Found]:
 def _explained(trial: Trial, at_ns: int) -> bool:
     window_ns = _window_of(trial)
     spans: list[tuple[float, float]] = [(e.time_ns, e.time_ns) for e in trial.of_kind("started", "exited")]
-    stops = [e for e in trial.of_kind("stopped", "exited")]
+    stops = trial.of_kind("stopped", "exited")
     spans += [(e.time_ns, e.time_ns) for e in stops if e == min((o for o in stops if o.source == e.source), key=_seq)]
     topics = trial.of_kind("topic")
     changed = [new for old, new in pairwise(topics) if old.details["partitions"] != new.details["partitions"]]

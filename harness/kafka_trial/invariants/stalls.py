@@ -41,8 +41,9 @@ def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     unassigned: members had it, and none has it now. delivered-not-committed: its owner was given one of the undone
     records. committed-not-delivered: the committed offset stood past the first one once, and fell. Of the owner's own
     fetches since it was assigned: assigned-not-fetched, where there is none, or the last one leaves the partition out;
-    fetched-not-delivered, where the first undone record's position was asked for and answered with bytes, and later
-    positions were asked for.
+    fetched-not-delivered, where bytes were answered to its very position, or to one before it and a later one was asked
+    for next. A client may drop what it had fetched when a partition is paused: the log does not tell, so a record that
+    was fetched before the pause is of this class too.
     """
     held = batch.possessions
     end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
@@ -83,9 +84,13 @@ def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
     asks = asks.take(mine & (asks["time_ns"] <= at_ns)).sorted_by("slice", "time_ns", "source", "seq")
     last = np.full(batch.size, NONE, np.int64)
     last[asks["slice"]] = asks["kind"]  # sorted: the last one stays
-    begun = (asks["offset"] <= first[asks["slice"]]) & (asks["until"] > 0) & (asks["kind"] == Kind.FETCH_ASKED)
-    past = asks["offset"] > first[asks["slice"]]
-    fetched = (counts(asks["slice"][begun], batch.size) > 0) & (counts(asks["slice"][past], batch.size) > 0)
+    answered = (asks["until"] > 0) & (asks["kind"] == Kind.FETCH_ASKED)
+    position, wanted = asks["offset"], first[asks["slice"]]
+    exact, begun, past = (
+        counts(asks["slice"][rows], batch.size) > 0
+        for rows in (answered & (position == wanted), answered & (position < wanted), position > wanted)
+    )
+    fetched = exact | (begun & past)
     silent = (last != Kind.FETCH_ASKED) & (owner >= 0) & np.isin(owner, _seen_fetching(batch.circumstances))
     return silent & np.full(batch.size, _all_seen(batch.circumstances)), fetched
 
