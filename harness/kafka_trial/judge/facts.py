@@ -115,7 +115,7 @@ def _started(facts: Facts, source: int, body: Body) -> None:
         facts.lanes[lane] = member
     facts.lives[source] = {
         "member": member,
-        "incarnation": int(body.get("incarnation") or 0),
+        "incarnation": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
         **{key: value for key, value in facts.lives.get(source, {}).items() if key in ("worked_ns", "invokes")},
     }
