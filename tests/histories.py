@@ -146,6 +146,14 @@ def asked(api: str, member: str, value: int, *, error: int = 0) -> Line:
     return Line("requests-b0", "request", {"api": api, "group": GROUP, "duration_ms": 25.0, "entries": entries} | lane)
 
 
+def fetched(member: str, position: int | None, *, size_bytes: int = 0, complete: bool | None = None) -> Line:
+    """A member fetches partition 0 from there (None: some other partition only)."""
+    where = {"partition": 9, "offset": 0} if position is None else {"partition": 0, "offset": position}
+    entry = {"topic": TOPIC, "size_bytes": size_bytes, "error": 0} | where
+    fields: dict[str, Any] = {"api": "FETCH", "lane": int(member[1:]), "connection": member, "entries": [entry]}
+    return Line("requests-b0", "request", fields | ({} if complete is None else {"complete": complete}))
+
+
 def log_end(position: int) -> Line:
     return Line("observer", "log_end", {"topic": TOPIC, "partition": 0, "offset": position})
 

@@ -58,7 +58,11 @@ SINS = (
     "storm",
     "lazy",
     "starve",
+    "paused",
+    "swallowed",
+    "fallen",
 )
+FETCH_SINS = ("paused", "swallowed", "fallen")
 HANDOVERS = ("move", "kill", "freeze", "all")
 SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work")
 
@@ -608,7 +612,9 @@ class World:
             self.pass_ms(9_500, 14_000)
         for tp in self.slices:
             withheld = self.plan.sin if tp == self.sinned else None
-            if withheld in ("stuck", "unseen", "gap"):
+            if withheld in FETCH_SINS:
+                self.leave_unfetched(tp, str(withheld))
+            elif withheld in ("stuck", "unseen", "gap"):
                 self.leave_undone(tp)
             else:
                 self.batch(tp, len(self.left(tp)), commit=False)
@@ -632,6 +638,38 @@ class World:
         member = self.owner(tp)
         if member is not None:
             self.commit(member, {tp: self.done[tp]})
+
+    def leave_unfetched(self, tp: Slice, how: str) -> None:
+        """Nothing more is delivered: it is fetched no longer, or what was fetched is swallowed, or a commit fell."""
+        member, left = self.owner(tp), self.left(tp)
+        if member is None or not left:
+            return
+        if how == "fallen":
+            self.commit(member, {tp: self.end(tp)})
+            self.commit(member, {tp: left[0]})
+            return
+        if how == "paused" and self.draw.random() < 0.3:
+            self.fetch(member, [other for other in self.slices if other != tp], complete=True)
+            return
+        self.fetch(member, self.slices, complete=True)
+        self.fetch(member, [tp], size_bytes=900)
+        if how == "paused":
+            self.fetch(member, [other for other in self.slices if other != tp], complete=self.draw.random() < 0.9)
+        elif self.draw.random() < 0.85:
+            self.position[tp] = self.end(tp)
+            self.fetch(member, [tp])
+
+    def fetch(self, member: Member, tps: list[Slice], *, complete: bool | None = None, size_bytes: int = 0) -> None:
+        """A fetch from where the members stand, on the first broker's one connection."""
+        self.pass_ms(1, 20)
+        lane = {"lane": member.index, "connection": f"c{member.index}", "group": None, "complete": complete}
+        entries = [
+            {"topic": t, "partition": p, "offset": self.position[t, p], "size_bytes": size_bytes, "error": 0}
+            for t, p in tps
+        ]
+        fields = {name: value for name, value in lane.items() if value is not None}
+        where = {"api": "FETCH", "source_wall_ns": self.wall(), "error": 0, "duration_ms": 5.0}
+        self.emit("requests-b0", "request", entries=entries, **where, **fields)
 
     def leave_undone(self, tp: Slice) -> None:
         """Some of what is left stays so; for `unseen` the partition moves until shortly before the snapshot."""
@@ -658,6 +696,10 @@ class World:
                     key=self.key(offset),
                     source_wall_ns=self.wall(self.began),
                 )
+        if self.plan.sin in FETCH_SINS:
+            state = "complete" if self.draw.random() < 0.9 else "behind"
+            for source in sorted({event.source for event in self.events if event.source.startswith("requests-")}):
+                self.emit(source, "witness", state=state)
         self.emit("observer", "control_read", topic=TOPIC, state="complete", count=0)
         self.phase("stop")
         for member in self.members:

@@ -969,16 +969,44 @@ def stuck_partition(p: Partition) -> Iterator[Found | None]:
 
 def _class_of_stuck(p: Partition, offset: int) -> str:
     """How far the first undone record came, as far as the evidence goes."""
-    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) is not None]
-    begin_ns = (p.trial.snapshot_ns or 0) - _window_ns(p)
-    if not any(possession.open_at(p.trial.snapshot_ns or 0) for possession in p.possessions):
+    snapshot_ns = p.trial.snapshot_ns or 0
+    held = [possession for possession in p.possessions if possession.open_at(snapshot_ns)]
+    if p.possessions and not held:
         return "unassigned"
-    if any(delivery.offset == offset for delivery in p.deliveries):
+    if held and any(delivery.offset in _undone(p) for delivery in p.deliveries):
         return "delivered-not-committed"
-    if not fetches:
-        return "unclassified"
-    recent = [f for f in fetches if f.time_ns >= begin_ns and p.trial.entries(f, p.tp)]
-    return "fetched-not-delivered" if recent else "assigned-not-fetched"
+    committed = [c.value for c in p.commits if c.value is not None and c.effect_ns <= snapshot_ns]
+    if held and p.trial.progress_in_kafka and max(committed, default=-1) > offset:
+        return "committed-not-delivered"
+    return _class_by_fetches(p, max(held, key=lambda one: one.opened.time_ns), offset) if held else "unclassified"
+
+
+def _class_by_fetches(p: Partition, owner: Possession, offset: int) -> str:
+    """What the owner's own fetches tell, since it was assigned.
+
+    The log leaves out a fetch that asks as before in vain, so only two things are sure: that a partition was never
+    asked for, or is missing from a list that is complete; and that positions were answered and passed.
+    """
+    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) == owner.member]
+    since_ns, asked, listed = owner.opened.time_ns - TOLERANCE_NS, [], {}
+    dropped_ns = -1
+    for fetch in fetches:  # broker by broker, in the order of its lines
+        at_ns = p.trial.mono_ns(fetch.source_wall_ns, fetch.time_ns)
+        here, connection = p.trial.entries(fetch, p.tp), (fetch.source, fetch.details.get("connection"))
+        inside = since_ns <= at_ns <= (p.trial.snapshot_ns or 0)
+        asked += [(at_ns, entry["offset"], entry.get("size_bytes", 0)) for entry in here if inside]
+        if fetch.details.get("complete"):
+            if listed.get(connection) and not here and inside:
+                dropped_ns = max(dropped_ns, at_ns)
+            listed[connection] = bool(here)
+    last_ns = max((at_ns for at_ns, _, _ in asked), default=-1)
+    states = [e.details.get("state") for e in p.trial.of_kind("witness") if e.source.startswith("requests-")]
+    if fetches and (dropped_ns > last_ns or not asked) and states and set(states) == {"complete"}:
+        return "assigned-not-fetched"
+    answered = [position for _, position, size_bytes in asked if size_bytes > 0]
+    passed = any(position > offset for _, position, _ in asked)
+    fetched = offset in answered or (passed and any(position < offset for position in answered))
+    return "fetched-not-delivered" if fetched else "unclassified"
 
 
 def _window_ns(p: Partition) -> float:
@@ -1195,12 +1223,11 @@ def rebalance_storm(trial: Trial) -> Iterator[Found]:
 def _explained(trial: Trial, at_ns: int) -> bool:
     window_ns = _window_of(trial)
     spans: list[tuple[float, float]] = [(e.time_ns, e.time_ns) for e in trial.of_kind("started", "exited")]
-    stops = list(trial.of_kind("stopped", "exited"))
+    stops = trial.of_kind("stopped", "exited")
     spans += [(e.time_ns, e.time_ns) for e in stops if e == min((o for o in stops if o.source == e.source), key=_seq)]
     topics = trial.of_kind("topic")
-    for before, after in pairwise(topics):
-        if before.details["partitions"] != after.details["partitions"]:
-            spans.append((after.time_ns, after.time_ns))
+    changed = [new for old, new in pairwise(topics) if old.details["partitions"] != new.details["partitions"]]
+    spans += [(e.time_ns, e.time_ns) for e in changed]
     patience_ns = float(trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
     delays = [(e.time_ns, e.details["delay_ns"]) for e in trial.of_kind("scheduling_delay")]
     spans += [(at - delay, at) for at, delay in delays if delay > patience_ns]

@@ -129,6 +129,7 @@ class Circumstances:
     settings: Settings = Settings()
     calibrated_rate: float | None = None
     partitions_added: bool = False
+    fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
     topic_changes: tuple[int, ...] = ()  # when a topic was seen with other partitions than before
     peaks: tuple[Peak, ...] = ()
     oom_read: bool = False

@@ -14,7 +14,7 @@ from kafka_trial.invariants.bounds import Timing, convergence_bound_s, stall_win
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, Bools
-from kafka_trial.invariants.summaries import CLASSES
+from kafka_trial.invariants.stalls import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table
 

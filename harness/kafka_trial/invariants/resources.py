@@ -27,7 +27,7 @@ SEVERAL = "more members went by signal 9 than the kernel killed"
 @invariant(
     "memory-over-limit",
     family="resources",
-    needs=("memory limit", "memory", "processes", "snapshot"),
+    needs=("memory limit", "samples", "processes", "snapshot"),
     level="none",
     of="group",
 )

@@ -17,6 +17,8 @@ there is `kernels.NONE`.
 | GRANT | | log offset | of the record | log offset | member id | protocol |
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
 | LOG_START, LOG_END | position | | | | | |
+| FETCH_ASKED | position asked | | answer sent | bytes answered | lane | error |
+| FETCH_DROPPED (asked no longer) | position 0 | | answer sent | | lane | |
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
@@ -51,6 +53,8 @@ class Kind(IntEnum):
     FETCH_ANSWER = 16
     LOG_START = 17
     LOG_END = 18
+    FETCH_ASKED = 19
+    FETCH_DROPPED = 20
 
 
 class Protocol(IntEnum):

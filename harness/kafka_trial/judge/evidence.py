@@ -93,7 +93,7 @@ def _memory_limit(circumstances: Circumstances, seen: Seen) -> str | None:
     return "no limit of memory is claimed" if circumstances.settings.memory_max_bytes is None else None
 
 
-def _memory(circumstances: Circumstances, seen: Seen) -> str | None:
+def _samples(circumstances: Circumstances, seen: Seen) -> str | None:
     return None if circumstances.peaks else "nobody sampled the members' memory"
 
 
@@ -124,7 +124,7 @@ NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
     "processes": _processes,
     "exits": _exits,
     "memory limit": _memory_limit,
-    "memory": _memory,
+    "samples": _samples,
     "oom counter": _oom_counter,
     "group log": _group_log,
 }

@@ -29,6 +29,7 @@ class Facts:
     members: dict[str, int] = field(default_factory=dict)
     member_ids: dict[str, int] = field(default_factory=dict)
     lanes: dict[int, int] = field(default_factory=dict)
+    fetching: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     lives: dict[int, dict[str, Any]] = field(default_factory=dict)
     clocks: list[tuple[int, int]] = field(default_factory=list)
@@ -83,6 +84,7 @@ class Facts:
             settings=settings,
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
+            fetching=tuple(sorted(self.fetching)),
             **self.vitals.circumstances(),
             sink_seen=self.sink_seen,
             ended=self.ended,
@@ -113,7 +115,7 @@ def _started(facts: Facts, source: int, body: Body) -> None:
         facts.lanes[lane] = member
     facts.lives[source] = {
         "member": member,
-        "incarnation": int(body.get("incarnation") or 0),
+        "incarnation": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
         **{key: value for key, value in facts.lives.get(source, {}).items() if key in ("worked_ns", "invokes")},
     }

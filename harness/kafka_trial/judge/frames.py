@@ -18,6 +18,7 @@ from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import NUMBERS, Kind
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.facts import TAKERS, Facts
+from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
 from kafka_trial.judge.lines import Block, Census, read_blocks
 from kafka_trial.judge.places import ELSEWHERE, slices_of
@@ -73,6 +74,7 @@ class FileReader:
         self._latest_ns = NONE
         self._placeless: list[int] = []
         self._grants = Grants(facts, source)
+        self._fetches = Fetches(facts)
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
@@ -81,7 +83,8 @@ class FileReader:
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
-        return pa.concat_tables(parts)
+        fetched = self._fetches.rows(columns, time_ns)
+        return pa.concat_tables([*parts, *([made_rows(self.source, **fetched)] if fetched else [])])
 
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""

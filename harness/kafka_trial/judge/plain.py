@@ -30,7 +30,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "epochs": tuple(Epoch(**epoch) for epoch in plain["epochs"]),
             **{
                 name: tuple(plain[name])
-                for name in ("sources", "members", "member_ids", "owners", "environment", "topic_changes")
+                for name in ("sources", "members", "member_ids", "owners", "environment", "topic_changes", "fetching")
             },
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "refusals")},
         }
