@@ -17,8 +17,8 @@ from kafka_trial.concurrency import Household
 from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import sampling
-from kafka_trial.nemesis.evidence import REFUSED
 from kafka_trial.nemesis.ground import OffsetsLog, RequestLog
+from kafka_trial.nemesis.samples import REFUSED
 from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
 from kafka_trial.waiting import wait_until
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kafka_trial.nemesis.fault import Evidence
 from kafka_trial.nemesis.measures import Route, all_rates, figures, kept_routes, rises, saturated_rates
-from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Flow, Look, Probe, flows
+from kafka_trial.nemesis.samples import ANSWERS, REFUSED, REQUESTS, Flow, Look, Probe, flows
 
 NO_CONNECTION = "the target had no live connection through its proxies: nothing to bite"
 
@@ -201,9 +201,6 @@ def refused(
         miss="connections were kept or accepted",
         idle="no new connection was tried: not shown",
     )
-
-
-REFUSED = "refused"
 
 
 def connections_kept(before: Look, after: Look) -> bool:
