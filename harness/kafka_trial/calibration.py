@@ -23,6 +23,7 @@ from kafka_trial.question import make_question
 from kafka_trial.session import Asked
 
 ROWS_NAME = "calibration.jsonl"
+NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
 SWITCHES: Mapping[bool | None, str] = {None: "", True: " (sin on)", False: " (sin off)"}
 
 

@@ -46,7 +46,7 @@ def run_facts(
 
 
 def folder_digest(folder: Path) -> str:
-    """Returns a digest of the small text files of a consumer's folder (names and contents)."""
+    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000:

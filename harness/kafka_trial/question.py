@@ -13,6 +13,8 @@ from kafka_trial.history.store import read_json
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
 from kafka_trial.scenario import Scenario
 
+SPARE_LANES = 2  # for members that join while faults are played
+
 
 @dataclass(frozen=True)
 class Question:
@@ -28,6 +30,11 @@ class Question:
     @property
     def members(self) -> int:
         return self.scenario.members or self.consumer.members
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes its trial takes: one for each member, spare ones, and the workload's."""
+        return self.members + SPARE_LANES + 1
 
 
 def make_question(

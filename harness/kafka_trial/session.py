@@ -82,7 +82,7 @@ class Session:
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.narrator.say(f"run folder {folder.path}, seed {asked.seed}")
         with self.clusters.cluster_for(
-            asked.kafka_version, brokers=asked.scenario.brokers, alone=asked.plan.breaks_brokers
+            asked.kafka_version, brokers=asked.scenario.brokers, lanes=asked.lanes, alone=asked.plan.breaks_brokers
         ) as cluster:
             run_trial(asked, cluster, folder, narrator=self.narrator)
         return folder

@@ -29,7 +29,6 @@ from kafka_trial.scenario import Scenario, scenario_to_table
 from kafka_trial.stage import Stage, shortage
 from kafka_trial.vitals import keep_vitals
 
-SPARE_LANES = 2  # for members that join while faults are played
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
 
@@ -60,7 +59,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
     _write_question(question, cluster, folder)
-    lanes = stack.enter_context(cluster.lease_lanes(question.members + SPARE_LANES + 1))
+    lanes = stack.enter_context(cluster.lease_lanes(question.lanes))
     crew.start("clock", keep_time, run, crew.stop)
     topic = _create_topic(question.scenario, admin, f"kt-{secrets.token_hex(4)}")
     group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
