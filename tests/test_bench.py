@@ -36,6 +36,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 def test_the_page_shows_the_newest_of_each_figure() -> None:
     """With its aim, and where it was measured."""
-    text = page([replace(ROW, commit="old", figure=replace(ROW.figure, values=(9.0,))), ROW])
+    old = replace(ROW, commit="old", figure=replace(ROW.figure, values=(9.0,)))
+    text = page([old, replace(old, figure=replace(ROW.figure, name="no longer measured")), ROW])
     assert "| check of 1e+05 events, warm | 0.40 | 0.50 | 0.90 | s | 3 | 0.5 |" in text
-    assert ("Measured at abc on 2 cores." in text, "9.00" in text) == (True, False)
+    assert ("Measured at abc on 2 cores." in text, "9.00" in text, "no longer" in text) == (True, False, False)

@@ -79,12 +79,13 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Returns the page as Markdown: of each figure the newest row."""
-    newest = {row.figure.name: row for row in rows}
+    """Returns the page as Markdown: of each measurement what its newest commit measured, of each figure the newest."""
+    commits = {row.measurement: row.commit for row in rows}
+    newest = {row.figure.name: row for row in rows if row.commit == commits[row.measurement]}
     lines = [
         "# Measurements",
         "",
-        f"The newest of each figure in `{ROWS_NAME}`, by `make bench`. Minimum, median, maximum.",
+        f"The newest of each measurement in `{ROWS_NAME}`, by `make bench`. Minimum, median, maximum.",
     ]
     for measurement in dict.fromkeys(row.measurement for row in newest.values()):
         own = [row for row in newest.values() if row.measurement == measurement]
