@@ -27,7 +27,6 @@ MAY_IMPORT = {
         "errors",
         "concurrency",
         "waiting",
-        "cluster.provision",
         "cluster.spark_java",
     },
     "case": {"invariants"},

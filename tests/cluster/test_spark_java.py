@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.cluster import provision, spark_java
+from kafka_trial.cluster import spark_java
 from kafka_trial.errors import StartError
 
 TRAINING = [sys.executable, "-m", "kafka_trial.judge.training"]
@@ -31,7 +31,7 @@ def test_the_launcher_drops_one_flag_and_hands_on_the_rest(fresh: Path, monkeypa
     java.parent.mkdir()
     java.write_text('#!/bin/sh\nfor word do echo "<$word>"; done\n')
     java.chmod(0o755)
-    monkeypatch.setattr(provision, "java", lambda: java)
+    monkeypatch.setattr(spark_java, "find_java", lambda: java)
     launcher = spark_java.spark_java_home() / "bin" / "java"
     words = ["-cp", "a b:c*", "--add-modules=jdk.incubator.vector", "--add-modules=other", "", 'it\'s "$HOME"']
     said = subprocess.run([launcher, *words], capture_output=True, text=True, check=True).stdout.splitlines()

@@ -23,7 +23,9 @@ import orjson
 import psutil
 import pytest
 
-from kafka_trial.cluster import ports, provision
+from kafka_trial.cluster import ports
+from kafka_trial.cluster.kafka_jars import kafka_jars
+from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.history.follow import Follower
@@ -174,7 +176,7 @@ def test_a_changed_jar_is_never_run(tmp_path: Path) -> None:
 
 def test_doctor_finds_a_jar_changed_after_it_was_verified(tmp_path: Path) -> None:
     """A jar of the same size and another content is named as what is not right, with what to remove."""
-    provision.kafka_jars(DEFAULT_VERSION)
+    kafka_jars(DEFAULT_VERSION)
     machine = _machine_with_cache(tmp_path, f"kafka/{DEFAULT_VERSION}")
     _change(tmp_path / "cache" / "kafka" / DEFAULT_VERSION / f"kafka-clients-{DEFAULT_VERSION}.jar")
     told = machine.run("doctor", "--json").stdout
@@ -236,8 +238,8 @@ def _held(machine: Machine, blocks: Sequence[int]) -> Iterator[None]:
 
 def _machine_with_cache(tmp_path: Path, part: str) -> Machine:
     """Returns this machine with a cache that has only a copy of one part of the user's."""
-    provision.kafka_jars(DEFAULT_VERSION)
-    shutil.copytree(provision.cache_folder() / part, tmp_path / "cache" / part)
+    kafka_jars(DEFAULT_VERSION)
+    shutil.copytree(cache_folder() / part, tmp_path / "cache" / part)
     return Machine(os.environ | {"KAFKA_TRIAL_CACHE": str(tmp_path / "cache")})
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 
 from kafka_trial import supervisor
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.detached_state import holder_of, states
+from kafka_trial.cluster.user_cache import cache_folder
 
 MARKER = "-Dkafka.trial.cluster="
 FOLDER_PREFIX = "kafka-trial-kt"
@@ -74,7 +74,7 @@ def _folders(processes: dict[int, _Process]) -> Iterator[Leftover]:
 
 def _parts() -> Iterator[Leftover]:
     """Names what was being made in the cache by a process that is gone (`.<name>.<pid>`)."""
-    for place in sorted(provision.cache_folder().glob("*/.*")):
+    for place in sorted(cache_folder().glob("*/.*")):
         pid = place.name.rpartition(".")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
             yield Leftover("half-made part", str(place), f"rm -r {place}; the next run makes it anew")

@@ -15,8 +15,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from kafka_trial.cluster import provision
+from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.jvm import base_archive_flags, java_identity, short_hash
+from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.concurrency import Household
 from kafka_trial.errors import KafkaTrialError, StartError
 
@@ -38,17 +39,17 @@ exec {java} "$@"
 
 @cache
 def spark_java_home() -> Path:
-    """Returns a folder that serves Spark as JAVA_HOME, in front of the Java that `provision.java` found.
+    """Returns a folder that serves Spark as JAVA_HOME, in front of the Java that `java` found.
 
     Raises:
         StartError: there is no Java, or the cache cannot be written.
     """
-    place = provision.cache_folder() / "spark" / f"java-{short_hash(str(provision.java()), LAUNCHER)}"
-    with provision.made_once(place, "spark-java-home") as temporary:
+    place = cache_folder() / "spark" / f"java-{short_hash(str(find_java()), LAUNCHER)}"
+    with made_once(place, "spark-java-home") as temporary:
         if temporary is not None:
             (temporary / "bin").mkdir(parents=True)
             launcher = temporary / "bin" / "java"
-            launcher.write_text(LAUNCHER.format(java=shlex.quote(str(provision.java()))))
+            launcher.write_text(LAUNCHER.format(java=shlex.quote(str(find_java()))))
             launcher.chmod(0o755)
     return place
 
@@ -79,7 +80,7 @@ def spark_class_data_archive(*, make: bool = True) -> Path | None:
     if place.exists() or not make or archive_failure() is not None:
         return place if place.exists() else None
     try:
-        with provision.made_once(place, place.stem) as temporary:
+        with made_once(place, place.stem) as temporary:
             if temporary is not None:
                 _train(temporary)
                 _forget_older(place)
@@ -111,8 +112,8 @@ def spark_archive_place() -> Path:
     """
     found = [(jar.name, jar.stat()) for jar in sorted(pyspark_folder().glob("jars/*.jar"))]
     jars = [f"{name} {status.st_size} {status.st_mtime_ns}" for name, status in found]
-    pair = short_hash(str(pyspark_folder()), java_identity(provision.java()))
-    return provision.cache_folder() / "archive" / f"spark-{pair}-{short_hash(*jars, *JVM_OPTIONS)}.jsa"
+    pair = short_hash(str(pyspark_folder()), java_identity(find_java()))
+    return cache_folder() / "archive" / f"spark-{pair}-{short_hash(*jars, *JVM_OPTIONS)}.jsa"
 
 
 def pyspark_folder() -> Path:
@@ -131,7 +132,7 @@ def pyspark_folder() -> Path:
 
 def _train(archive: Path) -> None:
     """Runs the training session in a process that dies with this one; its JVM writes `archive` when it exits."""
-    options = [*JVM_OPTIONS, *base_archive_flags(provision.java()), *QUIET_ARCHIVE]
+    options = [*JVM_OPTIONS, *base_archive_flags(find_java()), *QUIET_ARCHIVE]
     environment = os.environ | spark_environment()
     environment["KAFKA_TRIAL_SPARK_OPTIONS"] = shlex.join([*options, f"-XX:ArchiveClassesAtExit={archive}"])
     log = archive.with_suffix(".log")
