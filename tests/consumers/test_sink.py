@@ -182,6 +182,18 @@ def test_an_armed_crash_point_kills_and_never_answers(world: World) -> None:
     assert world.post("/crash-point/after-effect") == 204
 
 
+def test_a_crash_point_is_reached_once_or_disarmed(world: World) -> None:
+    """Whoever armed it learns whether somebody was killed there; disarmed, it lets everybody pass."""
+    disarmed, reached = world.sink.arm("after-effect"), world.sink.arm("after-effect")
+    world.sink.disarm(disarmed)
+    with ask(world, "/crash-point/after-effect") as link:
+        link.sendall(b"\r\n")
+        wait_until(lambda: world.sink.was_reached(reached), within_s=ANSWER_WITHIN_S, what="the kill")
+    assert (world.killed, world.sink.was_reached(disarmed)) == (["m1"], False)
+    world.sink.disarm(reached)
+    assert world.post("/crash-point/after-effect") == 204
+
+
 def test_a_history_that_cannot_be_written_ends_the_sink(tmp_path: Path) -> None:
     """An effect that could not be recorded is never answered, and the failure reaches the run."""
     recorder = Recorder(tmp_path, "sink")

@@ -47,9 +47,9 @@ class Manner(Enum):
     CLOSING = "closing"  # records, then closes the connection without an answer: nobody knows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CrashPoint:
-    """A place members ask about; armed for one member, or for whoever comes first."""
+    """A place members ask about; armed once, for one member, or for whoever comes first."""
 
     name: str
     member: str | None = None
@@ -65,6 +65,7 @@ class Sink:
         self._token = secrets.token_urlsafe(16)
         self._lock = threading.Lock()
         self._armed: list[CrashPoint] = []
+        self._reached: list[CrashPoint] = []
         self._manner, self._delay_s = Manner.NORMAL, 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
@@ -75,11 +76,23 @@ class Sink:
         """Returns the sink's address for one member, its token in the path."""
         return f"http://{HOST}:{self.port}/{self._token}/{member}"
 
-    def arm(self, name: str, *, member: str | None = None) -> None:
+    def arm(self, name: str, *, member: str | None = None) -> CrashPoint:
         """Has the next member that asks at the crash point `name` (that one, if given) killed with -9; once."""
+        point = CrashPoint(name, member)
         with self._lock:
-            self._armed.append(CrashPoint(name, member))
+            self._armed.append(point)
         self._recorder.record("crash_point", name=name, member=member, state="armed")
+        return point
+
+    def disarm(self, point: CrashPoint) -> None:
+        """Lets whoever asks there from now on pass; nothing to do where somebody has been killed there."""
+        with self._lock:
+            if point in self._armed:
+                self._armed.remove(point)
+
+    def was_reached(self, point: CrashPoint) -> bool:
+        """Tells whether a member asked at an armed crash point, and its kill was ordered."""
+        return point in self._reached
 
     @contextmanager
     def mannered(self, manner: Manner, *, delay_s: float = 0.0) -> Iterator[None]:
@@ -180,6 +193,7 @@ class Sink:
             return DONE
         self._recorder.record("crash_point", name=name, member=member, state="killed")
         self._kill(member)
+        self._reached.append(armed)
         return HOLD
 
     def _value_checksum(self, body: bytes, record_id: str) -> int | None:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from kafka_trial.invariants import commits_log, floors, handlers, ownership_log, possessions, zombies
+from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
@@ -145,18 +145,8 @@ class Batch:
         return zombies.windows(self)
 
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
-        """Returns wall times on the harness's monotonic clock by the nearest pair of clocks.
-
-        Where there is no wall time, or there are no pairs, `otherwise_ns`.
-        """
-        pairs = np.array(self.circumstances.clocks, np.int64).reshape(-1, 2)
-        if not len(pairs):
-            return otherwise_ns
-        walls = pairs[:, 0]
-        after = np.searchsorted(walls, wall_ns).clip(0, len(walls) - 1)
-        before = (after - 1).clip(0)
-        near = np.where(wall_ns - walls[before] <= walls[after] - wall_ns, before, after)
-        return np.where(wall_ns == NONE, otherwise_ns, wall_ns - walls[near] + pairs[near, 1])
+        """See `clocks.monotonic`."""
+        return clocks.monotonic(self.circumstances, wall_ns, otherwise_ns)
 
 
 def _runs(kinds: Array) -> tuple[Ints, dict[int, tuple[int, int]]]:

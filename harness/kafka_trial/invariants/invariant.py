@@ -17,8 +17,17 @@ import numpy as np
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
 
-FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness")
-MODULES = (*FAMILIES, "commits_ahead", "effects", "records")  # where invariants register themselves
+FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "resources")
+MODULES = (
+    *FAMILIES,
+    "commits_ahead",
+    "effects",
+    "processes",
+    "progress",
+    "records",
+    "starvation",
+    "storms",
+)  # where invariants register themselves
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
 
 # Attributes on which a claim's rules depend: of every combination examples are kept.
@@ -33,6 +42,7 @@ DECIDING = (
     "skipped_record",
     "class",
     "found_in",
+    "over_limit",
 )
 
 

@@ -14,7 +14,7 @@ from kafka_trial.invariants.bounds import Timing, convergence_bound_s, stall_win
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, Bools
-from kafka_trial.invariants.summaries import CLASSES
+from kafka_trial.invariants.stalls import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table
 
@@ -35,6 +35,8 @@ class Group:
     window_s: float
     drain_ns: int
     snapshot_ns: int
+    waits: Table
+    worked: Table
 
     @property
     def drained_ns(self) -> int:
@@ -51,8 +53,8 @@ class Group:
         return max(gaps, default=0) > self.circumstances.settings.session_timeout_s / 4 * SECOND_NS
 
 
-def group_of(slices: Table, circumstances: Circumstances) -> Group:
-    """Returns the group of all slices' summaries."""
+def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worked: Table) -> Group:
+    """Returns the group of all slices' summaries, with what `starvation.py` gathers beside them."""
     settings = circumstances.settings
     timing = timing_of(
         settings,
@@ -68,6 +70,8 @@ def group_of(slices: Table, circumstances: Circumstances) -> Group:
         window_s=stall_window_s(timing),
         drain_ns=snapshot_ns if drain_ns is None else drain_ns,
         snapshot_ns=snapshot_ns,
+        waits=waits,
+        worked=worked,
     )
 
 

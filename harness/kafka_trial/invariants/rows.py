@@ -18,6 +18,8 @@ there is `kernels.NONE`.
 | GRANT | | log offset | of the record | log offset | member id | protocol |
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
 | LOG_START, LOG_END | position | | | | | |
+| FETCH_ASKED | position asked | | answer sent | bytes answered | lane | error |
+| FETCH_DROPPED (asked no longer) | position 0 | | answer sent | | lane | |
 | SENT (ack; not in the control read; `key`) | acknowledged | mark of its id | | | | |
 | ALTERED (record not as it was sent) | of the record | seq of its send | | | source of its send | |
 | ARRIVED (effect, ok; `key`: its id, where UNSENT) | of the record | mark of its id | | | | all of them |
@@ -61,10 +63,12 @@ class Kind(IntEnum):
     FETCH_ANSWER = 16
     LOG_START = 17
     LOG_END = 18
-    SENT = 19
-    ALTERED = 20
-    ARRIVED = 21
-    CLAIMED = 22
+    FETCH_ASKED = 19
+    FETCH_DROPPED = 20
+    SENT = 21
+    ALTERED = 22
+    ARRIVED = 23
+    CLAIMED = 24
 
 
 class Known(IntFlag):

@@ -18,6 +18,7 @@ from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.facts import TAKERS, Facts
+from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
 from kafka_trial.judge.identities import Identities, marks
 from kafka_trial.judge.lines import Block, Census, read_blocks
@@ -83,6 +84,7 @@ class FileReader:
         self._latest_ns = NONE
         self._placeless: list[int] = []
         self._grants = Grants(facts, source)
+        self._fetches = Fetches(facts)
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
@@ -91,6 +93,8 @@ class FileReader:
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
+        fetched = self._fetches.rows(columns, time_ns)
+        parts += [made_rows(self.source, **fetched)] if fetched else []
         return pa.concat_tables([*parts, *self._named.rows(columns)])
 
     def rest(self) -> pa.Table:

@@ -22,6 +22,7 @@ from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.invariant import Anomaly, Findings, Invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
+from kafka_trial.invariants.starvation import WAITS, WORKED
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import slice_rows
@@ -87,10 +88,18 @@ def concluded(
     coverage = _coverage(parts["coverage"], circumstances)
     crashed = {row["name"]: row["body"] for row in parts["crashed"]}
     gathered = _Gathered(parts, circumstances)
-    group = group_of(_summaries(parts["summary"]), circumstances)
+    group = group_of(
+        _table(parts["summary"], SUMMARY),
+        circumstances,
+        waits=_table(parts["wait"], WAITS),
+        worked=_table(parts["worked"], WORKED),
+    )
     for one in list_invariants():
         if one.of == "group":
-            gathered.conclude(one.name, one.judge(group))
+            try:
+                gathered.conclude(one.name, one.judge(group))
+            except Exception as error:  # noqa: BLE001 - whatever broke makes that one not judged, by name
+                crashed[one.name] = f"{type(error).__name__}: {error}"
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -127,7 +136,7 @@ class _Gathered:
     def conclude(self, name: str, findings: Findings) -> None:
         """Adds what was found in the summaries of all slices."""
         for number, attributes, events in instances(findings, self._circumstances.sources):
-            topic, partition = self._circumstances.slices[number]
+            topic, partition = self._circumstances.slices[number] if number >= 0 else (None, None)  # -1: the group
             self._anomalies[name].append(Anomaly(name, topic, partition, attributes, tuple(events)))
         self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
@@ -155,10 +164,10 @@ def _in_order(anomaly: Anomaly) -> tuple[Any, ...]:
     return anomaly.topic, NOWHERE if anomaly.partition is None else anomaly.partition, order, anomaly.events
 
 
-def _summaries(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
+    """Returns rows of numbers, each body holding one of them or lists of several."""
     bodies = [orjson.loads(row["body"]) for row in rows]
-    names = list(bodies[0]) if bodies else SUMMARY
-    return Table({name: np.array([body[name] for body in bodies], np.int64) for name in names})
+    return Table({name: np.array(np.hstack([0, *(body[name] for body in bodies)])[1:], np.int64) for name in names})
 
 
 def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> Coverage:

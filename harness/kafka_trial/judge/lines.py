@@ -32,6 +32,8 @@ ENTRY = pa.struct(
         ("committed_offset", pa.int64()),
         ("member_id", pa.string()),
         ("error", pa.int64()),
+        ("offset", pa.int64()),
+        ("size_bytes", pa.int64()),
     ]
 )
 EVENTS = pa.schema(
@@ -59,6 +61,8 @@ EVENTS = pa.schema(
         ("record_type", pa.int64()),
         ("api", pa.string()),
         ("lane", pa.int64()),
+        ("connection", pa.string()),
+        ("complete", pa.bool_()),
         ("duration_ms", pa.float64()),
         ("entries", pa.list_(ENTRY)),
         ("pending", pa.list_(ENTRY)),
@@ -190,6 +194,8 @@ def _fitting(value: Any, kind: Any) -> Any:
     """Returns a value of the wanted type, or None."""
     if kind == pa.string():
         return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    if kind == pa.bool_():
+        return value if isinstance(value, bool) else None
     if kind == pa.int64():
         fits = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         return value if fits else None
