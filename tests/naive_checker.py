@@ -700,12 +700,12 @@ def _crashed(p: Partition, source: str) -> bool:
     return any(details.get("signal") == 9 or details.get("code") not in (None, 0) for details in exits)
 
 
-def unseen(p: Partition) -> Iterator[Found]:
-    """Not committed past and never handled by the snapshot."""
+def unseen(p: Partition) -> Iterator[Found | None]:
+    """Not committed past and never handled by the snapshot, though there was time: None where there was not."""
     committed = p.final_committed if p.trial.progress_in_kafka else None
     for offset in _unhandled_at_snapshot(p):
         if committed is None or offset >= committed:
-            yield p.found(offset)
+            yield None if _had_no_time(p) else p.found(offset)
 
 
 def _unhandled_at_snapshot(p: Partition) -> list[int]:
@@ -1116,9 +1116,11 @@ def zombie_work(p: Partition) -> Iterator[Found]:
 # --- liveness --------------------------------------------------------------------------------------------------
 
 
-def false_lag(p: Partition) -> Iterator[Found]:
-    """Everything handled, and yet the committed position says there is work left."""
-    if _is_false_lag(p):
+def false_lag(p: Partition) -> Iterator[Found | None]:
+    """Everything handled, and yet the committed position says there is work left, though there was time to commit."""
+    if _is_false_lag(p) and _had_no_time(p):
+        yield None
+    elif _is_false_lag(p):
         committed = _position_at_snapshot(p)
         yield p.found(committed, records=len([o for o in p.records if o >= committed]))
 
@@ -1232,6 +1234,15 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
             yield p.found(None, converged=True)
     elif not _stands_still(p) and not _is_false_lag(p):
         yield None if _drain_ns(p) < bound_ns else p.found(None, converged=False)
+
+
+def _had_no_time(p: Partition) -> bool:
+    """The drain was shorter than the bound, or the machine stood still in it."""
+    drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
+    gap = p.trial.facts.get("session_timeout_s", 0) / 4 * SECOND_NS
+    begins = snapshot_ns if drain_ns is None else drain_ns
+    stalls = [e for e in p.trial.of_kind("scheduling_delay") if e.details["delay_ns"] > gap and e.time_ns >= begins]
+    return any(e.time_ns - e.details["delay_ns"] <= snapshot_ns for e in stalls) or _drain_ns(p) < _bound_ns(p)
 
 
 def _bound_ns(p: Partition) -> float:

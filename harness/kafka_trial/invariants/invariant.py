@@ -77,7 +77,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Invariant:
-    """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at."""
+    """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at.
+
+    `settled`: it says what was still to do at the end; nobody is blamed for that while there was time left to do it.
+    """
 
     name: str
     family: str
@@ -86,6 +89,7 @@ class Invariant:
     judge: Callable[[Any], Findings]
     of: str = "slice"  # or "group": judged from the summaries of all slices
     progress_in_kafka: bool = False
+    settled: bool = False
     summary: str = field(default="")
 
 
@@ -94,7 +98,14 @@ _REGISTERED: dict[str, Invariant] = {}
 
 
 def invariant(
-    name: str, *, family: str, needs: Sequence[str], level: str, of: str = "slice", progress_in_kafka: bool = False
+    name: str,
+    *,
+    family: str,
+    needs: Sequence[str],
+    level: str,
+    of: str = "slice",
+    progress_in_kafka: bool = False,
+    settled: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`."""
 
@@ -108,6 +119,7 @@ def invariant(
             judge=judge,
             of=of,
             progress_in_kafka=progress_in_kafka,
+            settled=settled,
             summary=summary,
         )
         return judge

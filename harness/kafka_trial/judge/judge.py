@@ -100,6 +100,8 @@ def concluded(
                 gathered.conclude(one.name, one.judge(group))
             except Exception as error:  # noqa: BLE001 - whatever broke makes that one not judged, by name
                 crashed[one.name] = f"{type(error).__name__}: {error}"
+    if group.unsettled is not None:
+        gathered.leave_open([one.name for one in list_invariants() if one.settled], group.unsettled)
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -141,6 +143,13 @@ class _Gathered:
         self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
             self._undecided[name][reason] += len(slices)
+
+    def leave_open(self, names: Iterable[str], reason: str) -> None:
+        """Makes everything found under these names cases that could not be decided."""
+        for name in names:
+            self._anomalies.pop(name, None)
+            if found := self._counts.pop(name, 0):
+                self._undecided[name][reason] += found
 
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
