@@ -64,6 +64,15 @@ class Register:
         fits = held[found.clip(0, len(held) - 1)] == mark if len(held) else np.zeros(len(mark), np.bool_)
         return np.where(fits, found, -1)
 
+    def all_of(self, mark: Array) -> tuple[Ints, Ints]:
+        """Returns every row of each mark: which of the marks, and the row."""
+        held = self._rows()["mark"]
+        begins = np.searchsorted(held, mark, "left")
+        counts = np.searchsorted(held, mark, "right") - begins
+        which = np.repeat(np.arange(len(mark)), counts)
+        rows = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + begins[which]
+        return which, rows
+
     def has(self, mark: Array) -> Bools:
         """Returns whether there is a row of each mark."""
         there: Bools = self.find(mark) >= 0

@@ -53,18 +53,18 @@ class Named:
         mark = marks(columns.text("id", rows))
         sent, records = columns["checksum"][rows], self.known.records
         self.known.sends.take(mark=mark, checksum=sent, seq=columns["seq"][rows])
-        found = records.find(mark)
+        send, found = records.all_of(mark)
         read = records.get("checksum", found)
-        altered = (found >= 0) & (sent != NONE) & (read != NONE) & (sent != read)
-        found = found[altered]
+        altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)
+        rows, found = rows[send[altered]], found[altered]
         return made_rows(
             records.get("source", found),
             slice=records.get("slice", found),
             kind=np.full(len(found), Kind.ALTERED),
             seq=records.get("seq", found),
-            time_ns=columns["time_ns"][rows[altered]],
+            time_ns=columns["time_ns"][rows],
             offset=records.get("offset", found),
-            place=columns["seq"][rows[altered]],
+            place=columns["seq"][rows],
             who=np.full(len(found), self.source),
         )
 
