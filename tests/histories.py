@@ -8,7 +8,7 @@ them: the run's phases and clock, the observer's control read of partition 0, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,8 +90,16 @@ def started(member: str) -> Line:
     return said(member, "started", pid=1, lane=int(member[1]))
 
 
-def effect(offset: int, *, outcome: str = "ok") -> Line:
-    return Line("sink", "effect", {"id": f"r{offset}", "outcome": outcome})
+def effect(record: int, *, outcome: str = "ok", **fields: Any) -> Line:
+    return Line("sink", "effect", {"id": f"r{record}", "outcome": outcome} | fields)
+
+
+def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | None = None) -> list[Line]:
+    """The workload sends r<offset>, its checksum the same number; Kafka acknowledges it there (or `at` elsewhere)."""
+    about = {"topic": TOPIC, "id": f"r{offset}"} | ({} if key is None else {"key": key})
+    place = {"partition": 0, "offset": offset if at is None else at} if outcome == "ok" else {}
+    invoke = Line("workload", "send", about | {"outcome": "invoke", "checksum": offset})
+    return [invoke, Line("workload", "send", about | place | {"outcome": outcome})]
 
 
 # --- the brokers' word -------------------------------------------------------------------------------------------
@@ -158,6 +166,10 @@ def log_end(position: int) -> Line:
     return Line("observer", "log_end", {"topic": TOPIC, "partition": 0, "offset": position})
 
 
+def log_start(position: int) -> Line:
+    return Line("observer", "log_start", {"topic": TOPIC, "partition": 0, "offset": position})
+
+
 # --- the harness's word ------------------------------------------------------------------------------------------
 
 
@@ -193,18 +205,22 @@ def history(
     old: bool = False,
     snapshot: bool = True,
     whole: bool = True,
+    control: Mapping[int, Mapping[str, Any] | None] | None = None,
+    policy: str = "delete",
 ) -> list[Event]:
     """Returns the events of a history in its frame.
 
-    `records`: how many lie in each partition, or their keys; `old`: they lay there before the first line.
-    Not `whole`: no control read, no witness that read
+    `records`: how many lie in each partition, or their keys; `control`: what the control read says of some of those of
+    partition 0 (None: it does not hold them); `old`: they lay there before the first line. `policy`: the topic's
+    cleanup policy. Not `whole`: no control read, no witness that read
     to the end. Every member's process is started before the first line.
     """
     keys = [None] * records if isinstance(records, int) else list(records)
     writer = _Writer()
     writer.add(Line("run", "topic_named", {"topic": TOPIC}), Line("run", "group_named", {"group": GROUP}))
     writer.add(Line("run", "clock", {"wall_ns": WALL_NS}, 0), phase("prepare"))
-    writer.add(Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": partitions}))
+    about = {"topic": TOPIC, "topic_id": "T", "partitions": partitions, "cleanup_policy": policy}
+    writer.add(Line("observer", "topic", about))
     writer.add(*(said(f"m{number}", "started", pid=1, lane=number) for number in range(members)))
     for number in range(members):  # every member is seen on its lane
         lane = {"lane": number, "member_id": f"id-m{number}", "group": GROUP}
@@ -216,7 +232,10 @@ def history(
         writer.add(phase("snapshot"))
     writer.add(after(1))
     for partition in range(partitions):
-        writer.add(*(_record(offset, key, partition=partition, old=old) for offset, key in enumerate(keys)))
+        said_of = (control or {}) if partition == 0 else {}
+        found = {offset: said_of.get(offset, {}) for offset in range(len(keys))}
+        held = ((offset, says) for offset, says in found.items() if says is not None)
+        writer.add(*(_record(offset, keys[offset], partition=partition, old=old, **says) for offset, says in held))
     if whole:
         writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
         writer.add(*(Line(name, "witness", {"state": "complete"}) for name in ("offsets", "requests-b0", "observer")))
@@ -298,12 +317,12 @@ class _Writer:
         return WALL_NS + self._now_ns
 
 
-def _record(offset: int, key: str | None, *, partition: int, old: bool) -> Line:
+def _record(offset: int, key: str | None, *, partition: int, old: bool, **says: Any) -> Line:
     keyed: dict[str, Any] = {} if key is None else {"key": key}
     keyed |= {"source_wall_ns": WALL_NS + 100 * SECOND_NS} if old else {}
     name = f"r{partition}-{offset}" if partition else f"r{offset}"
-    where = {"topic": TOPIC, "partition": partition, "offset": offset, "id": name}
-    return Line("observer", "record", where | keyed, 0)
+    named = {"topic": TOPIC, "partition": partition, "offset": offset, "id": name} | keyed | says
+    return Line("observer", "record", {name: value for name, value in named.items() if value is not None}, 0)
 
 
 def _position(value: int) -> dict[str, Any]:

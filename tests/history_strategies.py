@@ -8,6 +8,7 @@ without one, the history is that of a sound at-least-once consumer.
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,6 +52,13 @@ SINS = (
     "operator",
     "unassigned",
     "gap",
+    "lost-write",
+    "compacted",
+    "expired",
+    "corrupt",
+    "misplaced",
+    "phantom",
+    "duplicate-effect",
     "crash-loop",
     "deaf",
     "fat",
@@ -204,6 +212,13 @@ class World:
         self.committed: dict[Slice, int | None] = dict.fromkeys(self.slices)
         self.sinned: Slice = self.slices[self.draw.randrange(len(self.slices))]
         self.read_log_ends = True
+        self.aside = random.Random(f"{plan.seed} aside")  # for what else is told: the load, ids, bodies
+        self.tells_ids, self.claims_places, self.posts_values = (
+            self.aside.random() < share for share in (0.6, 0.5, 0.7)
+        )
+        self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
+        # What the control read finds otherwise than it was sent: None, it does not find it.
+        self.control: dict[tuple[Slice, int], dict[str, Any] | None] = {}
 
     def _offsets(self) -> list[int]:
         """The offsets that hold records: a marker or an aborted record leaves a gap."""
@@ -303,16 +318,36 @@ class World:
         return max(self.records[tp]) + 1
 
     def deliver(self, member: Member, tp: Slice, offset: int) -> None:
-        self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset))
+        self.say_delivered(member, tp, offset, record_id(tp, offset) if self.tells_ids else None)
         self.work_time()
+
+    def say_delivered(self, member: Member, tp: Slice, offset: int, name: str | None) -> None:
+        named = {} if name is None else {"id": name}
+        self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), **named)
 
     def process(self, member: Member, tp: Slice, offset: int) -> None:
         if self.plan.sink:
             self.effect(tp, offset)
         self.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), outcome="done")
 
-    def effect(self, tp: Slice, offset: int) -> None:
-        self.emit("sink", "effect", id=record_id(tp, offset), outcome="ok")
+    def effect(self, tp: Slice, record: int, **said: Any) -> None:
+        """An effect, with what the consumer says of its place, and the checksum of its body."""
+        place = {"partition": tp[1], "offset": record} if self.claims_places else {}
+        body = {"checksum": checksum(record_id(tp, record))} if self.posts_values else {}
+        self.emit("sink", "effect", **{"id": record_id(tp, record), "outcome": "ok"} | place | body | said)
+
+    def send(self, name: str, outcome: str, **fields: Any) -> None:
+        """The workload sends a record; `outcome` is its fate."""
+        op = self.emit("workload", "send", topic=TOPIC, id=name, outcome="invoke", checksum=checksum(name))
+        self.emit("workload", "send", topic=TOPIC, id=name, outcome=outcome, op=op, **fields)
+
+    def load(self) -> None:
+        """Every record is sent and acknowledged; some sends are not, and some acknowledgements name no offset."""
+        for tp, offsets in self.records.items():
+            for offset in offsets:
+                place = {"partition": tp[1], "offset": offset if self.aside.random() < 0.97 else -1}
+                self.send(record_id(tp, offset), "ok", key=self.key(offset), **place)
+        self.send("never-acknowledged", "info", message="timed out")
 
     def handle(self, member: Member, tp: Slice, offset: int) -> None:
         self.deliver(member, tp, offset)
@@ -555,7 +590,9 @@ class World:
         self.emit("run", "topic_named", topic=TOPIC)
         self.emit("run", "oom_kills", count=3)
         self.phase("prepare")
-        self.emit("observer", "topic", topic=TOPIC, topic_id=TOPIC_ID, partitions=self.plan.partitions)
+        about = {"topic_id": TOPIC_ID, "partitions": self.plan.partitions, "cleanup_policy": self.policy}
+        self.emit("observer", "topic", topic=TOPIC, **about)
+        self.load()
         for topic, partition in self.slices:
             self.emit("observer", "log_start", topic=topic, partition=partition, offset=self.plan.first_offset)
         for member in self.members:
@@ -578,7 +615,9 @@ class World:
         elif kind == 1 and member is not None:
             self.refused(member, tp, self.done[tp])
         elif kind == 2:
-            self.emit("sink", "effect", id="of-another-trial", outcome="ok")
+            name = f"appended-perhaps-{self._seqs.get('workload')}"
+            self.send(name, "info")
+            self.emit("sink", "effect", id=name, outcome="ok")
             self.emit("sink", "effect", id=record_id(tp, self.records[tp][-1]), outcome="fail")
         elif kind == 3 and member is not None and self.done[tp] == self.position[tp]:
             self.commit(member, {mine: self.done[mine] for mine in member.held})
@@ -686,16 +725,7 @@ class World:
         self.observe()
         for tp, offsets in self.records.items():
             for offset in offsets:
-                self.emit(
-                    "observer",
-                    "record",
-                    topic=tp[0],
-                    partition=tp[1],
-                    offset=offset,
-                    id=record_id(tp, offset),
-                    key=self.key(offset),
-                    source_wall_ns=self.wall(self.began),
-                )
+                self._read(tp, offset)
         if self.plan.sin in FETCH_SINS:
             state = "complete" if self.draw.random() < 0.9 else "behind"
             for source in sorted({event.source for event in self.events if event.source.startswith("requests-")}):
@@ -709,6 +739,19 @@ class World:
             self.say(member, "stopped")
             self.say(member, "exited", code=0, asked="stop", asked_ns=self.now, within_s=15)
         self.emit("run", "end", outcome="ok")
+
+    def _read(self, tp: Slice, offset: int) -> None:
+        """The control read finds the record as it was sent, or as `control` has it."""
+        told = self.control.get((tp, offset), {})
+        if told is not None:
+            name = record_id(tp, offset)
+            about = {"key": self.key(offset), "checksum": checksum(name), "source_wall_ns": self.wall(self.began)}
+            found = {"id": name} | about | told
+            self.emit("observer", "record", topic=tp[0], partition=tp[1], offset=offset, **found)
+
+
+def checksum(name: str) -> int:
+    return zlib.crc32(name.encode())
 
 
 def record_id(tp: Slice, offset: int) -> str:
@@ -911,6 +954,78 @@ def _zombie_work(world: World) -> None:
     world.freeze(world.sinned, 700)
 
 
+def _lost_write(world: World) -> None:
+    """The cluster loses one or two acknowledged records: nothing stands there, another one, or one without an id."""
+    for offset in world.aside.sample(world.records[world.sinned], 2)[: world.aside.randint(1, 2)]:
+        instead = world.aside.choice((None, None, None, {"id": "never-acknowledged"}, {"id": None}))
+        world.control[world.sinned, offset] = instead
+
+
+def _compacted(world: World) -> None:
+    """Records are gone that a later one of their key may have superseded."""
+    for offset in world.aside.sample(world.records[world.sinned], 3):
+        world.control[world.sinned, offset] = None
+
+
+def _expired(world: World) -> None:
+    """The log start passes the consumer, mostly, which goes on from there."""
+    tp = world.sinned
+    start = min(world.end(tp) - 1, world.position[tp] + world.aside.randint(-1, 3))
+    world.emit("observer", "log_start", topic=tp[0], partition=tp[1], offset=start)
+    for offset in [offset for offset in world.records[tp] if offset < start]:
+        world.control[tp, offset] = None
+    late = [offset for offset in world.records[tp] if world.position[tp] <= offset < start]
+    if late and world.aside.random() < 0.3:
+        world.effect(tp, world.aside.choice(late))
+    world.position[tp] = world.done[tp] = max(world.position[tp], start)
+
+
+def _corrupt(world: World) -> None:
+    """The log holds another content than was sent, or an effect carries it; or the body says nothing of that."""
+    tp = world.sinned
+    offset = world.aside.choice(world.records[tp])
+    if world.aside.random() < 0.7:
+        world.control[tp, offset] = {"checksum": 1}
+    if world.aside.random() < 0.6:
+        world.effect(tp, world.aside.choice(world.records[tp]), checksum=2)
+
+
+def _misplaced(world: World) -> None:
+    """A delivery or an effect says another place than its record has, or another record than its place holds."""
+    member, tp = _sinner(world)
+    offset, other = world.aside.sample(world.records[tp], 2)
+    name = world.aside.choice((record_id(tp, other), record_id(tp, other), "never-acknowledged", "never-sent"))
+    if world.aside.random() < 0.5:
+        world.say_delivered(member, tp, offset, name)
+    else:
+        world.effect(tp, other, id=name, partition=tp[1], offset=offset)
+
+
+def _phantom(world: World) -> None:
+    """A delivery or an effect has an id that nobody sent, or that a stranger wrote into the topic."""
+    member, tp = _sinner(world)
+    offset = world.aside.choice(world.records[tp])
+    name = world.aside.choice(("never-sent", "never-sent", "a-strangers"))
+    if name == "a-strangers":
+        world.control[tp, offset] = {"id": name}
+    if world.aside.random() < 0.5:
+        world.say_delivered(member, tp, offset, name)
+    else:
+        world.effect(tp, offset, id=name)
+
+
+def _duplicate_effect(world: World) -> None:
+    """An effect comes again; some of the records are not in the log any more, or never were."""
+    tp = world.sinned
+    offset = world.aside.choice(world.records[tp])
+    if world.aside.random() < 0.3:
+        world.control[tp, offset] = None
+    name = world.aside.choice((record_id(tp, offset), record_id(tp, offset), "never-acknowledged"))
+    for _ in range(world.aside.randint(2, 3)):
+        world.effect(tp, offset, id=name)
+        world.pass_ms(1, 30)
+
+
 COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "skip": _skip,
     "skip-at-crash": _skip_at_crash,
@@ -931,6 +1046,13 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "split-told": _split_told,
     "late-work": _late_work,
     "zombie-work": _zombie_work,
+    "lost-write": _lost_write,
+    "compacted": _compacted,
+    "expired": _expired,
+    "corrupt": _corrupt,
+    "misplaced": _misplaced,
+    "phantom": _phantom,
+    "duplicate-effect": _duplicate_effect,
 }
 
 

@@ -47,6 +47,12 @@ ANOMALIES = (
     "false-lag",
     "stuck-partition",
     "late-convergence",
+    "lost-write",
+    "overtaken",
+    "corrupt",
+    "misplaced",
+    "phantom",
+    "duplicate-effect",
     "uncommitted-progress",
     "starved-partition",
     "rebalance-storm",
@@ -56,25 +62,14 @@ ANOMALIES = (
     "oom-killed",
 )
 NEED_CONTROL_READ = (
-    "skipped",
-    "unseen",
-    "commit-ahead",
-    "false-lag",
-    "stuck-partition",
-    "late-convergence",
-    "uncommitted-progress",
-    "starved-partition",
+    *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence"),
+    *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition"),
 )
 NEED_SNAPSHOT = (
-    "unseen",
-    "false-lag",
-    "stuck-partition",
-    "late-convergence",
-    "uncommitted-progress",
-    "starved-partition",
-    "rebalance-storm",
-    "memory-over-limit",
+    *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
+    *("starved-partition", "rebalance-storm", "memory-over-limit"),
 )
+NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
 NEED_COMMITS = (
     "skipped",
     "illegal-redelivery",
@@ -214,6 +209,57 @@ class Trial:
     def member_of_lane(self) -> dict[int, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
 
+    # --- record ids ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def topic(self) -> str:
+        return next((e.topic for e in self.of_kind("topic_named") if e.topic), "")
+
+    @cached_property
+    def invoked(self) -> dict[str, Event]:
+        """Id → the first send of it that was invoked."""
+        sends = [e for e in self.of_kind("send") if e.outcome == "invoke" and e.id is not None]
+        return {str(e.id): e for e in reversed(sends)}
+
+    def sent_checksum(self, record_id: str | None) -> int | None:
+        send = self.invoked.get(record_id or "")
+        return None if send is None else send.details.get("checksum")
+
+    @cached_property
+    def _reads(self) -> dict[str | None, list[Event]]:
+        reads: dict[str | None, list[Event]] = {}
+        for record in self.of_kind("record"):
+            reads.setdefault(record.id, []).append(record)
+        return reads
+
+    def reads_of(self, record_id: str | None) -> list[Event]:
+        """The records of the control read, of any partition, that have the id."""
+        return [] if record_id is None else self._reads.get(record_id, [])
+
+    @cached_property
+    def compacted(self) -> bool:
+        return any("compact" in e.details.get("cleanup_policy", "") for e in self.of_kind("topic"))
+
+    def home(self, record_id: str | None) -> tuple[Slice | None, int]:
+        """The partition of an id, and its offset (-1: nobody knows): by the log, else by its acknowledgement."""
+        acks = [e for e in self.of_kind("send") if e.outcome == "ok" and e.id == record_id]
+        for event in self.reads_of(record_id) + acks:
+            if event.topic is not None and event.partition is not None:
+                return (event.topic, event.partition), max(-1, -1 if event.offset is None else event.offset)
+        return None, -1
+
+    @cached_property
+    def effects(self) -> list[Event]:
+        """The effects that the sink acknowledged."""
+        return [e for e in self.of_kind("effect") if e.outcome == "ok" and e.id is not None]
+
+    @cached_property
+    def effects_by_home(self) -> dict[Slice | None, dict[str, list[Event]]]:
+        homes: dict[Slice | None, dict[str, list[Event]]] = {}
+        for effect in sorted(self.effects, key=lambda event: (event.time_ns, event.source, event.seq)):
+            homes.setdefault(self.home(effect.id)[0], {}).setdefault(str(effect.id), []).append(effect)
+        return homes
+
     def phase_ns(self, phase: str) -> int | None:
         times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
         return times[0] if times else None
@@ -277,6 +323,21 @@ class Partition:
     def key(self, offset: int) -> str | None:
         record = self.records.get(offset)
         return record.key if record else None
+
+    @cached_property
+    def last_log_start(self) -> int:
+        return max((e.offset for e in self.own("log_start") if e.offset is not None), default=0)
+
+    @cached_property
+    def not_held(self) -> list[Event]:
+        """The acknowledged sends that the control read does not hold."""
+        acks = [e for e in self.own("send") if e.outcome == "ok" and e.id is not None]
+        return [ack for ack in acks if not self.trial.reads_of(ack.id)]
+
+    @cached_property
+    def effects(self) -> dict[str, list[Event]]:
+        """Record id → its effects, of the records whose home is here."""
+        return self.trial.effects_by_home.get(self.tp, {})
 
     # --- the members' own word -------------------------------------------------------------------------------
 
@@ -533,8 +594,12 @@ def _changes_one_member(event: Event) -> bool:
 
 
 def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
-    """Returns every anomaly of the history, partition by partition, sorted."""
+    """Returns every anomaly of the history, partition by partition, sorted; then what belongs to no partition."""
     trial, findings = Trial(events, facts), Findings()
+    for effects in trial.effects_by_home.get(None, {}).values():
+        if trial.invoked:
+            _take(findings, "phantom", (f for e in effects for f in _phantom(trial, e, (trial.topic, None, -1))))
+        _take(findings, "duplicate-effect", ((trial.topic, None, -1, ()) for _ in effects[1:]))
     for tp in trial.slices():
         partition = Partition(trial, tp)
         for name in CHECKS:
@@ -556,6 +621,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
     return (
         (name in NEED_CONTROL_READ and not p.control_read_complete)
         or (name in NEED_SNAPSHOT and p.trial.snapshot_ns is None)
+        or (name in NEED_SENDS and not p.trial.invoked)
         or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
     )
 
@@ -676,6 +742,123 @@ def _when(work: Work) -> tuple[int, str, int]:
     return (work.event.time_ns, work.event.source, work.event.seq)
 
 
+def phantom(p: Partition) -> Iterator[Found | None]:
+    """Delivered, or with an effect, under an id that nobody ever set out to send."""
+    for delivery in p.deliveries:
+        yield from _phantom(p.trial, delivery.event, (*p.tp, delivery.offset))
+    for effects in p.effects.values():
+        for effect in effects:
+            yield from _phantom(p.trial, effect, (*p.tp, p.trial.home(effect.id)[1]))
+
+
+def _phantom(trial: Trial, event: Event, place: tuple[str, int | None, int]) -> Iterator[Found | None]:
+    """Undecided where the log holds the id: then somebody else writes to the topic."""
+    if event.id is not None and event.id not in trial.invoked:
+        yield None if trial.reads_of(event.id) else (*place, ())
+
+
+def duplicate_effect(p: Partition) -> Iterator[Found]:
+    """A second effect, a third …, of one record."""
+    for record_id, effects in p.effects.items():
+        for _ in effects[1:]:
+            yield (*p.tp, p.trial.home(record_id)[1], ())
+
+
+# --- what the log holds ----------------------------------------------------------------------------------------
+
+
+def lost_write(p: Partition) -> Iterator[Found | None]:
+    """Acknowledged, and the control read does not hold it, though neither retention nor compaction took it."""
+    for ack in p.not_held:
+        known = ack.offset is not None and ack.offset >= 0
+        if known and ((ack.offset or 0) < p.last_log_start or _superseded(p, ack)):
+            continue
+        if ack.time_ns >= (p.trial.snapshot_ns or 0):
+            yield None
+        elif not known:
+            yield None if p.last_log_start > 0 or p.trial.compacted else p.found(None)
+        elif ack.offset in p.records and p.records[ack.offset].id is None:
+            yield None
+        else:
+            yield p.found(ack.offset)
+
+
+def _superseded(p: Partition, ack: Event) -> bool:
+    """Compaction keeps the last record of a key: of those in the log, and of those that were acknowledged."""
+    others = [*p.records.values(), *p.not_held]
+    return p.trial.compacted and any(
+        other.key is not None and other.key == ack.key and (other.offset or 0) > (ack.offset or 0) for other in others
+    )
+
+
+def overtaken(p: Partition) -> Iterator[Found | None]:
+    """Ranges of acknowledged records that expired before anybody read them."""
+    expired = [ack for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start]
+    ranges: list[tuple[tuple[bool, bool], list[Event]]] = []
+    for ack in sorted(expired, key=lambda event: (event.offset, event.seq)):
+        if _was_read(p, ack):
+            ranges.append(((False, False), []))
+            continue
+        committed = p.trial.progress_in_kafka and (p.final_committed or 0) > (ack.offset or 0)
+        covering = _first_covering(p, ack.offset or 0) if committed else None
+        if (covering is not None and _may_be_a_last_act(p, covering)) or (not committed and _killed_unseen(p)):
+            ranges.append(((False, False), []))
+            yield None
+            continue
+        sort = (committed, covering is not None and covering.committer == OPERATOR)
+        if not ranges or ranges[-1][0] != sort or not ranges[-1][1]:
+            ranges.append((sort, []))
+        ranges[-1][1].append(ack)
+    for (committed, _), acks in ranges:
+        if acks:
+            yield p.found(acks[0].offset, last_offset=acks[-1].offset, committed=committed)
+
+
+def _was_read(p: Partition, ack: Event) -> bool:
+    return ack.id in p.effects or any(work.offset == ack.offset for work in p.deliveries + p.completions)
+
+
+def _killed_unseen(p: Partition) -> bool:
+    """Some member was killed with -9, and no sink saw what it had done."""
+    killed = [e for e in p.trial.of_kind("exited") if e.details.get("signal") == 9]
+    return bool(killed) and not any(e.outcome == "ok" for e in p.trial.of_kind("effect"))
+
+
+def corrupt(p: Partition) -> Iterator[Found]:
+    """Another content than was sent: in the log, or in the effect of a consumer that passes values on."""
+    altered = {
+        offset for offset, record in p.records.items() if _differs(p.trial.sent_checksum(record.id), _checksum(record))
+    }
+    for offset in altered:
+        yield p.found(offset, found_in="control read")
+    effects = [effect for several in p.effects.values() for effect in several]
+    sums = [(p.trial.sent_checksum(effect.id), _checksum(effect), effect) for effect in effects]
+    if any(sent is not None and sent == body for sent, body, _ in sums):
+        for sent, body, effect in sums:
+            offset = p.trial.home(effect.id)[1]
+            if _differs(sent, body) and offset not in altered:
+                yield (*p.tp, offset, (("found_in", "effect"),))
+
+
+def _checksum(event: Event) -> int | None:
+    return event.details.get("checksum")
+
+
+def _differs(sent: int | None, seen: int | None) -> bool:
+    return sent is not None and seen is not None and sent != seen
+
+
+def misplaced(p: Partition) -> Iterator[Found | None]:
+    """Said to be at a place where the log holds another id."""
+    claims = [effect for effect in p.trial.effects if (p.trial.topic, effect.partition) == p.tp]
+    for event in [delivery.event for delivery in p.deliveries] + claims:
+        record = None if event.offset is None else p.records.get(event.offset)
+        if event.id is None or record is None or record.id in (None, event.id):
+            continue
+        never_sent = bool(p.trial.invoked) and event.id not in p.trial.invoked
+        yield p.found(event.offset) if never_sent or p.trial.reads_of(event.id) else None
+
+
 # --- ordering --------------------------------------------------------------------------------------------------
 
 
@@ -703,10 +886,9 @@ def reordered_key(p: Partition) -> Iterator[Found]:
         overtakers = [c.offset for c in _before(late, p.completions) if late.possession and c.offset > late.offset]
         if firsts[late.offset] == late:
             overtakers += [first.offset for first in firsts.values() if _came_too_early(p, first, late)]
-        known = [offset for offset in overtakers if offset in p.records and late.offset in p.records]
-        if known:
+        if overtakers:
             key = p.key(late.offset)
-            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in known))
+            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in overtakers))
 
 
 def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
@@ -1082,6 +1264,8 @@ def _converged_ns(p: Partition) -> float | None:
     """Since when the partition was done for good; None when it was not at the snapshot."""
     handled = max((time_ns for o, time_ns in p.first_handled.items() if o in p.records), default=0)
     if not p.trial.progress_in_kafka:
+        if p.trial.facts.get("delivery") == "at-most-once":  # only its progress counts, and that nobody here can see
+            return 0
         return None if _undone(p) else handled
     caught_up = _caught_up_ns(p)
     if p.trial.facts.get("delivery") == "at-most-once" or caught_up is None:
@@ -1357,4 +1541,10 @@ CHECKS = {
     "false-lag": false_lag,
     "stuck-partition": stuck_partition,
     "late-convergence": late_convergence,
+    "lost-write": lost_write,
+    "overtaken": overtaken,
+    "corrupt": corrupt,
+    "misplaced": misplaced,
+    "phantom": phantom,
+    "duplicate-effect": duplicate_effect,
 }

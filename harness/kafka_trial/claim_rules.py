@@ -14,7 +14,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.invariants.delivery import KILLED_UNHEARD
 
 Attributes = Mapping[str, Any]
-Weight = Literal["violation", "tolerated", "undecided"]
+Weight = Literal["violation", "tolerated", "undecided", "ground"]  # ground: the cluster's fault
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,14 @@ def _not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     return VIOLATION
 
 
+def _the_clusters(_: Claim, __: Attributes) -> tuple[Weight, str]:
+    return "ground", "the cluster's fault, never the consumer's"
+
+
+def _corrupt(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    return _the_clusters(claim, attributes) if attributes.get("found_in") == "control read" else VIOLATION
+
+
 def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("fell") or attributes.get("skipped_record"):
         return VIOLATION
@@ -100,13 +108,14 @@ RULES: dict[str, Rule] = {
     "skipped": Rule(
         _under("at-least-once", "at-most-once", "exactly-once"), _skipped, {"at-most-once": (KILLED_UNHEARD,)}
     ),
-    "overtaken": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
+    "overtaken": Rule(_under("at-least-once", "exactly-once"), _not_an_operators),
     "unseen": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
     "stale-state": Rule(_under("exactly-once"), _no_excuse),
     "duplicate-effect": Rule(_under("at-most-once", "exactly-once"), _no_excuse),
     "torn-transaction": Rule(_under("exactly-once"), _no_excuse),
     "aborted-read": Rule(_under("exactly-once"), _no_excuse),
-    "corrupt": Rule(_always, _no_excuse),
+    "lost-write": Rule(_always, _the_clusters),
+    "corrupt": Rule(_always, _corrupt),
     "phantom": Rule(_always, _no_excuse),
     "misplaced": Rule(_always, _no_excuse),
     "commit-lost": Rule(_always, _no_excuse),

@@ -16,7 +16,13 @@ VALUE_MAX = 80
 # One sentence an anomaly; names in braces are the judge's attributes.
 SENTENCES = {
     "skipped": "record {offset} of {place} was committed past and never processed",
+    "overtaken": "records {offset} to {last_offset} of {place} expired before they were read ({records} of them)",
     "unseen": "record {offset} of {place} was never processed, although the drain was over",
+    "duplicate-effect": "record {offset} of {place} had its effect again, for the {number}. time",
+    "lost-write": "the cluster lost record {offset} of {place}, which it had acknowledged",
+    "corrupt": "record {offset} of {place} had another content {found} than was sent",
+    "phantom": "a record with the id {id}, which nobody sent, was {what} ({place})",
+    "misplaced": "what was {what} as record {offset} of {place} is another record by the control read",
     "redelivered": "record {offset} of {place} was delivered again",
     "illegal-redelivery": "record {offset} of {place} was delivered again, below {floor}, where its possession began",
     "nonmonotonic-poll": "{place} stepped back from record {previous_offset} to {offset} inside one possession",
@@ -56,6 +62,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
     key, after_s = attributes.get("key"), attributes.get("converged_after_s")
     harm = {"and the committed offset fell": "fell", "and a record was skipped by it": "skipped_record"}
     return {
+        "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),

@@ -16,8 +16,8 @@ from kafka_trial.judge.judge import judge_events
 from naive_checker import ANOMALIES, Found, judge
 
 EXAMPLES_PER_SIN = 32
-CLEAN_EXAMPLES = 130
-COUNTED_ONLY = {"redelivered", "zombie-work"}  # legal, unless a claim says otherwise
+CLEAN_EXAMPLES = 160
+COUNTED_ONLY = {"redelivered", "zombie-work", "duplicate-effect"}  # legal, unless a claim says otherwise
 
 Sample = list[History]
 
@@ -99,6 +99,9 @@ DECIDING = (
     "in_flight_at_crash",
     "same_key",
     "class",
+    "found_in",
+    "last_offset",
+    "committed",
     "over_limit",
 )
 
@@ -134,7 +137,7 @@ def _naive_says(history: History) -> dict[str, Said]:
 
 def _naive_instance(name: str, found: Found) -> tuple[Any, ...]:
     topic, partition, place, attributes = found
-    return topic, partition, None if name in WITHOUT_PLACE else place, _deciding(dict(attributes))
+    return topic, partition, None if name in WITHOUT_PLACE or place == -1 else place, _deciding(dict(attributes))
 
 
 def _vectorised_says(history: History) -> dict[str, Said]:

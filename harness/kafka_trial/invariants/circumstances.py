@@ -136,6 +136,9 @@ class Circumstances:
     oom_rises: tuple[OomRise, ...] = ()
     epochs: tuple[Epoch, ...] = ()  # in the order of the offsets log
     sink_seen: bool = False
+    ids_told: bool = False  # a member named the ids of what it was delivered
+    sends: int = 0  # that the workload invoked
+    compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)

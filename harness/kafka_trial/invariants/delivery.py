@@ -112,7 +112,7 @@ def illegal_redelivery(batch: Batch) -> Findings:
 def killed_unheard(batch: Batch, commits: Array) -> Bools:
     """Returns whether each commit (-1: none) was made, or may have been, by a member that was killed before it could
     say what it had handled; never where a sink saw what was done."""
-    if _sink_there(batch) or not len(batch.commits):
+    if sink_there(batch) or not len(batch.commits):
         return np.zeros(len(commits), np.bool_)
     log, lives = batch.commits, batch.lives
     effect_ns = picked(log["effect_ns"], commits, NONE)
@@ -135,7 +135,8 @@ def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
     return covering(one[lived], heard[lived], ended[lived], np.zeros(len(effect_ns), np.int64), effect_ns) > 0
 
 
-def _sink_there(batch: Batch) -> bool:
+def sink_there(batch: Batch) -> bool:
+    """Returns whether a sink saw what was done."""
     settings = batch.circumstances.settings
     return batch.circumstances.sink_seen or settings.sink not in (None, "none")
 

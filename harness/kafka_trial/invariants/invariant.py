@@ -21,8 +21,10 @@ FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "resourc
 MODULES = (
     *FAMILIES,
     "commits_ahead",
+    "effects",
     "processes",
     "progress",
+    "records",
     "starvation",
     "storms",
 )  # where invariants register themselves
@@ -39,6 +41,7 @@ DECIDING = (
     "fell",
     "skipped_record",
     "class",
+    "found_in",
     "over_limit",
 )
 

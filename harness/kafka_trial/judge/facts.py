@@ -45,6 +45,9 @@ class Facts:
     control_read: str | None = None
     ended: str | None = None
     sink_seen: bool = False
+    ids_told: bool = False
+    sends: int = 0
+    compacted: bool = False
     defects: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -87,6 +90,9 @@ class Facts:
             fetching=tuple(sorted(self.fetching)),
             **self.vitals.circumstances(),
             sink_seen=self.sink_seen,
+            ids_told=self.ids_told,
+            sends=self.sends,
+            compacted=self.compacted,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
             witnesses=dict(sorted(self.witnesses.items())),
@@ -183,6 +189,8 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
     if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
         facts.partition_counts.add(body["partitions"])
         facts.vitals.take_topic(str(name), body)
+    if name == (facts.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
+        facts.compacted = True
 
 
 def _control_read(facts: Facts, source: int, body: Body) -> None:

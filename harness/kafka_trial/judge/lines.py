@@ -50,6 +50,7 @@ EVENTS = pa.schema(
         ("id", pa.string()),
         ("key", pa.string()),
         ("outcome", pa.string()),
+        ("checksum", pa.int64()),
         ("source_wall_ns", pa.int64()),
         ("asked_ns", pa.int64()),
         ("group", pa.string()),
