@@ -8,7 +8,7 @@ them: the run's phases and clock, the observer's control read of partition 0, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,12 +64,12 @@ def revoked(member: str, *partitions: int) -> Line:
     return said(member, "revoked", entries=_places(partitions))
 
 
-def delivered(member: str, offset: int, **fields: Any) -> Line:
-    return said(member, "delivered", topic=TOPIC, partition=0, offset=offset, **fields)
+def delivered(member: str, offset: int, *, partition: int = 0, **fields: Any) -> Line:
+    return said(member, "delivered", topic=TOPIC, partition=partition, offset=offset, **fields)
 
 
-def processed(member: str, offset: int, **fields: Any) -> Line:
-    return said(member, "processed", topic=TOPIC, partition=0, offset=offset, outcome="done", **fields)
+def processed(member: str, offset: int, *, partition: int = 0, **fields: Any) -> Line:
+    return said(member, "processed", topic=TOPIC, partition=partition, offset=offset, outcome="done", **fields)
 
 
 def handled(member: str, *offsets: int) -> list[Line]:
@@ -81,12 +81,25 @@ def commit(member: str, value: int, outcome: str = "invoke") -> Line:
     return said(member, "commit", outcome=outcome, entries=[_position(value)])
 
 
-def exited(member: str, **how: int) -> Line:
+def exited(member: str, **how: Any) -> Line:
     return said(member, "exited", **(how or {"code": 0}))
 
 
-def effect(offset: int, *, outcome: str = "ok") -> Line:
-    return Line("sink", "effect", {"id": f"r{offset}", "outcome": outcome})
+def started(member: str) -> Line:
+    """A further incarnation's first line."""
+    return said(member, "started", pid=1, lane=int(member[1]))
+
+
+def effect(record: int, *, outcome: str = "ok", **fields: Any) -> Line:
+    return Line("sink", "effect", {"id": f"r{record}", "outcome": outcome} | fields)
+
+
+def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | None = None) -> list[Line]:
+    """The workload sends r<offset>, its checksum the same number; Kafka acknowledges it there (or `at` elsewhere)."""
+    about = {"topic": TOPIC, "id": f"r{offset}"} | ({} if key is None else {"key": key})
+    place = {"partition": 0, "offset": offset if at is None else at} if outcome == "ok" else {}
+    invoke = Line("workload", "send", about | {"outcome": "invoke", "checksum": offset})
+    return [invoke, Line("workload", "send", about | place | {"outcome": outcome})]
 
 
 # --- the brokers' word -------------------------------------------------------------------------------------------
@@ -117,6 +130,16 @@ def owner(*members: str, idle: Sequence[str] = (), epoch: int = 1) -> Line:
     return Line("offsets", "group", fields)
 
 
+def generation(epoch: int) -> Line:
+    """A classic group record of that generation, which says nothing of partitions."""
+    return Line("offsets", "group", {"group": GROUP, "protocol": "classic", "epoch": epoch, "state": "stable"})
+
+
+def group_epoch(epoch: int) -> Line:
+    """A KIP-848 group epoch."""
+    return Line("offsets", "group_epoch", {"group": GROUP, "epoch": epoch})
+
+
 def holds(member: str, *partitions: int, pending: Sequence[int] = (), epoch: int = 1, since: int | None = None) -> Line:
     """A KIP-848 assignment of one member; `since`: the epoch of the assignment (told by brokers from 4.3 on)."""
     listed = {"entries": _by_id(partitions, since), "pending": _by_id(pending, since)}
@@ -141,8 +164,20 @@ def asked(api: str, member: str, value: int, *, error: int = 0, epoch: int | Non
     return Line("requests-b0", "request", {"api": api, "group": GROUP, "duration_ms": 25.0, "entries": entries} | lane)
 
 
+def fetched(member: str, position: int | None, *, size_bytes: int = 0, complete: bool | None = None) -> Line:
+    """A member fetches partition 0 from there (None: some other partition only)."""
+    where = {"partition": 9, "offset": 0} if position is None else {"partition": 0, "offset": position}
+    entry = {"topic": TOPIC, "size_bytes": size_bytes, "error": 0} | where
+    fields: dict[str, Any] = {"api": "FETCH", "lane": int(member[1:]), "connection": member, "entries": [entry]}
+    return Line("requests-b0", "request", fields | ({} if complete is None else {"complete": complete}))
+
+
 def log_end(position: int) -> Line:
     return Line("observer", "log_end", {"topic": TOPIC, "partition": 0, "offset": position})
+
+
+def log_start(position: int) -> Line:
+    return Line("observer", "log_start", {"topic": TOPIC, "partition": 0, "offset": position})
 
 
 # --- the harness's word ------------------------------------------------------------------------------------------
@@ -157,6 +192,17 @@ def stood_still(seconds: float) -> Line:
     return Line("run", "scheduling_delay", {"delay_ns": int(seconds * SECOND_NS)})
 
 
+def sampled(member: str, rss_bytes: int) -> Line:
+    """A sample of a member's memory."""
+    who = said(member, "").fields
+    return Line("run", "resources", who | {"cpu_s": 0.1, "rss_bytes": rss_bytes, "processes": 1})
+
+
+def oom_kills(count: int) -> Line:
+    """A reading of the kernel's counter."""
+    return Line("run", "oom_kills", {"count": count})
+
+
 # --- the frame, and the judgement ----------------------------------------------------------------------------------
 
 
@@ -165,19 +211,26 @@ def history(
     *,
     records: int | Sequence[str | None] = 2,
     members: int = 2,
+    partitions: int = 1,
+    old: bool = False,
     snapshot: bool = True,
     whole: bool = True,
+    control: Mapping[int, Mapping[str, Any] | None] | None = None,
+    policy: str = "delete",
 ) -> list[Event]:
     """Returns the events of a history in its frame.
 
-    `records`: how many lie in partition 0, or their keys. Not `whole`: no control read, no witness that read
+    `records`: how many lie in each partition, or their keys; `control`: what the control read says of some of those of
+    partition 0 (None: it does not hold them); `old`: they lay there before the first line. `policy`: the topic's
+    cleanup policy. Not `whole`: no control read, no witness that read
     to the end. Every member's process is started before the first line.
     """
     keys = [None] * records if isinstance(records, int) else list(records)
     writer = _Writer()
     writer.add(Line("run", "topic_named", {"topic": TOPIC}), Line("run", "group_named", {"group": GROUP}))
     writer.add(Line("run", "clock", {"wall_ns": WALL_NS}, 0), phase("prepare"))
-    writer.add(Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": 1}))
+    about = {"topic": TOPIC, "topic_id": "T", "partitions": partitions, "cleanup_policy": policy}
+    writer.add(Line("observer", "topic", about))
     writer.add(*(said(f"m{number}", "started", pid=1, lane=number) for number in range(members)))
     for number in range(members):  # every member is seen on its lane
         lane = {"lane": number, "member_id": f"id-m{number}", "group": GROUP}
@@ -187,7 +240,12 @@ def history(
         writer.add(*([line] if isinstance(line, Line) else line))
     if snapshot:
         writer.add(phase("snapshot"))
-    writer.add(after(1), *(_record(offset, key) for offset, key in enumerate(keys)))
+    writer.add(after(1))
+    for partition in range(partitions):
+        said_of = (control or {}) if partition == 0 else {}
+        found = {offset: said_of.get(offset, {}) for offset in range(len(keys))}
+        held = ((offset, says) for offset, says in found.items() if says is not None)
+        writer.add(*(_record(offset, keys[offset], partition=partition, old=old, **says) for offset, says in held))
     if whole:
         writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
         writer.add(*(Line(name, "witness", {"state": "complete"}) for name in ("offsets", "requests-b0", "observer")))
@@ -258,7 +316,7 @@ class _Writer:
                 self._wall_ns() // MS if line.kind == "committed" else self._wall_ns()
             )
         if source.startswith("requests") or line.kind == "record":
-            fields["source_wall_ns"] = self._wall_ns()
+            fields.setdefault("source_wall_ns", self._wall_ns())
         if line.kind == "clock":
             fields["wall_ns"] = self._wall_ns()
         seq = self._seqs[source] = self._seqs.get(source, -1) + 1
@@ -269,9 +327,12 @@ class _Writer:
         return WALL_NS + self._now_ns
 
 
-def _record(offset: int, key: str | None) -> Line:
-    keyed = {} if key is None else {"key": key}
-    return Line("observer", "record", {"topic": TOPIC, "partition": 0, "offset": offset, "id": f"r{offset}"} | keyed, 0)
+def _record(offset: int, key: str | None, *, partition: int, old: bool, **says: Any) -> Line:
+    keyed: dict[str, Any] = {} if key is None else {"key": key}
+    keyed |= {"source_wall_ns": WALL_NS + 100 * SECOND_NS} if old else {}
+    name = f"r{partition}-{offset}" if partition else f"r{offset}"
+    named = {"topic": TOPIC, "partition": partition, "offset": offset, "id": name} | keyed | says
+    return Line("observer", "record", {name: value for name, value in named.items() if value is not None}, 0)
 
 
 def _position(value: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ without one, the history is that of a sound at-least-once consumer.
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ MS = 1_000_000
 SECOND = 1_000_000_000
 WALL_OFFSET_NS = 1_750_000_000 * SECOND
 GROUP, TOPIC, TOPIC_ID = "group-1", "orders", "topic-id-1"
+
+MEMORY_MAX_BYTES = 1000
 
 Slice = tuple[str, int]
 
@@ -51,7 +54,25 @@ SINS = (
     "operator",
     "unassigned",
     "gap",
+    "lost-write",
+    "compacted",
+    "expired",
+    "corrupt",
+    "misplaced",
+    "phantom",
+    "duplicate-effect",
+    "crash-loop",
+    "deaf",
+    "fat",
+    "oom",
+    "storm",
+    "lazy",
+    "starve",
+    "paused",
+    "swallowed",
+    "fallen",
 )
+FETCH_SINS = ("paused", "swallowed", "fallen")
 HANDOVERS = ("move", "kill", "freeze", "all")
 SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work")
 
@@ -95,15 +116,16 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
     """Draws what one history shall contain; a sin that needs a handover gets members for it."""
     sin = draw(st.sampled_from(sins))
     needs_two = sin in SINS_WITH_HANDOVER
-    members = draw(st.integers(2 if needs_two else 1, 3))
+    starves = sin == "starve"  # one member with three partitions or four, and records enough to go round
+    members = draw(st.integers(2 if needs_two else 1, 1 if starves else 3))
     handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=2)) if members > 1 else []
     second = sorted(set(COMMIT_SINS) - set(SINS_WITH_HANDOVER if members == 1 else ()))
     return Plan(
         sin=sin,
         also=draw(st.sampled_from([None, None, *second])) if sin is not None else None,
         members=members,
-        partitions=draw(st.integers(1, 2)),
-        records=draw(st.integers(5, 9)),
+        partitions=draw(st.integers(3, 4) if starves else st.integers(1, 2)),
+        records=draw(st.integers(14, 16) if starves else st.integers(5, 9)),
         protocol=draw(st.sampled_from(("classic", "consumer"))),
         handovers=tuple(handovers),
         first_offset=draw(st.sampled_from((0, 0, 7))),
@@ -111,7 +133,7 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
         keys=draw(st.integers(0, 2)),
         own_word=draw(st.sampled_from(("invoke", "invoke", "ok", "none"))),
         sink=draw(st.sampled_from((False, False, False, True))),
-        clocks=draw(st.sampled_from((True, True, True, False))),
+        clocks=starves or draw(st.sampled_from((True, True, True, False))),
         drain_s=draw(st.sampled_from((25, 25, 14, 5))),
         delivery=draw(st.sampled_from(("at-least-once", "at-least-once", "at-most-once"))),
         progress=draw(st.sampled_from(("kafka",) * 15 + ("none",))),
@@ -135,7 +157,7 @@ def play(plan: Plan) -> History:
         for tp in world.slices:
             world.batch(tp, world.draw.randint(1, 2))
         if number == 1 and plan.sin is not None:
-            COMMIT_SINS.get(plan.sin, _nothing)(world)
+            (COMMIT_SINS | VITAL_SINS).get(plan.sin, _nothing)(world)
             if plan.also is not None:
                 world.sinned = world.draw.choice(world.slices)
                 COMMIT_SINS[plan.also](world)
@@ -177,7 +199,8 @@ class World:
         self.plan, self.draw = plan, random.Random(repr(plan))
         self.events: list[Event] = []
         self._seqs: dict[str, int] = {}
-        self.now = 100 * SECOND
+        self.began = self.now = 100 * SECOND
+        self._faults = 0
         self._next_tick = self.now
         self._log_offset = 0
         self._epoch = 0
@@ -193,6 +216,13 @@ class World:
         self.committed: dict[Slice, int | None] = dict.fromkeys(self.slices)
         self.sinned: Slice = self.slices[self.draw.randrange(len(self.slices))]
         self.read_log_ends = True
+        self.aside = random.Random(f"{plan.seed} aside")  # for what else is told: the load, ids, bodies
+        self.tells_ids, self.claims_places, self.posts_values = (
+            self.aside.random() < share for share in (0.6, 0.5, 0.7)
+        )
+        self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
+        # What the control read finds otherwise than it was sent: None, it does not find it.
+        self.control: dict[tuple[Slice, int], dict[str, Any] | None] = {}
 
     def _offsets(self) -> list[int]:
         """The offsets that hold records: a marker or an aborted record leaves a gap."""
@@ -209,6 +239,7 @@ class World:
             "protocol": self.plan.protocol,
             "delivery": self.plan.delivery,
             "progress": self.plan.progress,
+            "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
 
     # --- time and lines --------------------------------------------------------------------------------------
@@ -291,16 +322,36 @@ class World:
         return max(self.records[tp]) + 1
 
     def deliver(self, member: Member, tp: Slice, offset: int) -> None:
-        self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset))
+        self.say_delivered(member, tp, offset, record_id(tp, offset) if self.tells_ids else None)
         self.work_time()
+
+    def say_delivered(self, member: Member, tp: Slice, offset: int, name: str | None) -> None:
+        named = {} if name is None else {"id": name}
+        self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), **named)
 
     def process(self, member: Member, tp: Slice, offset: int) -> None:
         if self.plan.sink:
             self.effect(tp, offset)
         self.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), outcome="done")
 
-    def effect(self, tp: Slice, offset: int) -> None:
-        self.emit("sink", "effect", id=record_id(tp, offset), outcome="ok")
+    def effect(self, tp: Slice, record: int, **said: Any) -> None:
+        """An effect, with what the consumer says of its place, and the checksum of its body."""
+        place = {"partition": tp[1], "offset": record} if self.claims_places else {}
+        body = {"checksum": checksum(record_id(tp, record))} if self.posts_values else {}
+        self.emit("sink", "effect", **{"id": record_id(tp, record), "outcome": "ok"} | place | body | said)
+
+    def send(self, name: str, outcome: str, **fields: Any) -> None:
+        """The workload sends a record; `outcome` is its fate."""
+        op = self.emit("workload", "send", topic=TOPIC, id=name, outcome="invoke", checksum=checksum(name))
+        self.emit("workload", "send", topic=TOPIC, id=name, outcome=outcome, op=op, **fields)
+
+    def load(self) -> None:
+        """Every record is sent and acknowledged; some sends are not, and some acknowledgements name no offset."""
+        for tp, offsets in self.records.items():
+            for offset in offsets:
+                place = {"partition": tp[1], "offset": offset if self.aside.random() < 0.97 else -1}
+                self.send(record_id(tp, offset), "ok", key=self.key(offset), **place)
+        self.send("never-acknowledged", "info", message="timed out")
 
     def handle(self, member: Member, tp: Slice, offset: int) -> None:
         self.deliver(member, tp, offset)
@@ -489,10 +540,10 @@ class World:
         for member in self.members:
             self.take_over(member, list(member.held))
 
-    def kill(self, member: Member) -> None:
-        """kill -9; the others take over once the session has expired, and it comes back empty-handed."""
+    def kill(self, member: Member, **how: Any) -> None:
+        """kill -9 (or what else ends it); the others take over once its session expired; it comes back empty-handed."""
         self.handed_over += 1
-        self.say(member, "exited", signal=9)
+        self.say(member, "exited", **(how or {"signal": 9, "asked": "kill"}))
         tps, member.held = member.held, []
         if self.plan.protocol == "consumer":
             self.log("group_tombstone", record_type=8, member_id=member.member_id)
@@ -546,14 +597,33 @@ class World:
     def start(self, member: Member) -> None:
         self.say(member, "started", pid=1000 + member.index, lane=member.index)
         self.say(member, "ready")
+        if self.plan.sin != "fat" or self.draw.random() < 0.8:
+            self.sample(member, 500)
         self.join(member)
+
+    def sample(self, member: Member, rss_bytes: int) -> None:
+        """The harness looks at a member's memory."""
+        who = {"member": member.name, "incarnation": member.incarnation}
+        self.emit("run", "resources", **who, cpu_s=0.1, rss_bytes=rss_bytes, processes=1)
+
+    def fault(self, name: str, member: str | None, *, heals: bool = True) -> None:
+        """A fault is injected, and healed half a second later."""
+        named = {"fault_no": self._faults, "fault": name, "target": f"role: {member}", "member": member}
+        self._faults += 1
+        self.emit("nemesis", "injected", **named)
+        self.pass_ms(400, 600)
+        if heals:
+            self.emit("nemesis", "healed", **named)
 
     def prepare(self) -> None:
         self.pass_ms(1, 2)
         self.emit("run", "group_named", group=GROUP)
         self.emit("run", "topic_named", topic=TOPIC)
+        self.emit("run", "oom_kills", count=3)
         self.phase("prepare")
-        self.emit("observer", "topic", topic=TOPIC, topic_id=TOPIC_ID, partitions=self.plan.partitions)
+        about = {"topic_id": TOPIC_ID, "partitions": self.plan.partitions, "cleanup_policy": self.policy}
+        self.emit("observer", "topic", topic=TOPIC, **about)
+        self.load()
         for topic, partition in self.slices:
             self.emit("observer", "log_start", topic=topic, partition=partition, offset=self.plan.first_offset)
         for member in self.members:
@@ -576,7 +646,9 @@ class World:
         elif kind == 1 and member is not None:
             self.refused(member, tp, self.done[tp])
         elif kind == 2:
-            self.emit("sink", "effect", id="of-another-trial", outcome="ok")
+            name = f"appended-perhaps-{self._seqs.get('workload')}"
+            self.send(name, "info")
+            self.emit("sink", "effect", id=name, outcome="ok")
             self.emit("sink", "effect", id=record_id(tp, self.records[tp][-1]), outcome="fail")
         elif kind == 3 and member is not None and self.done[tp] == self.position[tp]:
             self.commit(member, {mine: self.done[mine] for mine in member.held})
@@ -610,7 +682,9 @@ class World:
             self.pass_ms(9_500, 14_000)
         for tp in self.slices:
             withheld = self.plan.sin if tp == self.sinned else None
-            if withheld in ("stuck", "unseen", "gap"):
+            if withheld in FETCH_SINS:
+                self.leave_unfetched(tp, str(withheld))
+            elif withheld in ("stuck", "unseen", "gap"):
                 self.leave_undone(tp)
             else:
                 self.batch(tp, len(self.left(tp)), commit=False)
@@ -635,6 +709,38 @@ class World:
         if member is not None:
             self.commit(member, {tp: self.done[tp]})
 
+    def leave_unfetched(self, tp: Slice, how: str) -> None:
+        """Nothing more is delivered: it is fetched no longer, or what was fetched is swallowed, or a commit fell."""
+        member, left = self.owner(tp), self.left(tp)
+        if member is None or not left:
+            return
+        if how == "fallen":
+            self.commit(member, {tp: self.end(tp)})
+            self.commit(member, {tp: left[0]})
+            return
+        if how == "paused" and self.draw.random() < 0.3:
+            self.fetch(member, [other for other in self.slices if other != tp], complete=True)
+            return
+        self.fetch(member, self.slices, complete=True)
+        self.fetch(member, [tp], size_bytes=900)
+        if how == "paused":
+            self.fetch(member, [other for other in self.slices if other != tp], complete=self.draw.random() < 0.9)
+        elif self.draw.random() < 0.85:
+            self.position[tp] = self.end(tp)
+            self.fetch(member, [tp])
+
+    def fetch(self, member: Member, tps: list[Slice], *, complete: bool | None = None, size_bytes: int = 0) -> None:
+        """A fetch from where the members stand, on the first broker's one connection."""
+        self.pass_ms(1, 20)
+        lane = {"lane": member.index, "connection": f"c{member.index}", "group": None, "complete": complete}
+        entries = [
+            {"topic": t, "partition": p, "offset": self.position[t, p], "size_bytes": size_bytes, "error": 0}
+            for t, p in tps
+        ]
+        fields = {name: value for name, value in lane.items() if value is not None}
+        where = {"api": "FETCH", "source_wall_ns": self.wall(), "error": 0, "duration_ms": 5.0}
+        self.emit("requests-b0", "request", entries=entries, **where, **fields)
+
     def leave_undone(self, tp: Slice) -> None:
         """Some of what is left stays so; for `unseen` the partition moves until shortly before the snapshot."""
         member = self.owner(tp)
@@ -650,15 +756,11 @@ class World:
         self.observe()
         for tp, offsets in self.records.items():
             for offset in offsets:
-                self.emit(
-                    "observer",
-                    "record",
-                    topic=tp[0],
-                    partition=tp[1],
-                    offset=offset,
-                    id=record_id(tp, offset),
-                    key=self.key(offset),
-                )
+                self._read(tp, offset)
+        if self.plan.sin in FETCH_SINS:
+            state = "complete" if self.draw.random() < 0.9 else "behind"
+            for source in sorted({event.source for event in self.events if event.source.startswith("requests-")}):
+                self.emit(source, "witness", state=state)
         self.emit("observer", "control_read", topic=TOPIC, state="complete", count=0)
         self.phase("stop")
         for member in self.members:
@@ -666,8 +768,21 @@ class World:
                 self.commit(member, {tp: self.done[tp] for tp in member.held})
             self.say(member, "revoked", entries=_plain(member.held))
             self.say(member, "stopped")
-            self.say(member, "exited", code=0)
+            self.say(member, "exited", code=0, asked="stop", asked_ns=self.now, within_s=15)
         self.emit("run", "end", outcome="ok")
+
+    def _read(self, tp: Slice, offset: int) -> None:
+        """The control read finds the record as it was sent, or as `control` has it."""
+        told = self.control.get((tp, offset), {})
+        if told is not None:
+            name = record_id(tp, offset)
+            about = {"key": self.key(offset), "checksum": checksum(name), "source_wall_ns": self.wall(self.began)}
+            found = {"id": name} | about | told
+            self.emit("observer", "record", topic=tp[0], partition=tp[1], offset=offset, **found)
+
+
+def checksum(name: str) -> int:
+    return zlib.crc32(name.encode())
 
 
 def record_id(tp: Slice, offset: int) -> str:
@@ -893,6 +1008,78 @@ def _zombie_work(world: World) -> None:
     world.freeze(world.sinned, 700)
 
 
+def _lost_write(world: World) -> None:
+    """The cluster loses one or two acknowledged records: nothing stands there, another one, or one without an id."""
+    for offset in world.aside.sample(world.records[world.sinned], 2)[: world.aside.randint(1, 2)]:
+        instead = world.aside.choice((None, None, None, {"id": "never-acknowledged"}, {"id": None}))
+        world.control[world.sinned, offset] = instead
+
+
+def _compacted(world: World) -> None:
+    """Records are gone that a later one of their key may have superseded."""
+    for offset in world.aside.sample(world.records[world.sinned], 3):
+        world.control[world.sinned, offset] = None
+
+
+def _expired(world: World) -> None:
+    """The log start passes the consumer, mostly, which goes on from there."""
+    tp = world.sinned
+    start = min(world.end(tp) - 1, world.position[tp] + world.aside.randint(-1, 3))
+    world.emit("observer", "log_start", topic=tp[0], partition=tp[1], offset=start)
+    for offset in [offset for offset in world.records[tp] if offset < start]:
+        world.control[tp, offset] = None
+    late = [offset for offset in world.records[tp] if world.position[tp] <= offset < start]
+    if late and world.aside.random() < 0.3:
+        world.effect(tp, world.aside.choice(late))
+    world.position[tp] = world.done[tp] = max(world.position[tp], start)
+
+
+def _corrupt(world: World) -> None:
+    """The log holds another content than was sent, or an effect carries it; or the body says nothing of that."""
+    tp = world.sinned
+    offset = world.aside.choice(world.records[tp])
+    if world.aside.random() < 0.7:
+        world.control[tp, offset] = {"checksum": 1}
+    if world.aside.random() < 0.6:
+        world.effect(tp, world.aside.choice(world.records[tp]), checksum=2)
+
+
+def _misplaced(world: World) -> None:
+    """A delivery or an effect says another place than its record has, or another record than its place holds."""
+    member, tp = _sinner(world)
+    offset, other = world.aside.sample(world.records[tp], 2)
+    name = world.aside.choice((record_id(tp, other), record_id(tp, other), "never-acknowledged", "never-sent"))
+    if world.aside.random() < 0.5:
+        world.say_delivered(member, tp, offset, name)
+    else:
+        world.effect(tp, other, id=name, partition=tp[1], offset=offset)
+
+
+def _phantom(world: World) -> None:
+    """A delivery or an effect has an id that nobody sent, or that a stranger wrote into the topic."""
+    member, tp = _sinner(world)
+    offset = world.aside.choice(world.records[tp])
+    name = world.aside.choice(("never-sent", "never-sent", "a-strangers"))
+    if name == "a-strangers":
+        world.control[tp, offset] = {"id": name}
+    if world.aside.random() < 0.5:
+        world.say_delivered(member, tp, offset, name)
+    else:
+        world.effect(tp, offset, id=name)
+
+
+def _duplicate_effect(world: World) -> None:
+    """An effect comes again; some of the records are not in the log any more, or never were."""
+    tp = world.sinned
+    offset = world.aside.choice(world.records[tp])
+    if world.aside.random() < 0.3:
+        world.control[tp, offset] = None
+    name = world.aside.choice((record_id(tp, offset), record_id(tp, offset), "never-acknowledged"))
+    for _ in range(world.aside.randint(2, 3)):
+        world.effect(tp, offset, id=name)
+        world.pass_ms(1, 30)
+
+
 COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "skip": _skip,
     "skip-at-crash": _skip_at_crash,
@@ -915,4 +1102,110 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "split-told": _split_told,
     "late-work": _late_work,
     "zombie-work": _zombie_work,
+    "lost-write": _lost_write,
+    "compacted": _compacted,
+    "expired": _expired,
+    "corrupt": _corrupt,
+    "misplaced": _misplaced,
+    "phantom": _phantom,
+    "duplicate-effect": _duplicate_effect,
+}
+
+
+def _crash_loop(world: World) -> None:
+    """A member's process goes by itself, and again; now and then the second time is the harness's doing."""
+    member, _ = _sinner(world)
+    world.kill(member, code=1, asked="no")
+    world.kill(member, code=1, asked=world.draw.choice(("no", "no", "no", "no", "kill")))
+
+
+def _deaf(world: World) -> None:
+    """A member does not go when it is asked to; now and then its network is held, or the machine stands still."""
+    member, _ = _sinner(world)
+    asked_ns, chance = world.now, world.draw.random()
+    world.fault("terminate", member.name)
+    if chance < 0.2:
+        world.fault("stall", world.draw.choice((member.name, None, "m9")), heals=world.draw.random() < 0.5)
+    world.pass_ms(1000, 1400)
+    if 0.2 < chance < 0.3:
+        world.emit("run", "scheduling_delay", delay_ns=600 * MS)
+    world.pass_ms(300, 400)
+    world.kill(member, signal=9, asked="overdue", asked_ns=asked_ns, within_s=2)
+
+
+def _fat(world: World) -> None:
+    """Members take more memory than they claim, or just as much."""
+    for member in world.members:
+        for _ in range(world.draw.choice((2, 2, 0))):
+            world.sample(member, world.draw.choice((MEMORY_MAX_BYTES, MEMORY_MAX_BYTES + 1, 4 * MEMORY_MAX_BYTES)))
+
+
+def _oom(world: World) -> None:
+    """The kernel kills a member; now and then two are gone, or it killed nobody, or the harness did."""
+    member, _ = _sinner(world)
+    world.sample(member, world.draw.choice((500, 4 * MEMORY_MAX_BYTES)))
+    world.emit("run", "oom_kills", count=3)
+    chance = world.draw.random()
+    if chance < 0.2 and len(world.members) > 1:
+        world.kill(world.other(member), signal=9, asked="no")
+    world.pass_ms(1, 400)
+    world.kill(member, signal=9, asked="kill" if chance > 0.9 else "no")
+    world.emit("run", "oom_kills", count=3 if 0.8 < chance < 0.9 else 4)
+
+
+def _storm(world: World) -> None:
+    """Long after anything happened, generations or epochs rise again and again."""
+    world.pass_ms(9_800, 13_000)
+    for _ in range(world.draw.randint(5, 9)):
+        if world.plan.protocol == "classic":
+            world.write_ownership(world.members)
+        else:
+            world._epoch += 1
+            world.log("group_epoch", epoch=world._epoch, source_wall_ns=world.wall())
+        world.pass_ms(100, 600)
+
+
+def _lazy(world: World) -> None:
+    """Handles records and commits them only after long; now and then under a fault, or on a still machine."""
+    _, tp = _sinner(world)
+    world.batch(tp, 2, commit=False)
+    chance = world.draw.random()
+    if chance < 0.15:
+        world.fault("stall", "m0")
+    if 0.15 < chance < 0.25:
+        world.emit("run", "scheduling_delay", delay_ns=800 * MS)
+    world.pass_ms(9_900, 13_000)
+    world.batch(tp, 1, commit=True)
+
+
+def _starve(world: World) -> None:
+    """Passes one partition over, while it does the others; now and then only one other, or a record is in hand."""
+    member, tp = _sinner(world)
+    others = [other for other in world.slices if other != tp][: world.draw.choice((2, 2, 2, 3, 3, 3, 3, 1))]
+    chance, until = world.draw.random(), world.now + world.draw.randint(13_500, 20_000) * MS
+    in_hand = world.left(tp)[:1] if chance < 0.06 else []
+    for offset in in_hand:
+        world.deliver(member, tp, offset)
+    if 0.06 < chance < 0.12:
+        world.fault("broker-kill", None)
+    if 0.12 < chance < 0.18:
+        world.emit("run", "scheduling_delay", delay_ns=800 * MS)
+    while world.now < until:
+        world.pass_ms(1_200, 2_400)
+        for other in others:
+            world.batch(other, 1)
+    for offset in in_hand:
+        world.process(member, tp, offset)
+        world.position[tp] = world.done[tp] = offset + 1
+    world.batch(tp, 1)
+
+
+VITAL_SINS: dict[str, Callable[[World], None]] = {
+    "crash-loop": _crash_loop,
+    "deaf": _deaf,
+    "fat": _fat,
+    "oom": _oom,
+    "storm": _storm,
+    "lazy": _lazy,
+    "starve": _starve,
 }

@@ -4,7 +4,8 @@ It imports nothing but the event, walks lists of events in the order of the defi
 everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
-consumer), progress (kafka, …: where the committed position lives), delivery (the claim's), reset (the policy).
+consumer), progress (kafka, …: where the committed position lives), delivery (the claim's), reset (the policy),
+memory_max_bytes (the claim's).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from kafka_trial.history.event import Event
@@ -24,7 +26,8 @@ FOREVER = float("inf")
 OPERATOR = "operator"
 
 Slice = tuple[str, int]
-Found = tuple[str, int, int, tuple[tuple[str, Any], ...]]  # topic, partition, place, attributes that decide
+# Topic and partition (None: the whole group), place (an offset, a member …), attributes that decide.
+Found = tuple[str | None, int | None, int | str, tuple[tuple[str, Any], ...]]
 
 ANOMALIES = (
     "skipped",
@@ -48,17 +51,29 @@ ANOMALIES = (
     "false-lag",
     "stuck-partition",
     "late-convergence",
+    "lost-write",
+    "overtaken",
+    "corrupt",
+    "misplaced",
+    "phantom",
+    "duplicate-effect",
+    "uncommitted-progress",
+    "starved-partition",
+    "rebalance-storm",
+    "crash-loop",
+    "unbounded-close",
+    "memory-over-limit",
+    "oom-killed",
 )
 NEED_CONTROL_READ = (
-    "skipped",
-    "poll-skip",
-    "unseen",
-    "commit-ahead",
-    "false-lag",
-    "stuck-partition",
-    "late-convergence",
+    *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
+    *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition"),
 )
-NEED_SNAPSHOT = ("unseen", "commit-lost", "orphan-partition", "false-lag", "stuck-partition", "late-convergence")
+NEED_SNAPSHOT = (
+    *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
+    *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition"),
+)
+NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
 NEED_COMMITS = (
     "skipped",
     "illegal-redelivery",
@@ -69,6 +84,7 @@ NEED_COMMITS = (
     "commit-lost",
     "stale-generation",
     "false-lag",
+    "uncommitted-progress",
 )
 
 
@@ -199,6 +215,57 @@ class Trial:
     def member_of_lane(self) -> dict[int, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
 
+    # --- record ids ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def topic(self) -> str:
+        return next((e.topic for e in self.of_kind("topic_named") if e.topic), "")
+
+    @cached_property
+    def invoked(self) -> dict[str, Event]:
+        """Id → the first send of it that was invoked."""
+        sends = [e for e in self.of_kind("send") if e.outcome == "invoke" and e.id is not None]
+        return {str(e.id): e for e in reversed(sends)}
+
+    def sent_checksum(self, record_id: str | None) -> int | None:
+        send = self.invoked.get(record_id or "")
+        return None if send is None else send.details.get("checksum")
+
+    @cached_property
+    def _reads(self) -> dict[str | None, list[Event]]:
+        reads: dict[str | None, list[Event]] = {}
+        for record in self.of_kind("record"):
+            reads.setdefault(record.id, []).append(record)
+        return reads
+
+    def reads_of(self, record_id: str | None) -> list[Event]:
+        """The records of the control read, of any partition, that have the id."""
+        return [] if record_id is None else self._reads.get(record_id, [])
+
+    @cached_property
+    def compacted(self) -> bool:
+        return any("compact" in e.details.get("cleanup_policy", "") for e in self.of_kind("topic"))
+
+    def home(self, record_id: str | None) -> tuple[Slice | None, int]:
+        """The partition of an id, and its offset (-1: nobody knows): by the log, else by its acknowledgement."""
+        acks = [e for e in self.of_kind("send") if e.outcome == "ok" and e.id == record_id]
+        for event in self.reads_of(record_id) + acks:
+            if event.topic is not None and event.partition is not None:
+                return (event.topic, event.partition), max(-1, -1 if event.offset is None else event.offset)
+        return None, -1
+
+    @cached_property
+    def effects(self) -> list[Event]:
+        """The effects that the sink acknowledged."""
+        return [e for e in self.of_kind("effect") if e.outcome == "ok" and e.id is not None]
+
+    @cached_property
+    def effects_by_home(self) -> dict[Slice | None, dict[str, list[Event]]]:
+        homes: dict[Slice | None, dict[str, list[Event]]] = {}
+        for effect in sorted(self.effects, key=lambda event: (event.time_ns, event.source, event.seq)):
+            homes.setdefault(self.home(effect.id)[0], {}).setdefault(str(effect.id), []).append(effect)
+        return homes
+
     def phase_ns(self, phase: str) -> int | None:
         times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
         return times[0] if times else None
@@ -262,6 +329,21 @@ class Partition:
     def key(self, offset: int) -> str | None:
         record = self.records.get(offset)
         return record.key if record else None
+
+    @cached_property
+    def last_log_start(self) -> int:
+        return max((e.offset for e in self.own("log_start") if e.offset is not None), default=0)
+
+    @cached_property
+    def not_held(self) -> list[Event]:
+        """The acknowledged sends that the control read does not hold."""
+        acks = [e for e in self.own("send") if e.outcome == "ok" and e.id is not None]
+        return [ack for ack in acks if not self.trial.reads_of(ack.id)]
+
+    @cached_property
+    def effects(self) -> dict[str, list[Event]]:
+        """Record id → its effects, of the records whose home is here."""
+        return self.trial.effects_by_home.get(self.tp, {})
 
     # --- the members' own word -------------------------------------------------------------------------------
 
@@ -518,15 +600,24 @@ def _changes_one_member(event: Event) -> bool:
 
 
 def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
-    """Returns every anomaly of the history, partition by partition, sorted."""
+    """Returns every anomaly of the history, partition by partition, sorted; then what belongs to no partition."""
     trial, findings = Trial(events, facts), Findings()
+    for effects in trial.effects_by_home.get(None, {}).values():
+        if trial.invoked:
+            _take(findings, "phantom", (f for e in effects for f in _phantom(trial, e, (trial.topic, None, -1))))
+        _take(findings, "duplicate-effect", ((trial.topic, None, -1, ()) for _ in effects[1:]))
     for tp in trial.slices():
         partition = Partition(trial, tp)
-        for name in ANOMALIES:
+        for name in CHECKS:
             if _lacks_evidence(partition, name):
                 findings.not_judged.add(name)
             else:
                 _take(findings, name, CHECKS[name](partition))
+    for name, check in GROUP_CHECKS.items():
+        if name in NEED_SNAPSHOT and trial.snapshot_ns is None:
+            findings.not_judged.add(name)
+        else:
+            _take(findings, name, check(trial))
     for instances in findings.anomalies.values():
         instances.sort(key=repr)
     return findings
@@ -536,6 +627,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
     return (
         (name in NEED_CONTROL_READ and not p.control_read_complete)
         or (name in NEED_SNAPSHOT and p.trial.snapshot_ns is None)
+        or (name in NEED_SENDS and not p.trial.invoked)
         or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
     )
 
@@ -614,12 +706,12 @@ def _crashed(p: Partition, source: str) -> bool:
     return any(details.get("signal") == 9 or details.get("code") not in (None, 0) for details in exits)
 
 
-def unseen(p: Partition) -> Iterator[Found]:
-    """Not committed past and never handled by the snapshot."""
+def unseen(p: Partition) -> Iterator[Found | None]:
+    """Not committed past and never handled by the snapshot, though there was time: None where there was not."""
     committed = p.final_committed if p.trial.progress_in_kafka else None
     for offset in _unhandled_at_snapshot(p):
         if committed is None or offset >= committed:
-            yield p.found(offset)
+            yield None if _had_no_time(p) else p.found(offset)
 
 
 def _unhandled_at_snapshot(p: Partition) -> list[int]:
@@ -654,6 +746,123 @@ def _repeated(p: Partition) -> Iterator[Work]:
 
 def _when(work: Work) -> tuple[int, str, int]:
     return (work.event.time_ns, work.event.source, work.event.seq)
+
+
+def phantom(p: Partition) -> Iterator[Found | None]:
+    """Delivered, or with an effect, under an id that nobody ever set out to send."""
+    for delivery in p.deliveries:
+        yield from _phantom(p.trial, delivery.event, (*p.tp, delivery.offset))
+    for effects in p.effects.values():
+        for effect in effects:
+            yield from _phantom(p.trial, effect, (*p.tp, p.trial.home(effect.id)[1]))
+
+
+def _phantom(trial: Trial, event: Event, place: tuple[str, int | None, int]) -> Iterator[Found | None]:
+    """Undecided where the log holds the id: then somebody else writes to the topic."""
+    if event.id is not None and event.id not in trial.invoked:
+        yield None if trial.reads_of(event.id) else (*place, ())
+
+
+def duplicate_effect(p: Partition) -> Iterator[Found]:
+    """A second effect, a third …, of one record."""
+    for record_id, effects in p.effects.items():
+        for _ in effects[1:]:
+            yield (*p.tp, p.trial.home(record_id)[1], ())
+
+
+# --- what the log holds ----------------------------------------------------------------------------------------
+
+
+def lost_write(p: Partition) -> Iterator[Found | None]:
+    """Acknowledged, and the control read does not hold it, though neither retention nor compaction took it."""
+    for ack in p.not_held:
+        known = ack.offset is not None and ack.offset >= 0
+        if known and ((ack.offset or 0) < p.last_log_start or _superseded(p, ack)):
+            continue
+        if ack.time_ns >= (p.trial.snapshot_ns or 0):
+            yield None
+        elif not known:
+            yield None if p.last_log_start > 0 or p.trial.compacted else p.found(None)
+        elif ack.offset in p.records and p.records[ack.offset].id is None:
+            yield None
+        else:
+            yield p.found(ack.offset)
+
+
+def _superseded(p: Partition, ack: Event) -> bool:
+    """Compaction keeps the last record of a key: of those in the log, and of those that were acknowledged."""
+    others = [*p.records.values(), *p.not_held]
+    return p.trial.compacted and any(
+        other.key is not None and other.key == ack.key and (other.offset or 0) > (ack.offset or 0) for other in others
+    )
+
+
+def overtaken(p: Partition) -> Iterator[Found | None]:
+    """Ranges of acknowledged records that expired before anybody read them."""
+    expired = [ack for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start]
+    ranges: list[tuple[tuple[bool, bool], list[Event]]] = []
+    for ack in sorted(expired, key=lambda event: (event.offset, event.seq)):
+        if _was_read(p, ack):
+            ranges.append(((False, False), []))
+            continue
+        committed = p.trial.progress_in_kafka and (p.final_committed or 0) > (ack.offset or 0)
+        covering = _first_covering(p, ack.offset or 0) if committed else None
+        if (covering is not None and _may_be_a_last_act(p, covering)) or (not committed and _killed_unseen(p)):
+            ranges.append(((False, False), []))
+            yield None
+            continue
+        sort = (committed, covering is not None and covering.committer == OPERATOR)
+        if not ranges or ranges[-1][0] != sort or not ranges[-1][1]:
+            ranges.append((sort, []))
+        ranges[-1][1].append(ack)
+    for (committed, _), acks in ranges:
+        if acks:
+            yield p.found(acks[0].offset, last_offset=acks[-1].offset, committed=committed)
+
+
+def _was_read(p: Partition, ack: Event) -> bool:
+    return ack.id in p.effects or any(work.offset == ack.offset for work in p.deliveries + p.completions)
+
+
+def _killed_unseen(p: Partition) -> bool:
+    """Some member was killed with -9, and no sink saw what it had done."""
+    killed = [e for e in p.trial.of_kind("exited") if e.details.get("signal") == 9]
+    return bool(killed) and not any(e.outcome == "ok" for e in p.trial.of_kind("effect"))
+
+
+def corrupt(p: Partition) -> Iterator[Found]:
+    """Another content than was sent: in the log, or in the effect of a consumer that passes values on."""
+    altered = {
+        offset for offset, record in p.records.items() if _differs(p.trial.sent_checksum(record.id), _checksum(record))
+    }
+    for offset in altered:
+        yield p.found(offset, found_in="control read")
+    effects = [effect for several in p.effects.values() for effect in several]
+    sums = [(p.trial.sent_checksum(effect.id), _checksum(effect), effect) for effect in effects]
+    if any(sent is not None and sent == body for sent, body, _ in sums):
+        for sent, body, effect in sums:
+            offset = p.trial.home(effect.id)[1]
+            if _differs(sent, body) and offset not in altered:
+                yield (*p.tp, offset, (("found_in", "effect"),))
+
+
+def _checksum(event: Event) -> int | None:
+    return event.details.get("checksum")
+
+
+def _differs(sent: int | None, seen: int | None) -> bool:
+    return sent is not None and seen is not None and sent != seen
+
+
+def misplaced(p: Partition) -> Iterator[Found | None]:
+    """Said to be at a place where the log holds another id."""
+    claims = [effect for effect in p.trial.effects if (p.trial.topic, effect.partition) == p.tp]
+    for event in [delivery.event for delivery in p.deliveries] + claims:
+        record = None if event.offset is None else p.records.get(event.offset)
+        if event.id is None or record is None or record.id in (None, event.id):
+            continue
+        never_sent = bool(p.trial.invoked) and event.id not in p.trial.invoked
+        yield p.found(event.offset) if never_sent or p.trial.reads_of(event.id) else None
 
 
 # --- ordering --------------------------------------------------------------------------------------------------
@@ -706,10 +915,9 @@ def reordered_key(p: Partition) -> Iterator[Found]:
         overtakers = [c.offset for c in _before(late, p.completions) if late.possession and c.offset > late.offset]
         if firsts[late.offset] == late:
             overtakers += [first.offset for first in firsts.values() if _came_too_early(p, first, late)]
-        known = [offset for offset in overtakers if offset in p.records and late.offset in p.records]
-        if known:
+        if overtakers:
             key = p.key(late.offset)
-            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in known))
+            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in overtakers))
 
 
 def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
@@ -1034,22 +1242,18 @@ def orphan_partition(p: Partition) -> Iterator[Found | None]:
             members = members | {member_id} if event.kind == "member_assignment" else members - {member_id}
         end_ns = min([p.trial.snapshot_ns, *times[number + 1 : number + 2]])
         if members and not owners and end_ns - times[number] > _window_ns(p):
-            still = _stood_still(p, times[number], end_ns)
+            still = _stood_still(p.trial, times[number], end_ns)
             yield None if still else p.found(event.details["log_offset"])
-
-
-def _stood_still(p: Partition, begin_ns: float, end_ns: float) -> bool:
-    quarter_ns = float(p.trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
-    delays = [(e.time_ns, e.details["delay_ns"]) for e in p.trial.of_kind("scheduling_delay")]
-    return any(begin_ns <= at and at - delay <= end_ns and delay > quarter_ns for at, delay in delays)
 
 
 # --- liveness --------------------------------------------------------------------------------------------------
 
 
-def false_lag(p: Partition) -> Iterator[Found]:
-    """Everything handled, and yet the committed position says there is work left."""
-    if _is_false_lag(p):
+def false_lag(p: Partition) -> Iterator[Found | None]:
+    """Everything handled, and yet the committed position says there is work left, though there was time to commit."""
+    if _is_false_lag(p) and _had_no_time(p):
+        yield None
+    elif _is_false_lag(p):
         committed = _position_at_snapshot(p)
         yield p.found(committed, records=len([o for o in p.records if o >= committed]))
 
@@ -1083,16 +1287,44 @@ def stuck_partition(p: Partition) -> Iterator[Found | None]:
 
 def _class_of_stuck(p: Partition, offset: int) -> str:
     """How far the first undone record came, as far as the evidence goes."""
-    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) is not None]
-    begin_ns = (p.trial.snapshot_ns or 0) - _window_ns(p)
-    if not any(possession.open_at(p.trial.snapshot_ns or 0) for possession in p.possessions):
+    snapshot_ns = p.trial.snapshot_ns or 0
+    held = [possession for possession in p.possessions if possession.open_at(snapshot_ns)]
+    if p.possessions and not held:
         return "unassigned"
-    if any(delivery.offset == offset for delivery in p.deliveries):
+    if held and any(delivery.offset in _undone(p) for delivery in p.deliveries):
         return "delivered-not-committed"
-    if not fetches:
-        return "unclassified"
-    recent = [f for f in fetches if f.time_ns >= begin_ns and p.trial.entries(f, p.tp)]
-    return "fetched-not-delivered" if recent else "assigned-not-fetched"
+    committed = [c.value for c in p.commits if c.value is not None and c.effect_ns <= snapshot_ns]
+    if held and p.trial.progress_in_kafka and max(committed, default=-1) > offset:
+        return "committed-not-delivered"
+    return _class_by_fetches(p, max(held, key=lambda one: one.opened.time_ns), offset) if held else "unclassified"
+
+
+def _class_by_fetches(p: Partition, owner: Possession, offset: int) -> str:
+    """What the owner's own fetches tell, since it was assigned.
+
+    The log leaves out a fetch that asks as before in vain, so only two things are sure: that a partition was never
+    asked for, or is missing from a list that is complete; and that positions were answered and passed.
+    """
+    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) == owner.member]
+    since_ns, asked, listed = owner.opened.time_ns - TOLERANCE_NS, [], {}
+    dropped_ns = -1
+    for fetch in fetches:  # broker by broker, in the order of its lines
+        at_ns = p.trial.mono_ns(fetch.source_wall_ns, fetch.time_ns)
+        here, connection = p.trial.entries(fetch, p.tp), (fetch.source, fetch.details.get("connection"))
+        inside = since_ns <= at_ns <= (p.trial.snapshot_ns or 0)
+        asked += [(at_ns, entry["offset"], entry.get("size_bytes", 0)) for entry in here if inside]
+        if fetch.details.get("complete"):
+            if listed.get(connection) and not here and inside:
+                dropped_ns = max(dropped_ns, at_ns)
+            listed[connection] = bool(here)
+    last_ns = max((at_ns for at_ns, _, _ in asked), default=-1)
+    states = [e.details.get("state") for e in p.trial.of_kind("witness") if e.source.startswith("requests-")]
+    if fetches and (dropped_ns > last_ns or not asked) and states and set(states) == {"complete"}:
+        return "assigned-not-fetched"
+    answered = [position for _, position, size_bytes in asked if size_bytes > 0]
+    passed = any(position > offset for _, position, _ in asked)
+    fetched = offset in answered or (passed and any(position < offset for position in answered))
+    return "fetched-not-delivered" if fetched else "unclassified"
 
 
 def _window_ns(p: Partition) -> float:
@@ -1137,6 +1369,13 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
         yield None if _drain_ns(p) < bound_ns else p.found(None, converged=False)
 
 
+def _had_no_time(p: Partition) -> bool:
+    """The drain was shorter than the bound, or the machine stood still in it."""
+    drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
+    begins = snapshot_ns if drain_ns is None else drain_ns
+    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p)
+
+
 def _bound_ns(p: Partition) -> float:
     """B of the design: the claim's own, else detection, rebalance, handler, commit interval and backlog."""
     facts = p.trial.facts
@@ -1157,6 +1396,8 @@ def _converged_ns(p: Partition) -> float | None:
     """Since when the partition was done for good; None when it was not at the snapshot."""
     handled = max((time_ns for o, time_ns in p.first_handled.items() if o in p.records), default=0)
     if not p.trial.progress_in_kafka:
+        if p.trial.facts.get("delivery") == "at-most-once":  # only its progress counts, and that nobody here can see
+            return 0
         return None if _undone(p) else handled
     caught_up = _caught_up_ns(p)
     if p.trial.facts.get("delivery") == "at-most-once" or caught_up is None:
@@ -1175,7 +1416,246 @@ def _caught_up_ns(p: Partition) -> float | None:
     return since
 
 
+# --- progress and starvation -----------------------------------------------------------------------------------
+
+
+def _window_of(trial: Trial) -> int:
+    names = ("session_timeout_s", "poll_interval_s", "commit_interval_s")
+    return int(max(10.0, sum(float(trial.facts.get(name, 0)) for name in names)) * SECOND_NS)
+
+
+def _hindered(trial: Trial, begin_ns: float, end_ns: float) -> bool:
+    """A fault was in force in this stretch of time, or had been healed less than a window before it."""
+    for fault in trial.of_kind("injected"):
+        number = fault.details.get("fault_no")
+        healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
+        over_ns = healed[-1] + _window_of(trial) if healed else FOREVER
+        if fault.time_ns <= end_ns and begin_ns <= over_ns:
+            return True
+    return False
+
+
+def _stood_still(trial: Trial, begin_ns: float, end_ns: float) -> bool:
+    patience_ns = float(trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
+    return any(
+        e.details["delay_ns"] > patience_ns and begin_ns <= e.time_ns and e.time_ns - e.details["delay_ns"] <= end_ns
+        for e in trial.of_kind("scheduling_delay")
+    )
+
+
+def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
+    """Done, and everything before it, and for a whole window not committed though the same member held on; one finding
+    a commit that came too late."""
+    late: dict[int, tuple[int, float]] = {}
+    for offset in sorted(p.records):
+        ready_ns = max(p.first_handled.get(o, FOREVER) for o in p.records if o <= offset)
+        covering = _first_covering(p, offset)
+        if ready_ns == FOREVER or covering is None or covering.effect_ns > (p.trial.snapshot_ns or 0):
+            continue
+        due_ns = ready_ns + _window_of(p.trial)
+        too_late = covering.effect_ns > due_ns + TOLERANCE_NS and _held_alone(p, ready_ns, due_ns)
+        if too_late and not _hindered(p.trial, ready_ns, due_ns):
+            late.setdefault(covering.place, (offset, ready_ns))
+    for offset, ready_ns in late.values():
+        still = _stood_still(p.trial, ready_ns, ready_ns + _window_of(p.trial))
+        yield None if still else p.found(offset)
+
+
+def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:
+    """The possession opened last before the stretch lasts through it, and no other one opens inside."""
+    before = [one for one in p.possessions if one.opened.time_ns <= begin_ns]
+    inside = [one for one in p.possessions if begin_ns < one.opened.time_ns < end_ns]
+    if not before or inside:
+        return False
+    last = max(before, key=lambda one: one.opened.time_ns)
+    return last.closed is None or last.closed.time_ns >= end_ns
+
+
+def starved_partition(p: Partition) -> Iterator[Found | None]:
+    """Passed over: records wait, nothing happens, and its member does those of two others in three rounds."""
+    for possession in p.possessions:
+        for begin_ns, end_ns in _standstills(p, possession):
+            if _in_its_handler(p, possession, begin_ns, end_ns):
+                continue
+            waiting = [o for o, time_ns in p.first_handled.items() if time_ns >= end_ns and o in p.records]
+            if not waiting:
+                continue
+            oldest = min(waiting, key=lambda o: (_appended_ns(p, o), o))
+            since_ns = max(begin_ns, _appended_ns(p, oldest))
+            if _rounds_elsewhere(p, possession, since_ns, end_ns) >= 3 and not _hindered(p.trial, since_ns, end_ns):
+                yield None if _stood_still(p.trial, since_ns, end_ns) else p.found(oldest)
+
+
+def _standstills(p: Partition, possession: Possession) -> list[tuple[int, int]]:
+    """The stretches of a possession in which nobody delivered, finished or put out a record; over by the snapshot."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    ids = {e.id: o for o, e in p.records.items() if e.id is not None}
+    effects = [e.time_ns for e in p.trial.of_kind("effect") if e.outcome == "ok" and e.id in ids]
+    moves = sorted([work.event.time_ns for work in p.deliveries + p.completions] + effects)
+    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    last_ns = min(closed_ns, snapshot_ns)
+    points = [m for m in moves if possession.opened.time_ns <= m <= last_ns]
+    if possession.closed and closed_ns <= snapshot_ns:
+        points.append(possession.closed.time_ns)
+    return list(zip([possession.opened.time_ns, *points], points, strict=False))
+
+
+def _in_its_handler(p: Partition, possession: Possession, begin_ns: int, end_ns: int) -> bool:
+    """The member had a record of this partition in hand from before the stretch to its end."""
+    mine = [w for w in p.deliveries + p.completions if w.event.source == possession.source]
+    for delivery in [w for w in mine if w.event.kind == "delivered" and w.event.time_ns <= begin_ns < end_ns]:
+        later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
+        over_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
+        if over_ns >= end_ns:
+            return True
+    return False
+
+
+def _appended_ns(p: Partition, offset: int) -> int:
+    record = p.records[offset]
+    return p.trial.mono_ns(record.source_wall_ns, record.time_ns)
+
+
+def _rounds_elsewhere(p: Partition, possession: Possession, begin_ns: int, end_ns: int) -> int:
+    """The whole rounds (thirds of a window) in which the member finished records of two other partitions or more."""
+    length_ns = _window_of(p.trial) // 3
+    rounds: dict[int, set[Slice]] = {}
+    for event in p.trial.of_kind("processed"):
+        number, tp = event.time_ns // length_ns, (str(event.topic), event.partition or 0)
+        whole = begin_ns <= number * length_ns and (number + 1) * length_ns <= end_ns
+        if event.source == possession.source and tp != p.tp and whole:
+            rounds.setdefault(number, set()).add(tp)
+    return sum(len(others) >= 2 for others in rounds.values())
+
+
+# --- the group, its processes and their memory -----------------------------------------------------------------
+
+
+def _of_group(place: int | str | None, **attributes: Any) -> Found:
+    return None, None, -1 if place is None else place, tuple(sorted(attributes.items()))
+
+
+def rebalance_storm(trial: Trial) -> Iterator[Found]:
+    """Five rises of generation or epoch before the snapshot that nothing explains."""
+    records = [e for e in trial.offsets_log if e.kind in ("group", "group_epoch") and "epoch" in e.details]
+    rises = 0
+    for before, after in pairwise(records):
+        at_ns = trial.mono_ns(after.source_wall_ns, after.time_ns)
+        if after.details["epoch"] > before.details["epoch"] and at_ns <= (trial.snapshot_ns or 0):
+            rises += not _explained(trial, at_ns)
+    if rises >= 5:
+        yield _of_group(rises)
+
+
+def _explained(trial: Trial, at_ns: int) -> bool:
+    window_ns = _window_of(trial)
+    spans: list[tuple[float, float]] = [(e.time_ns, e.time_ns) for e in trial.of_kind("started", "exited")]
+    stops = trial.of_kind("stopped", "exited")
+    spans += [(e.time_ns, e.time_ns) for e in stops if e == min((o for o in stops if o.source == e.source), key=_seq)]
+    topics = trial.of_kind("topic")
+    changed = [new for old, new in pairwise(topics) if old.details["partitions"] != new.details["partitions"]]
+    spans += [(e.time_ns, e.time_ns) for e in changed]
+    patience_ns = float(trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
+    delays = [(e.time_ns, e.details["delay_ns"]) for e in trial.of_kind("scheduling_delay")]
+    spans += [(at - delay, at) for at, delay in delays if delay > patience_ns]
+    for e in trial.of_kind("injected"):
+        healed = [h for h in trial.of_kind("healed") if h.details.get("fault_no") == e.details.get("fault_no")]
+        spans.append((e.time_ns, healed[-1].time_ns if healed else FOREVER))
+    return any(begin_ns - TOLERANCE_NS <= at_ns <= end_ns + window_ns for begin_ns, end_ns in spans)
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
+def crash_loop(trial: Trial) -> Iterator[Found]:
+    """Members whose process went by itself twice or more."""
+    own = [str(e.member) for e in trial.of_kind("exited") if e.details.get("asked") == "no"]
+    for member in sorted(set(own)):
+        if own.count(member) >= 2:
+            yield _of_group(member)
+
+
+def unbounded_close(trial: Trial) -> Iterator[Found | None]:
+    """Members that were asked to stop and had to be killed; None where something may have hindered them."""
+    for end in trial.of_kind("exited"):
+        if end.details.get("asked") != "overdue":
+            continue
+        asked_ns = end.details.get("asked_ns", end.time_ns)
+        patience_ns = end.details.get("within_s", 0) / 4 * SECOND_NS
+        still = any(
+            e.details["delay_ns"] > patience_ns
+            and asked_ns <= e.time_ns
+            and e.time_ns - e.details["delay_ns"] <= end.time_ns
+            for e in trial.of_kind("scheduling_delay")
+        )
+        yield None if still or _fault_meanwhile(trial, end, asked_ns) else _of_group(str(end.member))
+
+
+def _fault_meanwhile(trial: Trial, end: Event, asked_ns: int) -> bool:
+    """A fault that does not itself end members, on this member or on none in particular, between asking and killing."""
+    for fault in trial.of_kind("injected"):
+        if fault.details.get("fault") in ("terminate", "restart", "leave", "join", "kill"):
+            continue
+        healed = [h for h in trial.of_kind("healed") if h.details.get("fault_no") == fault.details.get("fault_no")]
+        meanwhile = fault.time_ns <= end.time_ns and not (healed and healed[-1].time_ns < asked_ns)
+        if fault.member in (None, end.member) and meanwhile:
+            return True
+    return False
+
+
+def _samples(trial: Trial, end: Event) -> list[int]:
+    who = (end.member, end.incarnation)
+    return [e.details["rss_bytes"] for e in trial.of_kind("resources") if (e.member, e.incarnation) == who]
+
+
+def memory_over_limit(trial: Trial) -> Iterator[Found | None]:
+    """Incarnations seen above the claimed limit; None for one that lived for five seconds and was never seen."""
+    limit = trial.facts.get("memory_max_bytes")
+    if limit is None:
+        return
+    for life in trial.of_kind("started"):
+        samples = _samples(trial, life)
+        if any(sample > limit for sample in samples):
+            yield _of_group(f"{life.member}-{life.incarnation}")
+        ends = [e.time_ns for e in trial.of_kind("exited") if e.source == life.source]
+        lived_ns = (ends[0] if ends else trial.snapshot_ns or 0) - life.time_ns
+        if not samples and lived_ns >= 5 * SECOND_NS:
+            yield None
+
+
+def oom_killed(trial: Trial) -> Iterator[Found | None]:
+    """Members that went by a signal 9 of nobody's while the kernel's counter rose; None where too many did."""
+    readings = trial.of_kind("oom_kills")
+    rises = [(b, a) for b, a in pairwise(readings) if a.details["count"] > b.details["count"]]
+    struck: list[tuple[Event, tuple[Event, Event]]] = []
+    for end in trial.of_kind("exited"):
+        if end.details.get("signal") != 9 or end.details.get("asked") != "no":
+            continue
+        near = [
+            (before, after)
+            for before, after in rises
+            if before.time_ns <= end.time_ns + TOLERANCE_NS and after.time_ns >= end.time_ns - 2 * SECOND_NS
+        ]
+        struck += [(end, near[0])] if near else []
+    limit = trial.facts.get("memory_max_bytes")
+    for end, (before, after) in struck:
+        alike = sum(other == (before, after) for _, other in struck)
+        over = limit is not None and any(sample > limit for sample in _samples(trial, end))
+        several = alike > after.details["count"] - before.details["count"]
+        yield None if several else _of_group(f"{end.member}-{end.incarnation}", over_limit=over)
+
+
+GROUP_CHECKS = {
+    "rebalance-storm": rebalance_storm,
+    "crash-loop": crash_loop,
+    "unbounded-close": unbounded_close,
+    "memory-over-limit": memory_over_limit,
+    "oom-killed": oom_killed,
+}
 CHECKS = {
+    "uncommitted-progress": uncommitted_progress,
+    "starved-partition": starved_partition,
     "skipped": skipped,
     "unseen": unseen,
     "redelivered": redelivered,
@@ -1197,4 +1677,10 @@ CHECKS = {
     "false-lag": false_lag,
     "stuck-partition": stuck_partition,
     "late-convergence": late_convergence,
+    "lost-write": lost_write,
+    "overtaken": overtaken,
+    "corrupt": corrupt,
+    "misplaced": misplaced,
+    "phantom": phantom,
+    "duplicate-effect": duplicate_effect,
 }

@@ -10,12 +10,27 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.calibrate import PAGE, calibrate, reports_folder, source_digest
-from kafka_trial.calibration import ROWS_NAME, Attempt, Row, append_row, ask, expected_of, grid, page, read_rows
+from kafka_trial.calibration import (
+    NOT_BEGUN,
+    ROWS_NAME,
+    Attempt,
+    Row,
+    append_row,
+    ask,
+    expected_of,
+    grid,
+    page,
+    read_rows,
+)
 from kafka_trial.errors import InputError
 
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "c")
-SIN = Row(
-    Attempt("commits-backwards", "member-paused", sin=True), ("zombie-commit",), "fail", ("zombie-commit",), (), ()
+SIN = replace(
+    SOUND,
+    attempt=Attempt("commits-backwards", "member-paused", sin=True),
+    expected=("zombie-commit",),
+    verdict="fail",
+    violations=("zombie-commit",),
 )
 
 
@@ -91,6 +106,15 @@ def test_the_page_tells_what_is_not_as_it_must_be() -> None:
     assert "| commits-backwards (sin on) | member-paused | fail: zombie-commit | 0 | 1 | 0 | 1/1 |" in text
 
 
+def test_a_source_before_is_kept_and_not_mixed_with_the_newest() -> None:
+    """What it got wrong stays told; the sums are the newest's."""
+    before = replace(SOUND, verdict="fail", violations=("skipped",), source_digest="old", commit="c0")
+    text = page([before, replace(before, verdict="pass", violations=()), SOUND])
+    assert "1 trials of source d, measured at c." in text
+    assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 |" in text
+    assert "| old | measured at c0 | 1/2 | python-at-least-once-on-control-4.3.1 seed 1: fail, skipped |" in text
+
+
 def test_a_calibration_without_time_begins_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,3 +126,16 @@ def test_a_calibration_without_time_begins_nothing(
     calibrate(times=2, minutes=0, only=["commits-backwards"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
     assert len(read_rows(tmp_path / ROWS_NAME)) == 2
+
+
+def test_a_trial_that_could_not_be_begun_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its row stays, and counts among those not as they must be; going on, calibrate tries it again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kafka_trial.calibrate.reports_folder", lambda: tmp_path)
+    on, off = grid(times=1, only=["commits-backwards"])
+    append_row(tmp_path / ROWS_NAME, replace(SIN, attempt=on, source_digest=source_digest()))
+    append_row(tmp_path / ROWS_NAME, replace(SIN, attempt=off, source_digest=source_digest(), verdict=NOT_BEGUN))
+    assert calibrate(times=1, minutes=0, only=["commits-backwards"]) == 1
+    assert "1 of 1 trials still to run" in capfd.readouterr().err

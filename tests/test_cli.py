@@ -8,7 +8,10 @@ import pytest
 
 from kafka_trial.cli import EXAMPLES, main
 from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
-from kafka_trial.verbs import worst
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import create_run_folder
+from kafka_trial.narrator import Narrator
+from kafka_trial.verbs import unjudged, worst
 
 SOUND_TOML = """
 schema = 1
@@ -85,3 +88,25 @@ def test_the_worst_status_of_many_wins() -> None:
         worst([PASS, PASS]),
         worst([FAIL, INTERRUPTED]),
     ] == [FAIL, UNKNOWN, NOT_BEGUN, PASS, INTERRUPTED]
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ({"outcome": "ok"}, 0, ""),
+        ({"outcome": "info", "message": "StartError: no lanes"}, 4, "StartError: no lanes"),
+        (None, 4, "its end is not told"),
+    ],
+)
+def test_a_trial_that_is_not_judged_now_says_whether_it_can_be(
+    end: dict[str, str] | None, status: int, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`run --no-check`: 0 for a whole history, 4 for one that was cut short, and why."""
+    folder = create_run_folder(tmp_path / "run", "control", "somebody")
+    with Recorder(folder.history, "run") as run:
+        run.record("phase", phase="prepare")
+        if end is not None:
+            run.record("end", **end)
+    with Narrator() as narrator:
+        assert unjudged(folder, narrator) == status
+    assert said in capfd.readouterr().err

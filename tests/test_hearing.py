@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kafka_trial.case import Case, Fault, Found
 from kafka_trial.claim import Claim
 from kafka_trial.hearing import Scope, claim_of, conclude, gather, own_events, plain, scope_of
 from kafka_trial.history.event import Event
@@ -16,7 +17,6 @@ from kafka_trial.invariants.circumstances import Circumstances, Window
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
-from kafka_trial.verdict import Case, Fault, Found
 from literal_run import make_folder
 
 WELL = Circumstances(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
@@ -159,6 +159,17 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
     assert failure.sentence == (
         "m2, m3 never got a partition, where a control member of the harness got its own: see m1.stderr"
     )
+
+
+@pytest.mark.parametrize(("name", "anomaly"), [("exited", "crash-loop"), ("never-stopped", "unbounded-close")])
+def test_what_the_judge_tells_is_not_told_twice(name: str, anomaly: str) -> None:
+    """The plain failure of the member that an anomaly is about is left to it; another member's stays."""
+    seen = Anomaly(anomaly, None, None, {"member": "m0"}, ("consumer-m0-0#9",))
+    failures = [said("consumer_failure", seq=seq, member=f"m{seq}", name=name, message="gone") for seq in (0, 1)]
+    judged = {anomaly: Finding(anomaly, "liveness", (seen,), 1)}
+    assert [one.events for one in case(failures, findings=judged).failures] == [("run#1",)]
+    blind = {anomaly: Finding(anomaly, "liveness", not_judged=NotJudged("an earlier version", applies=False))}
+    assert [one.events for one in case(failures, findings=blind).failures] == [("run#0", "run#1")]
 
 
 def test_where_no_control_member_joins_the_ground_is_at_fault() -> None:

@@ -9,11 +9,15 @@ from typing import Any
 import orjson
 import pytest
 
+from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim
+from kafka_trial.claim_rules import RULES
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.delivery import KILLED_UNHEARD
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.verdict import RULES, Case, Fault, Found, Verdict, Violation, decide, write_verdict
+from kafka_trial.sentences import sentence
+from kafka_trial.verdict import Verdict, decide
+from kafka_trial.verdict_files import write_verdict
 
 AT_LEAST_ONCE = Claim("at-least-once")
 AT_MOST_ONCE = Claim("at-most-once")
@@ -78,6 +82,21 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
     (AT_LEAST_ONCE, "zombie-commit", {"fell": False, "skipped_record": True}, "fail"),
     (AT_LEAST_ONCE, "zombie-work", {}, "pass"),
     (replace(AT_LEAST_ONCE, fenced=True), "zombie-work", {}, "fail"),
+    *((UNCLAIMED, name, {}, "fail") for name in ("corrupt", "misplaced")),
+    (UNCLAIMED, "corrupt", {"found_in": "effect"}, "fail"),
+    *((claim, "lost-write", {}, "unknown") for claim in (UNCLAIMED, AT_LEAST_ONCE, Claim("exactly-once"))),
+    (UNCLAIMED, "corrupt", {"found_in": "control read"}, "unknown"),
+    *((claim, "overtaken", {}, "fail") for claim in (AT_LEAST_ONCE, Claim("exactly-once"))),
+    (AT_LEAST_ONCE, "overtaken", {"by_operator": True}, "pass"),
+    (AT_MOST_ONCE, "overtaken", {}, "pass"),
+    (AT_LEAST_ONCE, "duplicate-effect", {}, "pass"),
+    *((UNCLAIMED, name, {}, "fail") for name in ("crash-loop", "unbounded-close")),
+    *((AT_LEAST_ONCE, name, {}, "pass") for name in ("starved-partition", "rebalance-storm", "uncommitted-progress")),
+    (UNCLAIMED, "memory-over-limit", {}, "pass"),
+    (replace(UNCLAIMED, memory_max_bytes=9), "memory-over-limit", {}, "fail"),
+    (UNCLAIMED, "oom-killed", {"over_limit": False}, "pass"),
+    (replace(UNCLAIMED, memory_max_bytes=9), "oom-killed", {"over_limit": True}, "fail"),
+    (replace(UNCLAIMED, memory_max_bytes=9), "oom-killed", {"over_limit": False}, "unknown"),
     (AT_LEAST_ONCE, "something-new", {}, "pass"),
 ]
 
@@ -120,6 +139,60 @@ def test_a_broken_ground_acquits_and_convicts_nobody() -> None:
     """Where the environment failed, a violation is told, and the verdict is unknown."""
     verdict = verdict_of(AT_LEAST_ONCE, found("skipped", offset=7), ground=("the history is truncated",))
     assert (verdict.verdict, [row.anomaly for row in verdict.violations]) == ("unknown", ["skipped"])
+
+
+def test_what_the_cluster_lost_is_nobody_elses_fault() -> None:
+    """A violation beside it is told, and convicts nobody: the first reason is what the cluster did."""
+    lost = [Anomaly("lost-write", "t", 1, {"offset": at}, (f"workload#{at}",)) for at in (4, 7)]
+    verdict = verdict_of(AT_LEAST_ONCE, Found("lost-write", tuple(lost), more=3), found("skipped", offset=7))
+    assert (verdict.verdict, [row.anomaly for row in verdict.violations], verdict.tolerated) == (
+        "unknown",
+        ["skipped"],
+        (),
+    )
+    assert verdict.reasons == (
+        "the cluster lost record 4 of partition 1, which it had acknowledged (and 4 more like it)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "attributes", "told"),
+    [
+        (
+            "overtaken",
+            {"offset": 3, "last_offset": 9, "records": 5},
+            "records 3 to 9 of partition 1 expired before they were read (5 of them)",
+        ),
+        (
+            "corrupt",
+            {"offset": 3, "found_in": "effect"},
+            "record 3 of partition 1 had another content in its effect than was sent",
+        ),
+        (
+            "corrupt",
+            {"offset": 3, "found_in": "control read"},
+            "record 3 of partition 1 had another content in the cluster's log than was sent",
+        ),
+        (
+            "phantom",
+            {"id": "r7\n", "what": "effected"},
+            "a record with the id r7·, which nobody sent, was effected (partition 1)",
+        ),
+        (
+            "misplaced",
+            {"offset": 3, "what": "delivered"},
+            "what was delivered as record 3 of partition 1 is another record by the control read",
+        ),
+        (
+            "duplicate-effect",
+            {"offset": 3, "number": 2},
+            "record 3 of partition 1 had its effect again, for the 2. time",
+        ),
+    ],
+)
+def test_records_and_effects_are_told_in_a_sentence(anomaly: str, attributes: dict[str, Any], told: str) -> None:
+    """What, where, and how much of it."""
+    assert sentence(anomaly, Anomaly(anomaly, "t", 1, attributes, ())) == told
 
 
 def test_a_claimed_property_that_was_not_judged_is_unknown() -> None:
@@ -187,6 +260,47 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
     assert verdict.violations[1].sentence == (
         "the committed offset of partition 2 fell from 12 to 11 and stood there at the end (and 1 more like it)"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "told"),
+    [
+        (
+            "crash-loop",
+            {"member": "m0", "exits": 2, "ending": "with status 3"},
+            "member m0 exited by itself 2 times, at last with status 3",
+        ),
+        (
+            "unbounded-close",
+            {"member": "m0", "within_s": 15.0},
+            "member m0 was asked to stop and had not within 15.0 s: it was killed",
+        ),
+        (
+            "starved-partition",
+            {"offset": 7, "lasted_ms": 16000, "member": "m0"},
+            "record 7 of partition 1 waited 16000 ms while m0 did those of its others",
+        ),
+        (
+            "rebalance-storm",
+            {"bumps": 5, "from": 2, "to": 7},
+            "the group rebalanced 5 times, from 2 to 7, though nothing had happened",
+        ),
+        (
+            "uncommitted-progress",
+            {"offset": 7, "lasted_ms": 12000},
+            "partition 1 had record 7 processed 12000 ms before a commit covered it",
+        ),
+        (
+            "memory-over-limit",
+            {"member": "m0", "rss_bytes": 101, "limit_bytes": 100},
+            "member m0 took 101 bytes of memory, over the 100 claimed",
+        ),
+        ("oom-killed", {"member": "m0"}, "member m0 was killed by the kernel, which had run out of memory"),
+    ],
+)
+def test_what_is_not_about_a_record_has_its_sentence(name: str, attributes: dict[str, Any], told: str) -> None:
+    """Members, memory and the group: who, how often, how long."""
+    assert sentence(name, found(name, **attributes).instances[0]) == told
 
 
 @pytest.mark.parametrize("claim", [AT_LEAST_ONCE, AT_MOST_ONCE])

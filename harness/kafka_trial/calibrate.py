@@ -14,8 +14,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_trial import registry
-from kafka_trial.calibration import ROWS_NAME, Attempt, Row, append_row, ask, expected_of, grid, page, read_rows
+from kafka_trial.calibration import (
+    NOT_BEGUN,
+    ROWS_NAME,
+    Attempt,
+    Row,
+    append_row,
+    ask,
+    expected_of,
+    grid,
+    newest,
+    page,
+    read_rows,
+)
 from kafka_trial.errors import FAIL, PASS, InputError, KafkaTrialError
+from kafka_trial.facts import folder_digest
 from kafka_trial.narrator import Narrator
 from kafka_trial.session import Asked, Session, Trialed
 
@@ -32,28 +45,29 @@ def calibrate(*, times: int, minutes: float | None, only: Sequence[str] | None, 
         InputError: this is no checkout, or `only` names a consumer that does not exist.
     """
     rows, digest = reports_folder() / ROWS_NAME, source_digest()
-    done = {row.attempt for row in read_rows(rows) if row.source_digest == digest}
+    tried = (row for row in read_rows(rows) if row.source_digest == digest and row.verdict != NOT_BEGUN)
+    done = {row.attempt for row in tried}
     todo = [attempt for attempt in grid(times=times, only=only) if attempt not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     asked = {_asked(attempt): attempt for attempt in todo}
-    tried = 0
+    ended = 0
     with Narrator() as narrator, Session(narrator=Narrator(quiet=True)) as session:
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
-            tried += 1
+            ended += 1
             row = _row(asked[one], outcome, digest)
             append_row(rows, row)
-            narrator.say(f"{tried}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
-        if tried < len(todo):
-            narrator.say(f"time is up: {len(todo) - tried} of {len(todo)} trials still to run")
+            narrator.say(f"{ended}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
+        if ended < len(todo):
+            narrator.say(f"time is up: {len(todo) - ended} of {len(todo)} trials still to run")
     return write_page()
 
 
 def write_page() -> int:
-    """Writes the page from the rows; 1 when a row contradicts what its consumer must show."""
+    """Writes the page from the rows; 1 when one of the newest source contradicts what its consumer must show."""
     folder = reports_folder()
     rows = read_rows(folder / ROWS_NAME)
     (folder / PAGE).write_text(page(rows))
-    return PASS if all(row.as_expected for row in rows) else FAIL
+    return PASS if all(row.as_expected for row in newest(rows)) else FAIL
 
 
 def reports_folder() -> Path:
@@ -71,11 +85,9 @@ def reports_folder() -> Path:
 
 
 def source_digest() -> str:
-    """Returns a digest of the harness's source, so that rows of another source are not taken for this one's."""
-    digest = hashlib.sha256()
-    for file in sorted(registry.PACKAGE.rglob("*.py")):
-        digest.update(file.relative_to(registry.PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
+    """Returns a digest of harness, suites and fixtures: rows of another source are not taken for this one's."""
+    folders = (registry.PACKAGE, registry.suites_folder(), registry.CHECKOUT / "fixtures")
+    return hashlib.sha256("".join(map(folder_digest, folders)).encode()).hexdigest()[:16]
 
 
 def commit() -> str:
@@ -95,7 +107,7 @@ def _asked(attempt: Attempt) -> Asked:
 def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> Row:
     expected = expected_of(attempt)
     if isinstance(outcome, KafkaTrialError):
-        return Row(attempt, expected, "not begun", (), (str(outcome),), (), {}, digest, commit())
+        return Row(attempt, expected, NOT_BEGUN, (), (str(outcome),), (), {}, digest, commit())
     verdict, facts = outcome.verdict, outcome.folder.read_json("run.json")
     versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
     return Row(

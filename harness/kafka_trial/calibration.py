@@ -23,6 +23,7 @@ from kafka_trial.question import make_question
 from kafka_trial.session import Asked
 
 ROWS_NAME = "calibration.jsonl"
+NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
 SWITCHES: Mapping[bool | None, str] = {None: "", True: " (sin on)", False: " (sin off)"}
 
 
@@ -108,22 +109,52 @@ def expected_of(attempt: Attempt) -> tuple[str, ...]:
     return header.anomalies if header is not None and attempt.sin else ()
 
 
+def newest(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows of the source that was calibrated last: a harness that has changed is another one."""
+    return [row for row in rows if row.source_digest == rows[-1].source_digest]
+
+
 def page(rows: Sequence[Row]) -> str:
-    """Returns the page as Markdown: sums first, then a line per consumer and scenario."""
+    """Returns the page as Markdown: sums of the newest source, a line per consumer and scenario, older sources."""
+    latest = newest(rows)
     lines = [
         "# Calibration",
         "",
-        f"{len(rows)} trials, measured at {', '.join(sorted({row.commit for row in rows})) or 'no commit yet'}. "
-        f"Generated from `{ROWS_NAME}`.",
+        f"{len(latest)} trials of source {latest[-1].source_digest if latest else '-'}, {_measured_at(latest)}. "
+        f"Generated from `{ROWS_NAME}`, which keeps every attempt.",
         "",
-        *_sums(rows),
+        *_sums(latest),
         "",
         *_table(
             ["consumer", "scenario", "must be", "pass", "fail", "unknown", "as it must be", "violations", "because"],
-            [_line(key, group) for key, group in sorted(_grouped(rows).items())],
+            [_line(key, group) for key, group in sorted(_grouped(latest).items())],
         ),
+        *_older(rows),
     ]
     return "\n".join([*lines, ""])
+
+
+def _measured_at(rows: Sequence[Row]) -> str:
+    return f"measured at {', '.join(sorted({row.commit for row in rows})) or 'no commit yet'}"
+
+
+def _older(rows: Sequence[Row]) -> list[str]:
+    """Returns the section on sources calibrated before: how many attempts, and what was not as it had to be."""
+    by_source: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_source[row.source_digest].append(row)
+    older = list(by_source.items())[:-1]
+    if not older:
+        return []
+    table = [
+        [digest, _measured_at(group), _right(group), "; ".join(_wrong(row) for row in group if not row.as_expected)]
+        for digest, group in older
+    ]
+    return ["", "## Sources before", "", *_table(["source", "", "as it must be", "not so"], table)]
+
+
+def _wrong(row: Row) -> str:
+    return f"{row.attempt} seed {row.attempt.seed}: {', '.join([row.verdict, *row.violations, *row.reasons])}"
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from kafka_trial import __version__
-from kafka_trial.cluster import provision
+from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
 from kafka_trial.history.store import RUN_SCHEMA
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "numpy", "pyarrow", "pyspark")
@@ -30,7 +30,7 @@ def run_facts(
         "kafka_trial": __version__,
         "seed": seed,
         "kafka": kafka_version,
-        "toxiproxy": provision.TOXIPROXY_VERSION,
+        "toxiproxy": TOXIPROXY_VERSION,
         "python": platform.python_version(),
         "libraries": {name: _version(name) for name in LIBRARIES},
         "machine": {
@@ -46,7 +46,7 @@ def run_facts(
 
 
 def folder_digest(folder: Path) -> str:
-    """Returns a digest of the small text files of a consumer's folder (names and contents)."""
+    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judgement import Around
 from kafka_trial.scenario import Limits, Topic
-from kafka_trial.verdict import Case, Fault, Found, Verdict, Violation, decide, write_verdict
+from kafka_trial.verdict import Verdict, decide
+from kafka_trial.verdict_files import write_verdict
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances, Window
@@ -43,6 +45,7 @@ FAILURES = {
     "exited": "exited by itself",
     "never-stopped": "did not stop when asked",
 }
+TOLD_BY = {"exited": "crash-loop", "never-stopped": "unbounded-close"}  # of the same member: nothing is told twice
 Said = Mapping[str, Sequence[Event]]
 LETS_PASS = frozenset({"latency", "slow-link"})  # faults under which traffic must go on
 
@@ -69,7 +72,7 @@ def conclude(folder: RunFolder, judgement: Judgement) -> Verdict:
 def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> Case:
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = _by_kind(events)
-    failures, no_control = _failures(said)
+    failures, no_control = _failures(said, _told(judgement))
     faults = _faults(said, scope.planned)
     coverage = judgement.coverage
     return Case(
@@ -242,7 +245,18 @@ def _unshown(plan: Mapping[str, Any], number: int) -> tuple[int, Fault]:
     return number, Fault(str(plan.get("fault", "?")), str(plan.get("resolved") or role), role, bit=False, evidence=told)
 
 
-def _failures(said: Said) -> tuple[tuple[Violation, ...], list[str]]:
+def _told(judgement: Judgement) -> set[tuple[str, str]]:
+    """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof."""
+    found = {failure: judgement.findings.get(anomaly) for failure, anomaly in TOLD_BY.items()}
+    return {
+        (failure, str(one.attributes.get("member")))
+        for failure, finding in found.items()
+        if finding is not None and finding.not_judged is None
+        for one in finding.instances
+    }
+
+
+def _failures(said: Said, told: Collection[tuple[str, str]] = ()) -> tuple[tuple[Violation, ...], list[str]]:
     """Returns the consumer's plain failures; where not even a control member could join, the ground is at fault."""
     failed = said.get("consumer_failure", [])
     controls = said.get("control_member", [])
@@ -250,7 +264,9 @@ def _failures(said: Said) -> tuple[tuple[Violation, ...], list[str]]:
         return (), ["the cluster let not even a control member of the harness join"]
     by_name: dict[str, list[Event]] = {}
     for event in failed:
-        by_name.setdefault(str(event.details.get("name", "failed")), []).append(event)
+        name = str(event.details.get("name", "failed"))
+        if (name, event.member) not in told:
+            by_name.setdefault(name, []).append(event)
     return tuple(_failure(name, events, controls) for name, events in sorted(by_name.items())), []
 
 

@@ -25,17 +25,23 @@ JUDGED_WITHIN_S = 900.0
 
 
 class JudgeProcess:
-    """A running judge; `check` may be called from several threads, and serves one after the other."""
+    """A running judge; `check` may be called from several threads, and serves one after the other.
 
-    def __init__(self, household: Household) -> None:
+    `scratch` is an empty folder for what Spark writes; it outlives this process, and whoever made it removes it.
+    """
+
+    def __init__(self, household: Household, scratch: Path) -> None:
         their_folders, self._folders = os.pipe()
         self._answers, their_answers = os.pipe()
         os.set_blocking(self._answers, False)
         self._read = b""
         self._turn = threading.Lock()
-        argv = [sys.executable, "-m", "kafka_trial.judge_process"]
+        argv = [sys.executable, "-m", "kafka_trial.judge_process", str(scratch)]
+        environment = os.environ | {"TMPDIR": str(scratch)}
         try:
-            self._child = household.spawn("judge", argv, stdin=their_folders, stdout=their_answers, stderr=2)
+            self._child = household.spawn(
+                "judge", argv, env=environment, stdin=their_folders, stdout=their_answers, stderr=2
+            )
         finally:
             os.close(their_folders)
             os.close(their_answers)

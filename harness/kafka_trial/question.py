@@ -10,8 +10,10 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
-from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table
+from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
 from kafka_trial.scenario import Scenario
+
+SPARE_LANES = 2  # for members that join while faults are played
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Question:
     @property
     def members(self) -> int:
         return self.scenario.members or self.consumer.members
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes its trial takes: one for each member, spare ones, and the workload's."""
+        return self.members + SPARE_LANES + 1
 
 
 def make_question(
@@ -52,7 +59,12 @@ def make_question(
         plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
-    return Question(scenario, spec, version, drawn, plan, exact)
+    if spec.evidence.sink != "http" and any(planned.fault == "crash-point" for planned in plan.faults):
+        raise InputError(str(consumer), 'the fault crash-point needs [evidence] sink = "http": members ask at its URL')
+    asked = Question(scenario, spec, version, drawn, plan, exact)
+    if exact:
+        require_resolved(plan, _target_names(asked), where=str(schedule or "--exact"))
+    return asked
 
 
 def check_protocol(spec: ConsumerSpec, version: str) -> None:
@@ -65,3 +77,10 @@ def check_protocol(spec: ConsumerSpec, version: str) -> None:
         raise InputError(
             str(spec.path), f'protocol = "consumer" (KIP-848) needs Kafka 4.0 or newer brokers, not {version}'
         )
+
+
+def _target_names(asked: Question) -> list[str]:
+    """Returns every name a fault of a trial can be on: members, those that join meanwhile, brokers, all."""
+    members = asked.members + sum(planned.fault == "join" for planned in asked.plan.faults)
+    brokers = (f"b{number}" for number in range(asked.scenario.brokers))
+    return [*(f"m{number}" for number in range(members)), *brokers, "all"]

@@ -7,7 +7,7 @@ Everything a phase needs stands on the `Stage` (`stage.py`), opened in `prepare`
 from __future__ import annotations
 
 from kafka_trial.cluster.cluster import Cluster
-from kafka_trial.errors import Interrupted, KafkaTrialError
+from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.liveness import convergence_bound_s, stall_window_s
 from kafka_trial.narrator import Narrator
@@ -23,8 +23,17 @@ def run_trial(question: Question, cluster: Cluster, folder: RunFolder, *, narrat
 
     Raises:
         StartError: no history could be begun.
+        UnjudgeableError: the history cannot be written any more: the disk is full.
         Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
+    try:
+        _tell(question, cluster, folder, narrator)
+    except OSError as error:
+        message = f"the history in {folder.path} was cut, and can only be judged unknown: {error}; free space, or"
+        raise UnjudgeableError(f"{message} choose another place with --out") from error
+
+
+def _tell(question: Question, cluster: Cluster, folder: RunFolder, narrator: Narrator) -> None:
     with set_stage(question, cluster, folder, narrator) as stage:
         try:
             if prepare(stage):
@@ -34,6 +43,7 @@ def run_trial(question: Question, cluster: Cluster, folder: RunFolder, *, narrat
                 drain(stage)
             snapshot(stage)
             stop(stage)
+            stage.expect_room()  # what ran out may have cut a member's history
             stage.end("ok")
         except KeyboardInterrupt as interrupt:
             stage.end("info", "interrupted by Ctrl-C")
@@ -41,6 +51,7 @@ def run_trial(question: Question, cluster: Cluster, folder: RunFolder, *, narrat
         except KafkaTrialError as error:
             stage.record("environment", message=str(error))
             stage.end("info", f"{type(error).__name__}: {error}")
+            stage.expect_room()  # where it is full, nothing more is tried: no verdict could be written
 
 
 def prepare(stage: Stage) -> bool:

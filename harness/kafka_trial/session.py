@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.errors import KafkaTrialError
@@ -80,7 +82,7 @@ class Session:
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.narrator.say(f"run folder {folder.path}, seed {asked.seed}")
         with self.clusters.cluster_for(
-            asked.kafka_version, brokers=asked.scenario.brokers, alone=asked.plan.breaks_brokers
+            asked.kafka_version, brokers=asked.scenario.brokers, lanes=asked.lanes, alone=asked.plan.breaks_brokers
         ) as cluster:
             run_trial(asked, cluster, folder, narrator=self.narrator)
         return folder
@@ -130,7 +132,8 @@ class Session:
         return self._judge.check(folder)
 
     def _start_judge(self) -> JudgeProcess:
-        judge = JudgeProcess(self._stack.enter_context(Household("judge")))
+        scratch = self._stack.enter_context(TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True))
+        judge = JudgeProcess(self._stack.enter_context(Household("judge")), Path(scratch))
         self._stack.callback(judge.close)
         return judge
 

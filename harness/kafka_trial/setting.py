@@ -16,7 +16,7 @@ from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.launch import Errand
 from kafka_trial.consumers.process import process_group
 from kafka_trial.consumers.sink import Sink, start_sink
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.facts import run_facts
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
@@ -26,9 +26,9 @@ from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.progress import Progress
 from kafka_trial.question import Question
 from kafka_trial.scenario import Scenario, scenario_to_table
-from kafka_trial.stage import Stage
+from kafka_trial.stage import Stage, shortage
+from kafka_trial.vitals import keep_vitals
 
-SPARE_LANES = 2  # for members that join while faults are played
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
 
@@ -37,53 +37,65 @@ def set_stage(question: Question, cluster: Cluster, folder: RunFolder, narrator:
     """Opens everything a trial needs and closes it in reverse order.
 
     Raises:
-        StartError: lanes, topic or processes are not to be had.
+        StartError: lanes, topic, processes or room on the disk are not to be had.
         InputError: the schedule to replay is wrong.
     """
-    rng = random.Random(secrets.token_bytes(8))  # names must be fresh each time; nothing judged follows from them
     with ExitStack() as stack:
-        run = stack.enter_context(Recorder(folder.history, "run"))
-        crew = stack.enter_context(Crew("run"))
-        household = stack.enter_context(Household("trial"))
-        stack.enter_context(cluster_logs_kept(cluster, folder.logs))
-        admin = stack.enter_context(Admin(cluster.observer_bootstrap))
-        _write_question(question, cluster, folder)
-        lanes = stack.enter_context(cluster.lease_lanes(question.members + SPARE_LANES + 1))
-        crew.start("clock", keep_time, run, crew.stop)
-        topic = _create_topic(question.scenario, admin, f"kt-{secrets.token_hex(4)}")
-        group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
-        run.record("topic_named", topic=topic)
-        run.record("group_named", group=group_name)
-        sink = _sink(stack, question, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
-        errand = Errand(topic, group_name, question.seed, question.kafka_version, question.members, _sink_urls(sink))
-        group = stack.enter_context(
-            process_group(
-                question.consumer,
-                errand,
-                household=household,
-                lanes=lanes[:-1],
-                folder=folder,
-                group_size=lambda: _group_size(admin, group_name),
-            )
-        )
-        nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
-        ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1])
-        yield Stage(
-            question=question,
-            cluster=cluster,
-            folder=folder,
-            narrator=narrator,
-            run=run,
+        try:
+            stage = _opened(stack, question, cluster, folder, narrator)
+        except OSError as error:
+            message = f"the history in {folder.path} cannot be begun: {error}; free space, or choose --out"
+            raise StartError(message) from error
+        yield stage
+
+
+def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunFolder, narrator: Narrator) -> Stage:
+    if short := shortage(folder.path):
+        raise StartError(short)
+    rng = random.Random(secrets.token_bytes(8))  # names must be fresh each time; nothing judged follows from them
+    run = stack.enter_context(Recorder(folder.history, "run"))
+    crew = stack.enter_context(Crew("run"))
+    household = stack.enter_context(Household("trial"))
+    stack.enter_context(cluster_logs_kept(cluster, folder.logs))
+    admin = stack.enter_context(Admin(cluster.observer_bootstrap))
+    _write_question(question, cluster, folder)
+    lanes = stack.enter_context(cluster.lease_lanes(question.lanes))
+    crew.start("clock", keep_time, run, crew.stop)
+    topic = _create_topic(question.scenario, admin, f"kt-{secrets.token_hex(4)}")
+    group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
+    run.record("topic_named", topic=topic)
+    run.record("group_named", group=group_name)
+    sink = _sink(stack, question, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
+    errand = Errand(topic, group_name, question.seed, question.kafka_version, question.members, _sink_urls(sink))
+    group = stack.enter_context(
+        process_group(
+            question.consumer,
+            errand,
             household=household,
-            admin=admin,
-            topic=topic,
-            group_name=group_name,
-            lanes=lanes,
-            group=group,
-            ground=ground,
-            progress=Progress(folder, topic, group_name),
-            stack=stack,
+            lanes=lanes[:-1],
+            folder=folder,
+            group_size=lambda: _group_size(admin, group_name),
         )
+    )
+    crew.start("vitals", keep_vitals, run, lambda: group.members, crew.stop)
+    nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
+    ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
+    return Stage(
+        question=question,
+        cluster=cluster,
+        folder=folder,
+        narrator=narrator,
+        run=run,
+        household=household,
+        admin=admin,
+        topic=topic,
+        group_name=group_name,
+        lanes=lanes,
+        group=group,
+        ground=ground,
+        progress=Progress(folder, topic, group_name),
+        stack=stack,
+    )
 
 
 def _write_question(question: Question, cluster: Cluster, folder: RunFolder) -> None:

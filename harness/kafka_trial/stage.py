@@ -6,10 +6,12 @@ lanes, a fresh topic and group, the sink and the members. `run.py` tells the sto
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kafka_trial.cluster.admin import Admin
@@ -36,6 +38,7 @@ LOAD_STOPS_WITHIN_S = 30.0
 CALIBRATION_WITHIN_S = 30.0
 CONTROL_WITHIN_S = 20.0
 SETTLED_S = 2.0
+ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
 
 
 @dataclass
@@ -164,7 +167,7 @@ class Stage:
     def play_schedule(self) -> None:
         """Plays the plan; schedule.json then holds which targets the roles were."""
         question = self.question
-        played, _ = run_schedule(self.ground, question.plan, exact=question.exact, progress=self.narrator.progress)
+        played, _ = run_schedule(self.ground, question.plan, exact=question.exact, progress=self._playing)
         self.folder.write_json("schedule.json", plan_to_table(played))
 
     def heal_everything(self) -> None:
@@ -221,12 +224,27 @@ class Stage:
         """Writes the last line: a history without it is truncated."""
         self.record("end", outcome=outcome, message=message)
 
+    def expect_room(self) -> None:
+        """Ends a trial whose history can hardly be written down any more.
+
+        Raises:
+            UnjudgeableError: the disk of the run folder is full, or nearly.
+        """
+        short = shortage(self.folder.path)
+        if short:
+            raise UnjudgeableError(short)
+
+    def _playing(self, text: str, *, left_s: float) -> None:
+        self.expect_room()
+        self.narrator.progress(text, left_s=left_s)
+
     def _expect_witnesses(self) -> None:
         """Ends a trial that nothing can be concluded from any more.
 
         Raises:
-            UnjudgeableError: a witness has died.
+            UnjudgeableError: a witness has died, or the disk is full (of which witnesses die).
         """
+        self.expect_room()
         for witness in self.witnesses:
             if not witness.alive:
                 raise UnjudgeableError(f"the witness {witness.name} died (exit {witness.child.exit_code})")
@@ -266,3 +284,14 @@ class Stage:
         return control_member_joins(
             self.household, self.lanes[-1].bootstrap, topic=self.topic, within_s=CONTROL_WITHIN_S
         )
+
+
+def shortage(folder: Path) -> str | None:
+    """Returns what to say when the disk of a run folder has too little room left; None where it has enough."""
+    disk = shutil.disk_usage(folder)
+    if disk.total == 0 or disk.free >= ROOM_MIN_BYTES:  # 0: a file system that does not count
+        return None
+    return (
+        f"the disk of the run folder {folder} is full: {disk.free / 1e6:.1f} MB free, a history needs at least "
+        f"{ROOM_MIN_BYTES / 1e6:.0f} MB at any time; free space, or choose another place with --out"
+    )

@@ -6,12 +6,16 @@ import random
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
 from kafka_trial import registry
 from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, InputError
 from kafka_trial.narrator import Narrator
+
+if TYPE_CHECKING:
+    from kafka_trial.history.store import RunFolder
 
 Rows = list[dict[str, str]]
 
@@ -36,7 +40,7 @@ def run(options: Namespace) -> int:
         folder = session.run_one(asked, out=Path(options.out) if options.out else None)
         if options.no_check:
             print(folder.path)
-            return PASS
+            return unjudged(folder, narrator)
         narrator.phase("check", "judging the history")
         verdict = session.check(folder)
     print(text_report(folder))
@@ -153,6 +157,14 @@ def calibrate(options: Namespace) -> int:
     return calibrate_all(
         times=options.times, minutes=options.minutes, only=options.only, side_by_side=options.side_by_side
     )
+
+
+def unjudged(folder: RunFolder, narrator: Narrator) -> int:
+    """Returns the status of a trial that is not judged now: 4 when its history can only be judged unknown."""
+    if (because := folder.end_told()) == "":
+        return PASS
+    narrator.say(f"cut short, can only be judged unknown: {because or 'its end is not told'}")
+    return UNKNOWN
 
 
 def worst(statuses: Iterable[int]) -> int:

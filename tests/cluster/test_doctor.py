@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.cluster import doctor, provision, spark_java
+from kafka_trial.cluster import doctor, spark_java
 from kafka_trial.cluster.doctor import Finding, examine
+from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.kafka_jars import kafka_jars
+from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, StartError
 
@@ -15,7 +18,7 @@ from kafka_trial.errors import InputError, StartError
 @pytest.fixture(scope="module")
 def warm_jars() -> list[Path]:
     """The jars in the user's own cache."""
-    return provision.kafka_jars(DEFAULT_VERSION)
+    return kafka_jars(DEFAULT_VERSION)
 
 
 @pytest.fixture
@@ -36,9 +39,9 @@ def test_a_provisioned_machine_is_sound() -> None:
     assert [finding for finding in findings.values() if not finding.ok] == []
     kafka, toxiproxy = findings[f"Kafka {DEFAULT_VERSION}"], findings["Toxiproxy"]
     assert (kafka.version, "jars verified" in kafka.where) == (DEFAULT_VERSION, True)
-    assert toxiproxy.version == provision.TOXIPROXY_VERSION
+    assert toxiproxy.version == TOXIPROXY_VERSION
     assert Path(findings[f"archive of Kafka {DEFAULT_VERSION}"].where).exists()
-    assert findings["Java"].where == str(provision.java())
+    assert findings["Java"].where == str(find_java())
 
 
 def test_on_a_fresh_machine_it_says_what_to_do_and_makes_nothing(fresh: Path) -> None:
@@ -69,7 +72,7 @@ def test_without_java_the_other_parts_are_told_all_the_same(monkeypatch: pytest.
     def none() -> Path:
         raise StartError("no Java 17 or newer; install one")
 
-    monkeypatch.setattr(provision, "java", none)
+    monkeypatch.setattr(doctor, "find_java", none)
     findings = {finding.part: finding for finding in examine()}
     assert findings["Java"] == Finding("Java", False, "", "", "no Java 17 or newer; install one")
     assert {"Python", "Toxiproxy", "memory", "pyspark"} <= {part for part, finding in findings.items() if finding.ok}

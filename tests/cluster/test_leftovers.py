@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_trial.cluster.leftovers import FOLDER_PREFIX, MARKER, leftovers
+from kafka_trial.cluster.leftovers import FOLDER_PREFIX, MARKER, SCRATCH_PREFIX, leftovers
 from kafka_trial.concurrency import Household
 from kafka_trial.waiting import wait_until
 
@@ -64,14 +64,15 @@ def test_a_broker_without_a_supervisor_is_named(tmp_path: Path) -> None:
     assert (f"kill -9 {orphan.pid}" in named, f"kill -9 {supervised.pid}" in named) == (True, False)
 
 
-def test_the_folder_of_a_killed_cluster_is_named(tmp_path: Path) -> None:
-    """Neither one that a broker still uses, nor one so young that its cluster may be about to boot."""
-    dead, used, young = (tmp_path / f"{FOLDER_PREFIX}{name}" for name in ("dead", "used", "young"))
+@pytest.mark.parametrize(("prefix", "marker"), [(FOLDER_PREFIX, MARKER), (SCRATCH_PREFIX, "")])
+def test_the_folder_of_a_killed_cluster_or_judge_is_named(tmp_path: Path, prefix: str, marker: str) -> None:
+    """Neither one that a process still uses, nor one so young that its process may be about to start."""
+    dead, used, young = (tmp_path / f"{prefix}{name}" for name in ("dead", "used", "young"))
     for folder in (dead, used, young):
         folder.mkdir()
     for folder in (dead, used):
         os.utime(folder, (LONG_AGO_S, LONG_AGO_S))
-    with _sleeping(f"{MARKER}{used}"):
+    with _sleeping(f"{marker}{used}"):
         assert [one.remedy for one in leftovers() if one.what == "leftover folder"] == [f"rm -r {dead}"]
 
 

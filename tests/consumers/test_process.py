@@ -59,7 +59,7 @@ def group_of(
 def told(folder: Path, member: str = "m0", incarnation: int = 0) -> list[dict[str, Any]]:
     """Returns the events of one incarnation without their heads."""
     lines = (folder / "run" / "history" / f"consumer-{member}-{incarnation}.jsonl").read_bytes().splitlines()
-    heads = {"schema", "source", "seq", "time_ns", "member", "incarnation"}
+    heads = {"schema", "source", "seq", "time_ns", "member", "incarnation", "asked_ns"}
     return [{name: value for name, value in json.loads(line).items() if name not in heads} for line in lines]
 
 
@@ -82,7 +82,7 @@ def test_members_are_started_made_ready_and_stopped(tmp_path: Path) -> None:
     assert told(tmp_path, "m1") == [
         {"kind": "started", "pid": pid, "lane": 1},
         {"kind": "assigned", "entries": [{"topic": "t", "partition": 0}]},
-        {"kind": "exited", "code": 0},
+        {"kind": "exited", "code": 0, "asked": "stop", "within_s": 1.0},
     ]
 
 
@@ -119,7 +119,7 @@ def test_a_member_that_exits_at_once_is_named(tmp_path: Path) -> None:
         "exited",
         "exited by itself, with status 3; its own words are in logs/m0-0.stderr",
     )
-    assert told(tmp_path)[-1] == {"kind": "exited", "code": 3}
+    assert told(tmp_path)[-1] == {"kind": "exited", "code": 3, "asked": "no"}
     assert (tmp_path / "run" / "logs" / "m0-0.stderr").read_text() == "no such broker\n"
 
 
@@ -177,8 +177,9 @@ def test_a_member_that_never_stops_is_killed_and_named(tmp_path: Path) -> None:
         group.wait_ready(READY_WITHIN_S)
         (failure,) = group.stop()
     assert failure.what == "never-stopped"
-    last = {"kind": "exited", "signal": signal.SIGKILL, "message": "did not stop within 1 s of SIGTERM: killed"}
-    assert told(tmp_path)[-1] == last
+    message = "did not stop within 1 s of SIGTERM: killed"
+    end = {"kind": "exited", "signal": signal.SIGKILL, "message": message, "asked": "overdue", "within_s": 1.0}
+    assert told(tmp_path)[-1] == end
 
 
 def test_a_member_that_the_harness_killed_did_not_exit_by_itself(tmp_path: Path) -> None:
@@ -214,8 +215,8 @@ def test_kill_restart_join_and_leave(tmp_path: Path) -> None:
         assert (again.name, again.incarnation) == ("m2", 1)
         group.wait_ready(READY_WITHIN_S)
         assert group.stop() == []
-    assert told(tmp_path, "m0", 0)[-1] == {"kind": "exited", "signal": signal.SIGKILL}
-    assert told(tmp_path, "m2", 0)[-1] == {"kind": "exited", "code": 0}
+    assert told(tmp_path, "m0", 0)[-1] == {"kind": "exited", "signal": signal.SIGKILL, "asked": "kill"}
+    assert told(tmp_path, "m2", 0)[-1] == {"kind": "exited", "code": 0, "asked": "stop", "within_s": 1.0}
 
 
 def test_a_paused_member_stands_still_and_can_be_stopped(tmp_path: Path) -> None:
@@ -250,7 +251,7 @@ print('{ASSIGNED}')
         {"kind": "bad_line", "message": "garbage", "size_bytes": 7},
         {"kind": "bad_line", "message": "x" * QUOTE_BYTES_MAX, "size_bytes": size},
         {"kind": "assigned", "entries": [{"topic": "t", "partition": 0}]},
-        {"kind": "exited", "code": 0},
+        {"kind": "exited", "code": 0, "asked": "no"},
     ]
 
 
@@ -262,7 +263,7 @@ def test_a_flood_on_stderr_is_bounded(tmp_path: Path) -> None:
         ended(group)
     size = (tmp_path / "run" / "logs" / "m0-0.stderr").stat().st_size
     assert 10 * 1024 * 1024 < size < 10 * 1024 * 1024 + 200
-    assert told(tmp_path)[-1] == {"kind": "exited", "code": 0}
+    assert told(tmp_path)[-1] == {"kind": "exited", "code": 0, "asked": "no"}
 
 
 def test_closing_the_group_kills_what_still_runs(tmp_path: Path) -> None:
@@ -284,7 +285,7 @@ def test_a_process_that_closes_its_streams_is_followed_to_its_exit(tmp_path: Pat
     with group_of(tmp_path, source) as group:
         group.start()
         ended(group)
-    assert told(tmp_path)[-1] == {"kind": "exited", "code": 4}
+    assert told(tmp_path)[-1] == {"kind": "exited", "code": 4, "asked": "no"}
 
 
 def test_the_history_starts_before_the_member_says_a_word(tmp_path: Path) -> None:

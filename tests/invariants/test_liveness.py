@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from histories import (
+    Line,
     after,
     assigned,
     committed,
     delivered,
+    fetched,
     finding,
     handled,
     judged,
@@ -45,10 +47,15 @@ def test_it_is_not_judged_without_records(name: str) -> None:
 
 def test_false_lag_is_broken() -> None:
     """Both records are done, and the committed offset stays at 1; a backward commit is the cause."""
-    found = finding("false-lag", [*DONE, committed(2), committed(1), phase("drain"), after(11)])
+    found = finding("false-lag", [*DONE, committed(2), committed(1), phase("drain"), after(13)])
     assert [(one.attributes, one.events) for one in found.instances] == [
-        ({"records": 1, "committed_offset": 1, "log_end": 2, "lasted_ms": 11040}, ("offsets#1",))
+        ({"records": 1, "committed_offset": 1, "log_end": 2, "lasted_ms": 13040}, ("offsets#1",))
     ]
+
+
+def test_false_lag_is_undecided_where_the_drain_was_short() -> None:
+    """The commit may have been about to come."""
+    assert undecided("false-lag", [*DONE, committed(1), phase("drain"), after(9)]) == 1
 
 
 def test_false_lag_only_looks_broken_where_work_is_left() -> None:
@@ -80,6 +87,40 @@ def test_stuck_partition_names_its_class() -> None:
     in_hand = judged("stuck-partition", [assigned("m0"), delivered("m0", 0), phase("drain"), after(11)])
     nobody = judged("stuck-partition", [assigned("m0"), revoked("m0"), phase("drain"), after(11)])
     assert [one["class"] for one in (*in_hand, *nobody)] == ["delivered-not-committed", "unassigned"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ([fetched("m0", None, complete=True)], "assigned-not-fetched"),
+        ([fetched("m0", 0, complete=True), fetched("m0", None, complete=True)], "assigned-not-fetched"),
+        ([fetched("m0", 0, size_bytes=90)], "fetched-not-delivered"),
+        ([handled("m0", 0), fetched("m0", 0, size_bytes=90), fetched("m0", 2)], "fetched-not-delivered"),
+        ([committed(2), committed(0)], "committed-not-delivered"),
+        ([], "unclassified"),
+        ([fetched("m1", None, complete=True)], "unclassified"),
+        ([fetched("m0", 0, complete=True), fetched("m0", None)], "unclassified"),
+        ([handled("m0", 0), fetched("m0", 0, size_bytes=90)], "unclassified"),
+        ([fetched("m0", 2)], "unclassified"),
+    ],
+    ids=[
+        "never fetched",
+        "fetched no longer",
+        "answered",
+        "answered and passed",
+        "committed and fallen back",
+        "nobody saw a fetch",
+        "another member fetches",
+        "left out of a list that is not complete",
+        "answered, not passed",
+        "begun behind it",
+    ],
+)
+def test_stuck_partition_is_classed_by_what_was_seen(lines: list[Line | list[Line]], name: str) -> None:
+    """Assigned, and no record delivered: the request log and the offsets log tell how far the first one came."""
+    assert [one["class"] for one in judged("stuck-partition", [assigned("m0"), *lines, phase("drain"), after(11)])] == [
+        name
+    ]
 
 
 def test_stuck_partition_only_looks_broken_while_it_moves() -> None:

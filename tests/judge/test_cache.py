@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from histories import assigned, committed, handled, history
+from histories import assigned, committed, exited, fetched, generation, handled, history, oom_kills, sampled
 from kafka_trial.history.event import to_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import SliceRows, slice_rows
@@ -19,7 +19,8 @@ def run(tmp_path: Path) -> RunFolder:
     """Returns a run folder with a small history."""
     folder = RunFolder(tmp_path)
     folder.history.mkdir()
-    for event in history([assigned("m0"), handled("m0", 0, 1), committed(2)]):
+    vitals = [generation(1), sampled("m0", 9), oom_kills(1), oom_kills(2), fetched("m0", 0, complete=True)]
+    for event in history([assigned("m0"), handled("m0", 0, 1), committed(2), *vitals, exited("m0", asked="stop")]):
         with (folder.history / f"{event.source}.jsonl").open("ab") as file:
             file.write(to_line(event))
     return folder

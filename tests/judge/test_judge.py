@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -14,28 +15,36 @@ from histories import (
     assigned,
     committed,
     delivered,
+    exited,
     fault,
+    fetched,
+    generation,
     handled,
     history,
     holds,
     judgement,
     log_end,
+    oom_kills,
     owner,
     processed,
+    sampled,
+    stood_still,
 )
 from kafka_trial.history.event import Event, from_line, to_line
 from kafka_trial.invariants import ordering
-from kafka_trial.invariants.invariant import EXAMPLES_MAX, find_invariant, list_invariants
+from kafka_trial.invariants.circumstances import Settings
+from kafka_trial.invariants.invariant import EXAMPLES_MAX, Invariant, find_invariant, list_invariants
 from kafka_trial.judge import findings
+from kafka_trial.judge import judge as judging
 from kafka_trial.judge.judge import judge_events
 
-TWENTY_ONE = 21
+THIRTY_FOUR = 34
 
 
 def test_every_anomaly_has_an_invariant() -> None:
-    """Twenty-one, each with its family, its evidence, and a docstring that tells the smallest broken history."""
+    """Thirty-four, each with its family, its evidence, and a docstring that tells the smallest broken history."""
     invariants = list_invariants()
-    assert len(invariants) == TWENTY_ONE
+    assert len(invariants) == THIRTY_FOUR
     assert all("Smallest history:" in (one.judge.__doc__ or "") and one.needs for one in invariants)
 
 
@@ -104,15 +113,47 @@ def test_events_may_come_in_any_order_of_files() -> None:
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**62, -1, "text", None, [], {"a": 1}])
 @pytest.mark.parametrize(
-    "name", ["offset", "partition", "committed_offset", "lane", "log_offset", "wall_ns", "group", "key"]
+    "name",
+    [
+        *("offset", "partition", "committed_offset", "lane", "log_offset", "wall_ns", "group", "key"),
+        *("epoch", "rss_bytes", "count", "incarnation", "asked", "asked_ns", "within_s", "signal"),
+        *("size_bytes", "complete", "connection", "source_wall_ns", "delay_ns", "partitions"),
+    ],
 )
 def test_garbage_in_a_field_breaks_nothing(name: str, value: object) -> None:
     """Whatever stands in a field of every event that has it: an answer, never a crash."""
     lines = [owner("m0"), holds("m1", 0), assigned("m0"), handled("m0", 0), committed(1, by="m0"), committed(0)]
+    lines += [fetched("m0", 0, size_bytes=9, complete=True), generation(7), generation(8), sampled("m0", 9)]
+    lines += [
+        oom_kills(1),
+        stood_still(2),
+        exited("m1", signal=9, asked="overdue", asked_ns=5, within_s=2),
+        oom_kills(2),
+    ]
     spoilt = [
         spoil(event, name, value) for event in history([*lines, answered("m0", 0), log_end(2)], records=["a", "b"])
     ]
-    assert judge_events(map(from_line, spoilt), gated=False).crashed == {}
+    settings = Settings(memory_max_bytes=5)
+    assert judge_events(map(from_line, spoilt), settings, gated=False).crashed == {}
+
+
+def test_a_crashed_invariant_of_the_group_is_not_judged_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that breaks over the summaries does not keep the others from being judged."""
+
+    def broken(_: object) -> None:
+        raise ZeroDivisionError("by a test")
+
+    monkeypatch.setattr(judging, "list_invariants", lambda: [_but(one, broken) for one in list_invariants()])
+    judged = judgement([assigned("m0"), delivered("m0", 1), delivered("m0", 0)])
+    missing = judged.findings["crash-loop"].not_judged
+    assert (missing.because if missing else "", judged.findings["nonmonotonic-poll"].count) == (
+        "the invariant crashed: ZeroDivisionError: by a test",
+        1,
+    )
+
+
+def _but(one: Invariant, judge: Any) -> Invariant:
+    return replace(one, judge=judge) if one.name == "crash-loop" else one
 
 
 def spoil(event: Event, name: str, value: object) -> bytes:

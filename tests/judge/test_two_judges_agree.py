@@ -16,8 +16,8 @@ from kafka_trial.judge.judge import judge_events
 from naive_checker import ANOMALIES, Found, judge
 
 EXAMPLES_PER_SIN = 32
-CLEAN_EXAMPLES = 110
-COUNTED_ONLY = {"redelivered", "zombie-work"}  # legal, unless a claim says otherwise
+CLEAN_EXAMPLES = 160
+COUNTED_ONLY = {"redelivered", "zombie-work", "duplicate-effect"}  # legal, unless a claim says otherwise
 
 Sample = list[History]
 
@@ -86,6 +86,11 @@ PLACES = {
     "split-ownership": "log_offset",
     "stale-generation": "log_offset",
     "orphan-partition": "log_offset",
+    "rebalance-storm": "bumps",
+    "crash-loop": "member",
+    "unbounded-close": "member",
+    "memory-over-limit": "life",
+    "oom-killed": "life",
 }
 WITHOUT_PLACE = {"false-lag", "late-convergence"}  # at most one a partition
 DECIDING = (
@@ -97,6 +102,10 @@ DECIDING = (
     "in_flight_at_crash",
     "same_key",
     "class",
+    "found_in",
+    "last_offset",
+    "committed",
+    "over_limit",
 )
 
 Said = tuple[Counter[tuple[Any, ...]], int]  # instances, undecided cases
@@ -131,7 +140,7 @@ def _naive_says(history: History) -> dict[str, Said]:
 
 def _naive_instance(name: str, found: Found) -> tuple[Any, ...]:
     topic, partition, place, attributes = found
-    return topic, partition, None if name in WITHOUT_PLACE else place, _deciding(dict(attributes))
+    return topic, partition, None if name in WITHOUT_PLACE or place == -1 else place, _deciding(dict(attributes))
 
 
 def _vectorised_says(history: History) -> dict[str, Said]:
@@ -146,7 +155,8 @@ def _vectorised_says(history: History) -> dict[str, Said]:
 
 def _vectorised_instance(anomaly: Anomaly) -> tuple[Any, ...]:
     key = PLACES.get(anomaly.name, "offset")
-    place = anomaly.attributes.get(key, anomaly.attributes.get("offset"))
+    life = {"life": f"{anomaly.attributes.get('member')}-{anomaly.attributes.get('incarnation')}"}
+    place = (life | dict(anomaly.attributes)).get(key, anomaly.attributes.get("offset"))
     return (
         anomaly.topic,
         anomaly.partition,

@@ -46,6 +46,7 @@ def test_a_dead_witness_makes_the_verdict_unknown(name: str, bereft: dict[str, T
     told = [reason for reason in trialed.verdict.reasons if WITNESSES[name] in reason or name in reason]
     assert trialed.verdict.verdict == "unknown", trialed.text
     assert told, trialed.text
+    assert name in (trialed.folder.end_told() or "")
 
 
 def _kill_in_steady(run: Path, name: str) -> None:

@@ -1,8 +1,8 @@
 """On a real cluster every fault bites and heals, and every sabotaged one is found out.
 
 One warm cluster, one group of three members under a small load. A sabotaged fault is one whose call succeeds and whose
-effect is absent: toxicity 0, the proxy of a bystander, a signal to a bystander, an admin call that changes nothing,
-or a member that is connected around its proxy.
+effect is absent: toxicity 0, the proxy of a bystander, a signal to a bystander, an admin call that changes nothing, a
+crash point armed for nobody, or a member that is connected around its proxy.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.process import Errand, process_group
+from kafka_trial.consumers.sink import start_sink
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.nemesis import evidence, sampling
@@ -47,7 +48,7 @@ RECORDS_PER_S = 400
 
 # Those that close connections come last, so that each fault finds some to bite.
 NETWORK = ("latency", "slow-link", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
-PROCESS = ("pause", "kill", "terminate", "restart")
+PROCESS = ("pause", "kill", "terminate", "restart", "crash-point")
 BROKER = ("broker-pause", "broker-kill", "broker-restart")
 Case = tuple[str, str]
 
@@ -98,8 +99,10 @@ def group_at_work(
     topic = group_name = f"{cluster.name}-{place.name}"
     folder: RunFolder = create_run_folder(place, "bites", "nemesis-target")
     members = max(1, len(lanes) - SPARE)
-    errand = Errand(topic, group_name, 1, DEFAULT_VERSION, members)
     with ExitStack() as stack:
+        told = stack.enter_context(Recorder(folder.history, "sink"))
+        sink = stack.enter_context(start_sink(told, kill=lambda name: group.kill_now(name)))  # noqa: PLW0108 - made below
+        errand = Errand(topic, group_name, 1, DEFAULT_VERSION, members, sink.url)
         arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--group", group_name]
         witness = start_witness(household, "offsets_log", arguments, folder=folder)
         stack.callback(witness.stop)
@@ -113,7 +116,7 @@ def group_at_work(
         group.start()
         assert group.wait_ready(30) == []
         recorder = stack.enter_context(Recorder(folder.history, "nemesis"))
-        yield Ground(cluster, group, admin, recorder, topic, group_name, folder.history, load_lane)
+        yield Ground(cluster, group, admin, recorder, topic, group_name, folder.history, load_lane, sink)
 
 
 def produce(bootstrap: str, topic: str, stop: threading.Event) -> None:
@@ -286,4 +289,7 @@ def blunt(arena: Arena) -> Ground:
     )
     blunt_group: Any = Blunt(group, signals)
     blunt_admin: Any = Blunt(ground.admin, {"move_leader": lambda *_, **__: None})
-    return replace(ground, cluster=cluster, group=blunt_group, admin=blunt_admin)
+    sink = ground.sink
+    assert sink is not None
+    blunt_sink: Any = Blunt(sink, {"arm": lambda point, **_: sink.arm(point, member="nobody")})
+    return replace(ground, cluster=cluster, group=blunt_group, admin=blunt_admin, sink=blunt_sink)

@@ -17,8 +17,8 @@ from kafka_trial.concurrency import Household
 from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import sampling
-from kafka_trial.nemesis.evidence import REFUSED
 from kafka_trial.nemesis.ground import OffsetsLog, RequestLog
+from kafka_trial.nemesis.samples import REFUSED
 from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
 from kafka_trial.waiting import wait_until
 
@@ -73,7 +73,7 @@ def test_a_process_group_is_seen_running_stopped_and_gone() -> None:
     """The letters of /proc tell a stopped group from a running one, and the exit code how it ended."""
     with Household("subjects") as household:
         child = household.spawn("subject", ["sleep", "60"])
-        assert sampling.process(child.pid, child.exit_code, set()).states == ("S",)
+        wait_until(lambda: sampling.process(child.pid, None, set()).states == ("S",), within_s=5, what="its sleep")
         child.signal(SIGSTOP)
         wait_until(lambda: sampling.process(child.pid, None, set()).states == ("T",), within_s=5, what="the stop")
         child.signal(SIGKILL)

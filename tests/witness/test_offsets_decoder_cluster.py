@@ -16,8 +16,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin
+from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.waiting import wait_until
 from kafka_trial.witness import group_questions, offsets_records, questions
@@ -179,7 +180,7 @@ def _formatted(log: Log, formatter: str, *, count: int) -> Iterator[dict[str, An
 
 
 def _java(log: Log, main: str, *arguments: str) -> str:
-    command = [str(provision.java()), "-Xmx256m", "-cp", provision.class_path(log.version), main, *arguments]
+    command = [str(find_java()), "-Xmx256m", "-cp", class_path(log.version), main, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -39,6 +39,16 @@ def test_lines_are_those_of_the_event_module(tmp_path: Path) -> None:
     assert [to_line(from_line(line)) for line in lines] == lines
 
 
+def test_an_acknowledgement_may_not_know_the_offset(tmp_path: Path) -> None:
+    """A batch sent again that the broker had already: the record is in Kafka, and the line stays whole."""
+    log = _log(tmp_path)
+    log.acknowledged(log.invoke(OPS[0], size_bytes=1, checksum=2), 3, None)
+    log.close()
+    assert _events(log)[1] == _send(1, OPS[0], outcome="ok", op=0, partition=3)
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    assert [to_line(from_line(line)) for line in lines] == lines
+
+
 def test_what_is_undecided_at_the_end_is_info(tmp_path: Path) -> None:
     """Nobody knows whether it arrived: never fail."""
     log = _log(tmp_path)

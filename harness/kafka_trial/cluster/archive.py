@@ -10,8 +10,11 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.jvm import java_identity, short_hash
+from kafka_trial.cluster.kafka_jars import kafka_jars
+from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.cluster.versions import KNOWN
 from kafka_trial.waiting import wait_until
 
@@ -20,11 +23,21 @@ TOPIC = "training"
 
 def class_data_archive(version: str) -> Path:
     """Returns the archive of a Kafka version on this Java; trains it the first time (about half a minute)."""
-    place = provision.archive_place(version)
-    with provision.made_once(place, f"archive-{version}") as temporary:
+    place = archive_place(version)
+    with made_once(place, f"archive-{version}") as temporary:
         if temporary is not None:
             _train(version, temporary)
     return place
+
+
+def archive_place(version: str) -> Path:
+    """Returns where the archive of a Kafka version on this Java belongs: another of either makes another name.
+
+    So do the same jars fetched again: the JVM turns an archive down whose jars have other times.
+    """
+    jars = [f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in kafka_jars(version)]
+    key = short_hash(java_identity(find_java()), *jars)
+    return cache_folder() / "archive" / f"kafka-{version}-{key}.jsa"
 
 
 def _train(version: str, archive: Path) -> None:

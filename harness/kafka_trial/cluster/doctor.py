@@ -17,10 +17,21 @@ from pathlib import Path
 
 import psutil
 
-from kafka_trial.cluster import archive, provision, spark_java
+from kafka_trial.cluster import archive, spark_java
 from kafka_trial.cluster.detached_state import holder_of, states
+from kafka_trial.cluster.java import find_java, java_version
+from kafka_trial.cluster.kafka_jars import jars_folder, jars_there, kafka_jars, verify
 from kafka_trial.cluster.leftovers import leftovers
 from kafka_trial.cluster.ports import FIRST, LAST
+from kafka_trial.cluster.template import formatted_template, template_place
+from kafka_trial.cluster.toxiproxy_server import (
+    TOXIPROXY_VERSION,
+    find_go,
+    toxiproxy_server,
+    toxiproxy_there,
+    toxiproxy_version,
+)
+from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.errors import KafkaTrialError
 
@@ -57,9 +68,9 @@ def examine(*, fetch: Sequence[str] = ()) -> list[Finding]:
 
 
 def _fetch(version: str) -> None:
-    provision.toxiproxy_server()
-    provision.kafka_jars(version)
-    provision.formatted_template(version)
+    toxiproxy_server()
+    kafka_jars(version)
+    formatted_template(version)
     archive.class_data_archive(version)
     spark_java.forget_archive_failure()
     spark_java.spark_class_data_archive()
@@ -78,8 +89,8 @@ def _python() -> Iterator[Finding]:
 
 def _java() -> Iterator[Finding]:
     def look() -> Finding:
-        java = provision.java()
-        return Finding("Java", True, str(java), str(provision.java_version(java)))
+        java = find_java()
+        return Finding("Java", True, str(java), str(java_version(java)))
 
     yield _guarded("Java", look)
 
@@ -104,34 +115,34 @@ def _toxiproxy() -> Iterator[Finding]:
 
 
 def _toxiproxy_server() -> Finding:
-    there = provision.toxiproxy_there()
+    there = toxiproxy_there()
     if there:
-        return Finding("Toxiproxy", True, str(there), provision.toxiproxy_version(there))
-    remedy = f"`kafka-trial doctor --fetch {DEFAULT_VERSION}` builds it with {provision.go()}"
-    return Finding("Toxiproxy", False, "not built yet", provision.TOXIPROXY_VERSION, remedy)
+        return Finding("Toxiproxy", True, str(there), toxiproxy_version(there))
+    remedy = f"`kafka-trial doctor --fetch {DEFAULT_VERSION}` builds it with {find_go()}"
+    return Finding("Toxiproxy", False, "not built yet", TOXIPROXY_VERSION, remedy)
 
 
 def _kafka() -> Iterator[Finding]:
     for version in KNOWN:
         jars = _guarded(f"Kafka {version}", partial(_jars, version))
         yield jars
-        if jars.ok and provision.jars_there(version):
-            yield _made(f"template of Kafka {version}", provision.template_place(version))
+        if jars.ok and jars_there(version):
+            yield _made(f"template of Kafka {version}", template_place(version))
             yield _guarded(f"archive of Kafka {version}", partial(_archive, version))
 
 
 def _jars(version: str) -> Finding:
-    folder = provision.jars_folder(version)
-    if not provision.jars_there(version):
+    folder = jars_folder(version)
+    if not jars_there(version):
         needed = version == DEFAULT_VERSION
         remedy = f"`kafka-trial doctor --fetch {version}`, or the first trial that names it, fetches it"
         return Finding(f"Kafka {version}", not needed, "not fetched yet", version, remedy)
-    provision.verify(folder, version)
+    verify(folder, version)
     return Finding(f"Kafka {version}", True, f"{folder}, {len(list(folder.glob('*.jar')))} jars verified", version)
 
 
 def _archive(version: str) -> Finding:
-    return _made(f"archive of Kafka {version}", provision.archive_place(version))
+    return _made(f"archive of Kafka {version}", archive.archive_place(version))
 
 
 def _made(part: str, place: Path) -> Finding:
@@ -141,7 +152,7 @@ def _made(part: str, place: Path) -> Finding:
 
 
 def _machine() -> Iterator[Finding]:
-    cache = provision.cache_folder()
+    cache = cache_folder()
     yield _folder("cache", cache, "set KAFKA_TRIAL_CACHE to a writable folder with 3 GB free")
     yield _folder("run folders", Path.cwd(), "work in a writable folder with 3 GB free, or give --out")
     yield _memory()

@@ -7,7 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from kafka_trial.cluster import provision
+from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.errors import StartError
 
 DUMPED_WITHIN_S = 120
@@ -33,8 +33,8 @@ def base_archive_flags(java: Path) -> list[str]:
     if (java.resolve().parent.parent / "lib" / "server" / "classes.jsa").exists():
         return []
     key = short_hash(java_identity(java))
-    place = provision.cache_folder() / "archive" / f"base-{key}.jsa"
-    with provision.made_once(place, place.stem) as temporary:
+    place = cache_folder() / "archive" / f"base-{key}.jsa"
+    with made_once(place, place.stem) as temporary:
         if temporary is not None:
             _dump(java, temporary)
     return [f"-XX:SharedArchiveFile={place}"]

@@ -16,11 +16,12 @@ from pathlib import Path
 import psutil
 
 from kafka_trial import supervisor
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.detached_state import holder_of, states
+from kafka_trial.cluster.user_cache import cache_folder
 
 MARKER = "-Dkafka.trial.cluster="
 FOLDER_PREFIX = "kafka-trial-kt"
+SCRATCH_PREFIX = "kafka-trial-judge-"
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,19 @@ def _orphans(processes: dict[int, _Process]) -> Iterator[Leftover]:
 
 
 def _folders(processes: dict[int, _Process]) -> Iterator[Leftover]:
-    """Names folders of clusters that no running process was started for."""
+    """Names folders of clusters and judges that no running process was started for."""
     used = {_cluster_folder(process) for process in processes.values()}
-    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")):
-        mine = folder.stat().st_uid == os.getuid()
-        if mine and str(folder) not in used and not _is_young(folder):
-            yield Leftover("leftover folder", f"{folder}, of a cluster that was killed", f"rm -r {folder}")
+    used |= {word for process in processes.values() for word in process.command if SCRATCH_PREFIX in word}
+    for prefix, whose in {FOLDER_PREFIX: "cluster", SCRATCH_PREFIX: "judge"}.items():
+        for folder in sorted(Path(tempfile.gettempdir()).glob(f"{prefix}*")):
+            mine = folder.stat().st_uid == os.getuid()
+            if mine and str(folder) not in used and not _is_young(folder):
+                yield Leftover("leftover folder", f"{folder}, of a {whose} that was killed", f"rm -r {folder}")
 
 
 def _parts() -> Iterator[Leftover]:
     """Names what was being made in the cache by a process that is gone (`.<name>.<pid>`)."""
-    for place in sorted(provision.cache_folder().glob("*/.*")):
+    for place in sorted(cache_folder().glob("*/.*")):
         pid = place.name.rpartition(".")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
             yield Leftover("half-made part", str(place), f"rm -r {place}; the next run makes it anew")
@@ -111,5 +114,5 @@ def _is_python(pid: int) -> bool:
 
 
 def _is_young(folder: Path) -> bool:
-    """Tells whether a cluster may be about to boot in `folder`: no process carries its name yet."""
+    """Tells whether a process may be about to start in `folder`: none carries its name yet."""
     return time.time() - folder.stat().st_mtime < 60

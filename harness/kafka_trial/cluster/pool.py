@@ -17,7 +17,7 @@ from kafka_trial.errors import UnjudgeableError
 
 @dataclass
 class _Warm:
-    """The cluster of one version and size, shared or lent to one at a time, and how many use it now."""
+    """The cluster of one version and size, shared or lent to one at a time; how many use it now, and its lanes."""
 
     version: str
     brokers: int
@@ -25,6 +25,13 @@ class _Warm:
     cluster: ProcessCluster | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     users: int = 0
+    lanes: int = 0
+
+    def has_room(self, lanes: int) -> bool:
+        """Whether one more may use it now; an unused one takes anybody, who is then told what it lacks."""
+        if self.users == 0 or self.cluster is None:
+            return True
+        return not (self.alone or self.cluster.ruined) and self.lanes + lanes <= self.cluster.wiring.lanes
 
 
 class ClusterPool:
@@ -36,8 +43,12 @@ class ClusterPool:
         self.rebuilt_because: list[str] = []
 
     @contextmanager
-    def cluster_for(self, version: str, *, brokers: int = 3, alone: bool = False) -> Iterator[ProcessCluster]:
+    def cluster_for(
+        self, version: str, *, brokers: int = 3, lanes: int = 0, alone: bool = False
+    ) -> Iterator[ProcessCluster]:
         """Lends a whole cluster: one that others use too, or `alone` one that nobody else has meanwhile.
+
+        Whoever says how many `lanes` it is going to lease waits until the others leave it as many.
 
         When the last user has gone it is looked over; found ruined or unwell, the next one asking gets a new one.
 
@@ -46,14 +57,14 @@ class ClusterPool:
         """
         with self._changed:
             warm = self._warm.setdefault((version, brokers, alone), _Warm(version, brokers, alone))
-            self._changed.wait_for(lambda: warm.users == 0 or not (warm.alone or _ruined(warm)))
+            self._changed.wait_for(lambda: warm.has_room(lanes))
             cluster = self._whole(warm)
-            warm.users += 1
+            warm.users, warm.lanes = warm.users + 1, warm.lanes + lanes
         try:
             yield cluster
         finally:
             with self._changed:
-                warm.users -= 1
+                warm.users, warm.lanes = warm.users - 1, warm.lanes - lanes
                 if warm.users == 0:
                     _look_over(cluster)
                 self._changed.notify_all()
@@ -66,7 +77,7 @@ class ClusterPool:
 
     def _whole(self, warm: _Warm) -> ProcessCluster:
         because = None
-        if warm.cluster is not None and _ruined(warm):
+        if warm.cluster is not None and warm.cluster.ruined:
             because = f"{warm.cluster.name}: {warm.cluster.ruined}"
             self.rebuilt_because.append(because)
             warm.stack.close()
@@ -82,10 +93,6 @@ class ClusterPool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _ruined(warm: _Warm) -> bool:
-    return warm.cluster is not None and bool(warm.cluster.ruined)
 
 
 def _look_over(cluster: ProcessCluster) -> None:

@@ -17,12 +17,15 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 
 from kafka_trial.cluster import archive as class_data
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.jvm import base_archive_flags
+from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.ports import block_of_ports
+from kafka_trial.cluster.template import formatted_template
 from kafka_trial.cluster.toxiproxy import Toxiproxy
+from kafka_trial.cluster.toxiproxy_server import toxiproxy_server
 from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
 from kafka_trial.concurrency import Child, Household
@@ -194,7 +197,7 @@ def process_cluster(
         StartError: no Java, no ports, or a broker did not come up; with its last words.
     """
     find_version(version)
-    server = provision.toxiproxy_server()
+    server = toxiproxy_server()
     archive = None if train else class_data.class_data_archive(version)
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
@@ -259,20 +262,22 @@ def _broker(
     folder = place / f"b{number}"
     data = folder / "data"
     data.mkdir(parents=True)
+    scratch = folder / "tmp"  # native libraries are unpacked there; it goes with the folder
+    scratch.mkdir()
     known = KNOWN[version]
-    _stamp_data(provision.formatted_template(version), data, number)
+    _stamp_data(formatted_template(version), data, number)
     (folder / "server.properties").write_text(server_properties(wiring, known, number, data))
     (folder / "hosts").write_text(hosts_file(wiring.brokers))
     flag, text = logging_config(known, folder)
     (folder / "logging.xml").write_text(text)
-    command = [str(provision.java()), *JVM, *flags, flag, f"-Djdk.net.hosts.file={folder / 'hosts'}"]
-    command += [f"-Dkafka.trial.cluster={place}", "-cp", provision.class_path(version)]
+    command = [str(find_java()), *JVM, *flags, flag, f"-Djdk.net.hosts.file={folder / 'hosts'}"]
+    command += [f"-Djava.io.tmpdir={scratch}", f"-Dkafka.trial.cluster={place}", "-cp", class_path(version)]
     return Broker(number, folder, household, [*command, "kafka.Kafka", str(folder / "server.properties")])
 
 
 def _archive_flags(number: int, archive: Path | None, train: Path | None) -> list[str]:
     if train:
-        return [*base_archive_flags(provision.java()), f"-XX:ArchiveClassesAtExit={train}"] if number == 0 else []
+        return [*base_archive_flags(find_java()), f"-XX:ArchiveClassesAtExit={train}"] if number == 0 else []
     return [f"-XX:SharedArchiveFile={archive}"] if archive and archive.exists() else []
 
 

@@ -10,16 +10,19 @@ import importlib.util
 import os
 import shlex
 import sys
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from kafka_trial.cluster import provision
+from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.jvm import base_archive_flags, java_identity, short_hash
+from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.concurrency import Household
 from kafka_trial.errors import KafkaTrialError, StartError
 
 TRAINED_WITHIN_S = 180
+RETRY_AFTER_S = 600  # a training that failed may have had no time, or no room, just then
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 QUIET_ARCHIVE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
@@ -36,17 +39,17 @@ exec {java} "$@"
 
 @cache
 def spark_java_home() -> Path:
-    """Returns a folder that serves Spark as JAVA_HOME, in front of the Java that `provision.java` found.
+    """Returns a folder that serves Spark as JAVA_HOME, in front of the Java that `java` found.
 
     Raises:
         StartError: there is no Java, or the cache cannot be written.
     """
-    place = provision.cache_folder() / "spark" / f"java-{short_hash(str(provision.java()), LAUNCHER)}"
-    with provision.made_once(place, "spark-java-home") as temporary:
+    place = cache_folder() / "spark" / f"java-{short_hash(str(find_java()), LAUNCHER)}"
+    with made_once(place, "spark-java-home") as temporary:
         if temporary is not None:
             (temporary / "bin").mkdir(parents=True)
             launcher = temporary / "bin" / "java"
-            launcher.write_text(LAUNCHER.format(java=shlex.quote(str(provision.java()))))
+            launcher.write_text(LAUNCHER.format(java=shlex.quote(str(find_java()))))
             launcher.chmod(0o755)
     return place
 
@@ -70,13 +73,14 @@ def spark_jvm_options(archive: Path | None) -> list[str]:
 def spark_class_data_archive(*, make: bool = True) -> Path | None:
     """Returns the class-data archive for Spark on this Java; trains it the first time (20 s) unless `make` is False.
 
-    None where there is none. A training that failed is not tried again: `archive_failure` tells why, `doctor` shows it.
+    None where there is none. A training that failed is not tried again for ten minutes: `archive_failure` tells why,
+    `doctor` shows it.
     """
     place = spark_archive_place()
     if place.exists() or not make or archive_failure() is not None:
         return place if place.exists() else None
     try:
-        with provision.made_once(place, place.stem) as temporary:
+        with made_once(place, place.stem) as temporary:
             if temporary is not None:
                 _train(temporary)
                 _forget_older(place)
@@ -88,9 +92,11 @@ def spark_class_data_archive(*, make: bool = True) -> Path | None:
 
 
 def archive_failure() -> str | None:
-    """Returns why Spark's archive could not be trained; None when it was not tried or went well."""
+    """Returns why Spark's archive could not be trained lately; None when it was not tried, went well, or long ago."""
     note = _failure_note(spark_archive_place())
-    return note.read_text() if note.exists() else None
+    with suppress(FileNotFoundError):
+        return note.read_text() if time.time() - note.stat().st_mtime < RETRY_AFTER_S else None
+    return None
 
 
 def forget_archive_failure() -> None:
@@ -106,8 +112,8 @@ def spark_archive_place() -> Path:
     """
     found = [(jar.name, jar.stat()) for jar in sorted(pyspark_folder().glob("jars/*.jar"))]
     jars = [f"{name} {status.st_size} {status.st_mtime_ns}" for name, status in found]
-    key = short_hash(java_identity(provision.java()), *jars, *JVM_OPTIONS)
-    return provision.cache_folder() / "archive" / f"spark-{short_hash(str(pyspark_folder()))}-{key}.jsa"
+    pair = short_hash(str(pyspark_folder()), java_identity(find_java()))
+    return cache_folder() / "archive" / f"spark-{pair}-{short_hash(*jars, *JVM_OPTIONS)}.jsa"
 
 
 def pyspark_folder() -> Path:
@@ -126,7 +132,7 @@ def pyspark_folder() -> Path:
 
 def _train(archive: Path) -> None:
     """Runs the training session in a process that dies with this one; its JVM writes `archive` when it exits."""
-    options = [*JVM_OPTIONS, *base_archive_flags(provision.java()), *QUIET_ARCHIVE]
+    options = [*JVM_OPTIONS, *base_archive_flags(find_java()), *QUIET_ARCHIVE]
     environment = os.environ | spark_environment()
     environment["KAFKA_TRIAL_SPARK_OPTIONS"] = shlex.join([*options, f"-XX:ArchiveClassesAtExit={archive}"])
     log = archive.with_suffix(".log")
@@ -141,9 +147,9 @@ def _train(archive: Path) -> None:
 
 
 def _forget_older(place: Path) -> None:
-    """Deletes the archives of what stood in this PySpark's folder before; whoever has one mapped keeps it."""
-    folder, _, _ = place.stem.rpartition("-")
-    for older in place.parent.glob(f"{folder}-*.jsa"):
+    """Deletes the archives of what stood in this PySpark's folder before, on this Java; who has one mapped keeps it."""
+    pair, _, _ = place.stem.rpartition("-")
+    for older in place.parent.glob(f"{pair}-*.jsa"):
         if older != place:
             older.unlink(missing_ok=True)
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_trial.cluster import provision
 from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.consumers.placeholders import fill, used_placeholders
 from kafka_trial.consumers.spec import ConsumerSpec
 
@@ -54,9 +55,9 @@ def words(spec: ConsumerSpec, errand: Errand, *, member: str, lane: Lane, run_di
     texts = [*spec.command, *spec.env.values(), spec.ready.http or ""]
     used = {name for text in texts for name in used_placeholders(text)}
     if "java" in used:
-        values["java"] = str(provision.java())
+        values["java"] = str(find_java())
     if "kafka_classpath" in used:
-        values["kafka_classpath"] = provision.class_path(errand.kafka_version)
+        values["kafka_classpath"] = class_path(errand.kafka_version)
     return values
 
 

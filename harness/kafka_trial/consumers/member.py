@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from signal import SIGCONT
 from typing import Any
 
 from kafka_trial.cluster.cluster import Lane
@@ -78,7 +79,15 @@ class ProcessMember:
     def kill(self) -> None:
         """Kills its process group with -9."""
         self.asked_to_stop = True
+        self.note_end(asked="kill")
         self.child.kill()
+
+    def ask_to_stop(self, number: int, *, within_s: float) -> None:
+        """Sends its stop signal (a paused one is continued first) and notes when, and how long it may take."""
+        self.asked_to_stop = True
+        self.note_end(asked="stop", asked_ns=time.monotonic_ns(), within_s=within_s)
+        self.signal(SIGCONT)
+        self.signal(number)
 
     def note_end(self, **fields: Any) -> None:
         """Adds fields to its last event, `exited`."""
@@ -126,7 +135,7 @@ class ProcessMember:
                 drain({out_read: lines, err_read: errors}, alive=lambda: self.alive, stop=stop)
             while self.alive:  # it may have closed its streams and live on; the household outlives nobody
                 pause(0.05)
-            self._record("exited", **_exit_fields(self.exit_code), **self._end_fields)
+            self._record("exited", **_exit_fields(self.exit_code), **({"asked": "no"} | self._end_fields))
 
     def _history(self, dialect: str, streams: ExitStack) -> Reader:
         wire, cutter = Wire(self._record, dialect=dialect), LineCutter()

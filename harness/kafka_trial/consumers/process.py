@@ -83,12 +83,12 @@ class ProcessGroup:
     def kill(self, member: Member) -> None:
         """kill -9 of its process group; waits until it is gone."""
         current = self._current[member.name]
-        current.asked_to_stop = True
         current.kill()
         self._wait_ended(current)
 
     def kill_now(self, name: str) -> None:
         """kill -9 of a member's process group by name, without waiting: what the sink does at a crash point."""
+        self._current[name].asked_to_stop = True
         self._current[name].kill()
 
     def pause(self, member: Member) -> None:
@@ -147,7 +147,6 @@ class ProcessGroup:
         """Kills what still runs, and waits until every last line has been written."""
         for member in self._current.values():
             if member.alive:
-                member.asked_to_stop = True
                 member.kill()
         for member in self._current.values():
             self._wait_ended(member)
@@ -194,9 +193,7 @@ class ProcessGroup:
         return [exited(member) for member in gone if not member.asked_to_stop]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:
-        member.asked_to_stop = True
-        member.signal(SIGCONT)
-        member.signal(self.spec.stop.number)
+        member.ask_to_stop(self.spec.stop.number, within_s=self.spec.stop.within_s)
 
     def _end(self, member: ProcessMember, *, by: float) -> MemberFailure | None:
         asked = f"SIG{self.spec.stop.signal}"
@@ -205,7 +202,7 @@ class ProcessGroup:
             wait_until(lambda: not member.alive, within_s=left_s, what=f"{member.name} to stop", every_s=0.01)
         except WaitTimeout:
             message = f"did not stop within {self.spec.stop.within_s:g} s of {asked}: killed"
-            member.note_end(message=message)
+            member.note_end(message=message, asked="overdue")
             member.signal(SIGKILL)
             self._wait_ended(member)
             return MemberFailure(member.name, member.incarnation, "never-stopped", message)

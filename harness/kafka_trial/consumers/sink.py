@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from kafka_trial.waiting import wait_until
 HOST = "127.0.0.1"
 UP_WITHIN_S = 10.0
 ID_CHARACTERS_MAX = 1024
+PARSED_BYTES_MAX = 1024 * 1024
 
 DONE = Answer(204, "No Content")
 NO_ID = Answer(400, "Bad Request", "an effect needs the header KT-Id, or JSON with the record's id")
@@ -45,9 +47,9 @@ class Manner(Enum):
     CLOSING = "closing"  # records, then closes the connection without an answer: nobody knows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CrashPoint:
-    """A place members ask about; armed for one member, or for whoever comes first."""
+    """A place members ask about; armed once, for one member, or for whoever comes first."""
 
     name: str
     member: str | None = None
@@ -63,6 +65,7 @@ class Sink:
         self._token = secrets.token_urlsafe(16)
         self._lock = threading.Lock()
         self._armed: list[CrashPoint] = []
+        self._reached: list[CrashPoint] = []
         self._manner, self._delay_s = Manner.NORMAL, 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
@@ -73,11 +76,23 @@ class Sink:
         """Returns the sink's address for one member, its token in the path."""
         return f"http://{HOST}:{self.port}/{self._token}/{member}"
 
-    def arm(self, name: str, *, member: str | None = None) -> None:
+    def arm(self, name: str, *, member: str | None = None) -> CrashPoint:
         """Has the next member that asks at the crash point `name` (that one, if given) killed with -9; once."""
+        point = CrashPoint(name, member)
         with self._lock:
-            self._armed.append(CrashPoint(name, member))
+            self._armed.append(point)
         self._recorder.record("crash_point", name=name, member=member, state="armed")
+        return point
+
+    def disarm(self, point: CrashPoint) -> None:
+        """Lets whoever asks there from now on pass; nothing to do where somebody has been killed there."""
+        with self._lock:
+            if point in self._armed:
+                self._armed.remove(point)
+
+    def was_reached(self, point: CrashPoint) -> bool:
+        """Tells whether a member asked at an armed crash point, and its kill was ordered."""
+        return point in self._reached
 
     @contextmanager
     def mannered(self, manner: Manner, *, delay_s: float = 0.0) -> Iterator[None]:
@@ -148,6 +163,7 @@ class Sink:
             member=member,
             partition=_number(head.headers.get("kt-partition")),
             offset=_number(head.headers.get("kt-offset")),
+            checksum=self._value_checksum(body, record_id),
         )
         manner = await self._waited()
         if manner is Manner.REFUSING:
@@ -177,7 +193,14 @@ class Sink:
             return DONE
         self._recorder.record("crash_point", name=name, member=member, state="killed")
         self._kill(member)
+        self._reached.append(armed)
         return HOLD
+
+    def _value_checksum(self, body: bytes, record_id: str) -> int | None:
+        """Returns the checksum of a body that must be the record's value: neither empty, nor JSON with the id."""
+        if not body or (len(body) > PARSED_BYTES_MAX and body.lstrip()[:1] in (b"{", b"[")):
+            return None
+        return None if self._id_in(body) == record_id else zlib.crc32(body)
 
     def _id_in(self, body: bytes) -> str | None:
         try:

@@ -22,9 +22,13 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     stopped           (shutdown_complete, its own word)
                     error             message
                     bad_line          message (at most 4 KB of it)  size_bytes
-                    exited            code? signal? message?  (harness: the process is gone; last line)
+                    exited            code? signal? message? asked(no|stop|overdue|kill) asked_ns? within_s?
+                                      (harness: the process is gone; last line. asked: no = it went by itself; stop = it
+                                       had been asked to, asked_ns; overdue = asked, and killed after within_s; kill =
+                                       killed by the harness unasked. Absent where an earlier version wrote the line)
                     every line carries member and incarnation
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
+                                      checksum? (CRC-32 of a body that must be the record's value: it is no JSON with the id)
                     crash_point       name member? state(armed|passed|killed)
 offsets             committed         group topic topic_id? partition committed_offset log_partition log_offset commit_time_ms
                                       producer_id? leader_epoch?
@@ -75,7 +79,9 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     clock             wall_ns  (pairs with time_ns, once a second)
                     wall_jump         size_ns
                     scheduling_delay  delay_ns
-                    resources         member? broker? cpu_s rss_bytes
+                    resources         member incarnation cpu_s rss_bytes processes   (once a second, of its whole process
+                                      tree; of several processes rss_bytes is what they share counted once)
+                    oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)
                     group_named topic_named   group / topic
                     calibrated        rate records in the opening burst per second: count, seconds, rate
                     window            name(fault|load) ...

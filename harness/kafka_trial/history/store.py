@@ -68,6 +68,15 @@ class RunFolder:
         for file in self.history_files():
             yield from _events_of(file)
 
+    def end_told(self) -> str | None:
+        """Returns why the trial was cut short, as it told itself: empty when it was not, None when it told no end.
+
+        Raises:
+            UnjudgeableError: a line that is not the last of `run.jsonl` is not an event.
+        """
+        ends = (event for event in _events_of(self.history / "run.jsonl") if event.kind == "end")
+        return next((str(event.details.get("message", "")) for event in ends), None)
+
 
 def create_run_folder(out: Path | None, scenario: str, consumer: str) -> RunFolder:
     """Makes a new run folder: `out` itself, or `./trial-runs/<utc>-<scenario>-<consumer>-<4 hex>`.

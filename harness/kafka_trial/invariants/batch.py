@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from kafka_trial.invariants import commits_log, floors, handlers, ownership_log, possessions, zombies
+from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
@@ -41,11 +41,14 @@ class Batch:
 
     @cached_property
     def records(self) -> Table:
-        """The control read: slice, offset, key (-1: none), appended_ns, source, seq; one row an offset, sorted."""
+        """The control read: slice, offset, mark (of its id), key (-1: none), appended_ns, source, seq; sorted.
+
+        One row an offset.
+        """
         records = self.of(Kind.RECORD).sorted_by("slice", "offset")
         distinct = records.take(_firsts(records["slice"], records["offset"]))
         return distinct.only("slice", "offset", "key", "source", "seq").having(
-            appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
+            mark=distinct["place"], appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
         )
 
     @cached_property
@@ -65,6 +68,11 @@ class Batch:
         starts[read["slice"]] = read["offset"]
         np.minimum.at(starts, read["slice"], read["offset"])
         return starts
+
+    @cached_property
+    def arrived(self) -> Table:
+        """The effects, sorted by (slice, mark of their id, time); `place` is the mark."""
+        return self.of(Kind.ARRIVED).sorted_by("slice", "place", "time_ns", "source", "seq")
 
     @cached_property
     def own(self) -> Table:
@@ -137,18 +145,8 @@ class Batch:
         return zombies.windows(self)
 
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
-        """Returns wall times on the harness's monotonic clock by the nearest pair of clocks.
-
-        Where there is no wall time, or there are no pairs, `otherwise_ns`.
-        """
-        pairs = np.array(self.circumstances.clocks, np.int64).reshape(-1, 2)
-        if not len(pairs):
-            return otherwise_ns
-        walls = pairs[:, 0]
-        after = np.searchsorted(walls, wall_ns).clip(0, len(walls) - 1)
-        before = (after - 1).clip(0)
-        near = np.where(wall_ns - walls[before] <= walls[after] - wall_ns, before, after)
-        return np.where(wall_ns == NONE, otherwise_ns, wall_ns - walls[near] + pairs[near, 1])
+        """See `clocks.monotonic`."""
+        return clocks.monotonic(self.circumstances, wall_ns, otherwise_ns)
 
 
 def _runs(kinds: Array) -> tuple[Ints, dict[int, tuple[int, int]]]:

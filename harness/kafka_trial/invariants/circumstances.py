@@ -25,6 +25,7 @@ class Settings:
     progress: str = "kafka"
     delivery: str = "unclaimed"
     converge_within_s: float | None = None
+    memory_max_bytes: int | None = None
     events: str | None = None
     sink: str | None = None
 
@@ -33,7 +34,8 @@ class Settings:
 class Life:
     """One incarnation of a member: the bounds of its file. Absent ends are None.
 
-    `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`.
+    `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`. `asked`: whether the
+    harness had asked it to go (no, stop, overdue, kill; None where its last line does not say).
     """
 
     source: int
@@ -48,6 +50,9 @@ class Life:
     signal: int | None = None
     worked_ns: int | None = None
     invokes: bool = False
+    asked: str | None = None
+    asked_ns: int | None = None
+    within_s: float | None = None
 
     @property
     def killed(self) -> bool:
@@ -92,6 +97,39 @@ class Membership:
 
 
 @dataclass(frozen=True)
+class Peak:
+    """A sample of an incarnation's memory that is above all those before it."""
+
+    member: str
+    incarnation: int
+    rss_bytes: int
+    source: int
+    seq: int
+
+
+@dataclass(frozen=True)
+class OomRise:
+    """The kernel's out-of-memory killer was counted higher than at the reading before."""
+
+    before_ns: int
+    at_ns: int
+    by: int
+    source: int
+    seq: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A record of the offsets log with the group's generation, or its epoch."""
+
+    value: int
+    wall_ns: int | None
+    time_ns: int
+    source: int
+    seq: int
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """Everything about a trial that is not in a slice."""
 
@@ -111,7 +149,16 @@ class Circumstances:
     settings: Settings = Settings()
     calibrated_rate: float | None = None
     partitions_added: bool = False
+    fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
+    topic_changes: tuple[int, ...] = ()  # when a topic was seen with other partitions than before
+    peaks: tuple[Peak, ...] = ()
+    oom_read: bool = False
+    oom_rises: tuple[OomRise, ...] = ()
+    epochs: tuple[Epoch, ...] = ()  # in the order of the offsets log
     sink_seen: bool = False
+    ids_told: bool = False  # a member named the ids of what it was delivered
+    sends: int = 0  # that the workload invoked
+    compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)

@@ -17,16 +17,21 @@ import numpy as np
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
 
-FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness")
-# Where invariants register themselves.
+FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "resources")
 MODULES = (
     *FAMILIES,
-    "commits_ahead",
     "acknowledged",
+    "commits_ahead",
+    "effects",
     "epochs",
     "orphans",
+    "processes",
+    "progress",
+    "records",
     "skips",
-)
+    "starvation",
+    "storms",
+)  # where invariants register themselves
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
 
 # Attributes on which a claim's rules depend: of every combination examples are kept.
@@ -40,6 +45,8 @@ DECIDING = (
     "fell",
     "skipped_record",
     "class",
+    "found_in",
+    "over_limit",
 )
 
 
@@ -74,7 +81,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Invariant:
-    """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at."""
+    """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at.
+
+    `settled`: it says what was still to do at the end; nobody is blamed for that while there was time left to do it.
+    """
 
     name: str
     family: str
@@ -83,6 +93,7 @@ class Invariant:
     judge: Callable[[Any], Findings]
     of: str = "slice"  # or "group": judged from the summaries of all slices
     progress_in_kafka: bool = False
+    settled: bool = False
     summary: str = field(default="")
 
 
@@ -91,7 +102,14 @@ _REGISTERED: dict[str, Invariant] = {}
 
 
 def invariant(
-    name: str, *, family: str, needs: Sequence[str], level: str, of: str = "slice", progress_in_kafka: bool = False
+    name: str,
+    *,
+    family: str,
+    needs: Sequence[str],
+    level: str,
+    of: str = "slice",
+    progress_in_kafka: bool = False,
+    settled: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`."""
 
@@ -105,6 +123,7 @@ def invariant(
             judge=judge,
             of=of,
             progress_in_kafka=progress_in_kafka,
+            settled=settled,
             summary=summary,
         )
         return judge

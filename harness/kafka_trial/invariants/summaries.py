@@ -15,25 +15,15 @@ from kafka_trial.invariants.kernels import (
     Ints,
     between,
     counts,
-    covering,
-    exactly,
     per_group,
     picked,
 )
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.stalls import stall_class
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-CLASSES = (
-    "unclassified",
-    "unassigned",
-    "assigned-not-fetched",
-    "fetched-not-delivered",
-    "delivered-not-committed",
-    "committed-not-delivered",
-)
 
 # The columns of a summary; see `summaries`.
 SUMMARY = (
@@ -84,7 +74,7 @@ def summaries(batch: Batch) -> Table:
         all_handled_ns=done_ns,
         converged_ns=_converged_ns(batch, committed, np.where(done_ns > at_ns, NEVER, _last_handled_ns(batch, at_ns))),
         moved_ns=_moved_ns(batch, at_ns),
-        stall=_stall_class(batch, records.take(undone), at_ns),
+        stall=stall_class(batch, records.take(undone), at_ns),
         backlog=_backlog(batch),
         longest_ns=per_group(
             batch.handlers["slice"],
@@ -150,23 +140,6 @@ def _moved_ns(batch: Batch, at_ns: int) -> Ints:
     log = batch.commits
     advance = log.take((log["value"] > log["peak"]) & (log["effect_ns"] <= at_ns))
     return np.maximum(moved, per_group(advance["slice"], advance["effect_ns"], batch.size, how="max", start=NONE))
-
-
-def _stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
-    """Returns the place in CLASSES of what the witnesses tell of a partition with records left."""
-    held = batch.possessions
-    end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
-    lasting = end > held["open_ns"]
-    here = np.arange(batch.size)
-    owners = covering(held["slice"][lasting], held["open_ns"][lasting], end[lasting], here, np.full(batch.size, at_ns))
-    deliveries = batch.deliveries.sorted_by("slice", "offset")
-    begun = exactly(deliveries["slice"], deliveries["offset"], undone["slice"], undone["offset"]) >= 0
-    in_hand = counts(undone["slice"][begun], batch.size) > 0
-    told = counts(held["slice"], batch.size) > 0
-    names = np.full(batch.size, CLASSES.index("unclassified"), np.int64)
-    names[told & (owners == 0)] = CLASSES.index("unassigned")
-    names[in_hand & (owners > 0)] = CLASSES.index("delivered-not-committed")
-    return names
 
 
 def _backlog(batch: Batch) -> Ints:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,12 @@ class Table:
 def table(**columns: Array) -> Table:
     """Returns a table of columns."""
     return Table(columns)
+
+
+def of_group(size: int, columns: Mapping[str, Sequence[Any]]) -> Table:
+    """Returns rows that are about the whole group, not a slice; a value of None is an attribute that is absent."""
+    made = {name: np.array([*values, None], dtype=object)[:-1] for name, values in columns.items()}
+    return table(slice=np.full(size, -1), order=np.arange(size), **made)
 
 
 def stacked(*parts: Table) -> Table:

@@ -48,6 +48,11 @@ class Columns:
         found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
         return found
 
+    def codes_of_true(self, name: str) -> Array:
+        """Returns where a column of truth values is true."""
+        column = pc.fill_null(self._events[name].combine_chunks(), False)
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.bool_)
+
     def is_kind(self, *kinds: str) -> Array:
         """Returns which rows are of some kinds."""
         if kinds not in self._made:

@@ -30,6 +30,7 @@ def settings_of(path: Path) -> Settings:
         "progress": progress.get("kind"),
         "delivery": claim.get("delivery"),
         "converge_within_s": claim.get("converge_within_s"),
+        "memory_max_bytes": claim.get("memory_max_bytes"),
         "events": evidence.get("events", "jsonl"),
         "sink": evidence.get("sink", "none"),
     }

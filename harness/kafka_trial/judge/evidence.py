@@ -35,8 +35,10 @@ def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: S
         return NotJudged(f"its progress is not in Kafka (progress: {progress})", applies=False)
     for need in sorted(invariant.needs):
         because = NEEDS[need](circumstances, seen)
+        if because is not None and need in ("ids", "effects"):
+            return NotJudged(because, applies=_claims_effects(circumstances))
         if because is not None and not (need in ("offsets log", "requests") and progress != "kafka"):
-            return NotJudged(because)
+            return NotJudged(because, applies=need not in MAY_LACK)
     return None
 
 
@@ -52,6 +54,24 @@ def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
     if not declared and settings.events is not None:
         return "nothing tells what was handled: the consumer prints no events and has no sink"
     return None if declared or seen.processed or seen.effects else "nothing tells what was handled"
+
+
+def _claims_effects(circumstances: Circumstances) -> bool:
+    """What reaches the outside world, and under which id, is missed only where a claim is about it."""
+    return circumstances.settings.delivery == "exactly-once" or circumstances.settings.sink not in (None, "none")
+
+
+def _sends(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.sends else "no send of the workload was recorded"
+
+
+def _ids(circumstances: Circumstances, seen: Seen) -> str | None:
+    told = circumstances.ids_told or circumstances.sink_seen
+    return None if told else "the consumer names no record ids, and no effect of it was seen"
+
+
+def _effects(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.sink_seen else "no effect of the consumer was seen"
 
 
 def _own_word(circumstances: Circumstances, seen: Seen) -> str | None:
@@ -79,6 +99,33 @@ def _snapshot(circumstances: Circumstances, seen: Seen) -> str | None:
     return None if circumstances.snapshot_ns is not None else "the trial did not reach its snapshot"
 
 
+def _processes(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.lives else "no member's process was started"
+
+
+def _exits(circumstances: Circumstances, seen: Seen) -> str | None:
+    exits = [life for life in circumstances.lives if life.exited_seq is not None]
+    told = all(life.asked is not None for life in exits)
+    return None if told else "an exit does not say whether the harness had asked for it: by an earlier version"
+
+
+def _memory_limit(circumstances: Circumstances, seen: Seen) -> str | None:
+    return "no limit of memory is claimed" if circumstances.settings.memory_max_bytes is None else None
+
+
+def _samples(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.peaks else "nobody sampled the members' memory"
+
+
+def _oom_counter(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.oom_read else "the kernel's out-of-memory killer was not counted"
+
+
+def _group_log(circumstances: Circumstances, seen: Seen) -> str | None:
+    none = None if circumstances.epochs else "the offsets log holds no generation or epoch of the group"
+    return _witness(circumstances, "offsets") or none
+
+
 def _witness(circumstances: Circumstances, name: str) -> str | None:
     state = circumstances.witnesses.get(name)
     if name not in circumstances.counts:
@@ -90,8 +137,18 @@ NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
     "records": _records,
     "handled": _handled,
     "own word": _own_word,
+    "sends": _sends,
+    "ids": _ids,
+    "effects": _effects,
     "offsets log": _offsets_log,
     "requests": _requests,
     "log ends": _log_ends,
     "snapshot": _snapshot,
+    "processes": _processes,
+    "exits": _exits,
+    "memory limit": _memory_limit,
+    "samples": _samples,
+    "oom counter": _oom_counter,
+    "group log": _group_log,
 }
+MAY_LACK = ("memory limit", "exits", "oom counter")  # where these are not there, no claim stays open for it

@@ -13,6 +13,7 @@ from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 from kafka_trial.judge.membership import membership_of
+from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
 Body = Mapping[str, Any]
 
@@ -29,6 +30,7 @@ class Facts:
     members: dict[str, int] = field(default_factory=dict)
     member_ids: dict[str, int] = field(default_factory=dict)
     lanes: dict[int, int] = field(default_factory=dict)
+    fetching: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     lives: dict[int, dict[str, Any]] = field(default_factory=dict)
     clocks: list[tuple[int, int]] = field(default_factory=list)
@@ -40,10 +42,14 @@ class Facts:
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
+    vitals: Vitals = field(default_factory=Vitals)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
     sink_seen: bool = False
+    ids_told: bool = False
+    sends: int = 0
+    compacted: bool = False
     defects: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -84,7 +90,12 @@ class Facts:
             settings=settings,
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
+            fetching=tuple(sorted(self.fetching)),
+            **self.vitals.circumstances(),
             sink_seen=self.sink_seen,
+            ids_told=self.ids_told,
+            sends=self.sends,
+            compacted=self.compacted,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
             witnesses=dict(sorted(self.witnesses.items())),
@@ -113,7 +124,7 @@ def _started(facts: Facts, source: int, body: Body) -> None:
         facts.lanes[lane] = member
     facts.lives[source] = {
         "member": member,
-        "incarnation": int(body.get("incarnation") or 0),
+        "incarnation": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
         **{key: value for key, value in facts.lives.get(source, {}).items() if key in ("worked_ns", "invokes")},
     }
@@ -131,6 +142,7 @@ def _exited(facts: Facts, source: int, body: Body) -> None:
     if life is not None and "exited_seq" not in life:
         life |= {"exited_seq": body["seq"], "exited_ns": body["time_ns"]}
         life |= {name: body[name] for name in ("code", "signal") if isinstance(body.get(name), int)}
+        life |= exit_words(body)
 
 
 def _phase(facts: Facts, source: int, body: Body) -> None:
@@ -179,6 +191,9 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
         facts.topics_by_id[topic_id] = name
     if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
         facts.partition_counts.add(body["partitions"])
+        facts.vitals.take_topic(str(name), body)
+    if name == (facts.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
+        facts.compacted = True
 
 
 def _control_read(facts: Facts, source: int, body: Body) -> None:
@@ -224,6 +239,11 @@ def _membership(facts: Facts, source: int, body: Body) -> None:
         facts.memberships.append(found)
 
 
+def _group(facts: Facts, source: int, body: Body) -> None:
+    _membership(facts, source, body)
+    take_epoch(facts, source, body)
+
+
 TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "started": _started,
     "stopped": _stopped,
@@ -240,9 +260,11 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "control_read": _control_read,
     "witness": _witness,
     "undecodable": _undecodable,
-    "group": _membership,
+    "group": _group,
+    "group_epoch": take_epoch,
     "member_assignment": _membership,
     "group_tombstone": _membership,
     "injected": _injected,
     "healed": _healed,
+    **VITAL_TAKERS,
 }

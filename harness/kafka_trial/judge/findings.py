@@ -17,12 +17,13 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Invariant, instances, list_invariants, per_slice
 from kafka_trial.invariants.rows import NUMBERS
+from kafka_trial.invariants.starvation import waits, worked
 from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.series import series
 
-# `what` is anomaly, count, undecided, crashed, summary, coverage or series; `body` is JSON.
+# `what` is anomaly, count, undecided, crashed, summary, wait, worked, coverage or series; `body` is JSON.
 FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])
 SLICE_ROWS_MAX = 50_000_000  # a slice must fit into one call: about 5 GB of columns
 Row = tuple[int, str, str, bytes]
@@ -51,6 +52,8 @@ def _found(batch: Batch) -> Iterator[Row]:
     for invariant in [one for one in list_invariants() if one.of == "slice"]:
         yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
     yield from _guarded("liveness", lambda: _rows("summary", "liveness", summaries(batch)))
+    yield from _guarded("starved-partition", lambda: _rows("wait", "liveness", waits(batch)))
+    yield from _guarded("starved-partition", lambda: _columns("worked", "liveness", worked(batch)))
     yield from _guarded(
         "coverage", lambda: ((at, "coverage", "coverage", orjson.dumps(body)) for at, body in coverage(batch))
     )
@@ -74,6 +77,12 @@ def _of_invariant(invariant: Invariant, batch: Batch) -> Iterator[Row]:
     for reason, cases in findings.undecided:
         for number, count in per_slice(cases).items():
             yield slices[number], "undecided", invariant.name, orjson.dumps([reason, count])
+
+
+def _columns(what: str, name: str, table: Table) -> Iterator[Row]:
+    if len(table):
+        body = {column: table[column].tolist() for column in table.columns}
+        yield int(table["slice"][0]), what, name, orjson.dumps(body)
 
 
 def _rows(what: str, name: str, table: Table) -> Iterator[Row]:

@@ -21,6 +21,8 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.invariant import Anomaly, Findings, Invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
+from kafka_trial.invariants.rows import NOWHERE
+from kafka_trial.invariants.starvation import WAITS, WORKED
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import slice_rows
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["Coverage", "Finding", "Judgement", "SliceCoverage", "Through", "concluded", "judge", "judge_events"]
+
+OF_PARTITIONS = ("coverage", "summary", "series")  # what is said of partitions only
 
 
 def judge(
@@ -79,14 +83,25 @@ def concluded(
     """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
-        parts[row["what"]].append(row)
+        if row["what"] not in OF_PARTITIONS or circumstances.slices[row["slice"]][1] != NOWHERE:
+            parts[row["what"]].append(row)
     coverage = _coverage(parts["coverage"], circumstances)
     crashed = {row["name"]: row["body"] for row in parts["crashed"]}
     gathered = _Gathered(parts, circumstances)
-    group = group_of(_summaries(parts["summary"]), circumstances)
+    group = group_of(
+        _table(parts["summary"], SUMMARY),
+        circumstances,
+        waits=_table(parts["wait"], WAITS),
+        worked=_table(parts["worked"], WORKED),
+    )
     for one in list_invariants():
         if one.of == "group":
-            gathered.conclude(one.name, one.judge(group))
+            try:
+                gathered.conclude(one.name, one.judge(group))
+            except Exception as error:  # noqa: BLE001 - whatever broke makes that one not judged, by name
+                crashed[one.name] = f"{type(error).__name__}: {error}"
+    if group.unsettled is not None:
+        gathered.leave_open([one.name for one in list_invariants() if one.settled], group.unsettled)
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -110,7 +125,8 @@ class _Gathered:
         places = circumstances.slices
         for row in parts["anomaly"]:
             body = orjson.loads(row["body"])
-            topic, partition = places[row["slice"]]
+            topic, number = places[row["slice"]]
+            partition = None if number == NOWHERE else number
             events = tuple(body["events"])
             self._anomalies[row["name"]].append(Anomaly(row["name"], topic, partition, body["attributes"], events))
         for row in parts["count"]:
@@ -122,11 +138,18 @@ class _Gathered:
     def conclude(self, name: str, findings: Findings) -> None:
         """Adds what was found in the summaries of all slices."""
         for number, attributes, events in instances(findings, self._circumstances.sources):
-            topic, partition = self._circumstances.slices[number]
+            topic, partition = self._circumstances.slices[number] if number >= 0 else (None, None)  # -1: the group
             self._anomalies[name].append(Anomaly(name, topic, partition, attributes, tuple(events)))
         self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
             self._undecided[name][reason] += len(slices)
+
+    def leave_open(self, names: Iterable[str], reason: str) -> None:
+        """Makes everything found under these names cases that could not be decided."""
+        for name in names:
+            self._anomalies.pop(name, None)
+            if found := self._counts.pop(name, 0):
+                self._undecided[name][reason] += found
 
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
@@ -147,13 +170,13 @@ def _in_order(anomaly: Anomaly) -> tuple[Any, ...]:
         (anomaly.attributes[key] for key in ("log_offset", "offset", "committed_offset") if key in anomaly.attributes),
         0,
     )
-    return anomaly.topic, anomaly.partition, order, anomaly.events
+    return anomaly.topic, NOWHERE if anomaly.partition is None else anomaly.partition, order, anomaly.events
 
 
-def _summaries(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
+    """Returns rows of numbers, each body holding one of them or lists of several."""
     bodies = [orjson.loads(row["body"]) for row in rows]
-    names = list(bodies[0]) if bodies else SUMMARY
-    return Table({name: np.array([body[name] for body in bodies], np.int64) for name in names})
+    return Table({name: np.array(np.hstack([0, *(body[name] for body in bodies)])[1:], np.int64) for name in names})
 
 
 def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> Coverage:

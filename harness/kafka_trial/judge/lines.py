@@ -33,6 +33,8 @@ ENTRY = pa.struct(
         ("member_id", pa.string()),
         ("error", pa.int64()),
         ("assignment_epoch", pa.int64()),
+        ("offset", pa.int64()),
+        ("size_bytes", pa.int64()),
     ]
 )
 EVENTS = pa.schema(
@@ -49,6 +51,7 @@ EVENTS = pa.schema(
         ("id", pa.string()),
         ("key", pa.string()),
         ("outcome", pa.string()),
+        ("checksum", pa.int64()),
         ("source_wall_ns", pa.int64()),
         ("asked_ns", pa.int64()),
         ("group", pa.string()),
@@ -60,6 +63,8 @@ EVENTS = pa.schema(
         ("epoch", pa.int64()),
         ("api", pa.string()),
         ("lane", pa.int64()),
+        ("connection", pa.string()),
+        ("complete", pa.bool_()),
         ("duration_ms", pa.float64()),
         ("entries", pa.list_(ENTRY)),
         ("pending", pa.list_(ENTRY)),
@@ -191,6 +196,8 @@ def _fitting(value: Any, kind: Any) -> Any:
     """Returns a value of the wanted type, or None."""
     if kind == pa.string():
         return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    if kind == pa.bool_():
+        return value if isinstance(value, bool) else None
     if kind == pa.int64():
         fits = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         return value if fits else None

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
+from kafka_trial.invariants.circumstances import (
+    Circumstances,
+    Epoch,
+    Life,
+    Membership,
+    OomRise,
+    Peak,
+    Settings,
+    Window,
+)
 
 
 def to_plain(circumstances: Circumstances) -> dict[str, Any]:
@@ -26,7 +35,13 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "settings": Settings(**plain["settings"]),
             "lanes": dict(plain["lanes"]),
-            **{name: tuple(plain[name]) for name in ("sources", "members", "member_ids", "owners", "environment")},
+            "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
+            "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
+            "epochs": tuple(Epoch(**epoch) for epoch in plain["epochs"]),
+            **{
+                name: tuple(plain[name])
+                for name in ("sources", "members", "member_ids", "owners", "environment", "topic_changes", "fetching")
+            },
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "refusals")},
         }
     )

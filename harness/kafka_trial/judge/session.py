@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import shlex
+import tempfile
 import threading
 from functools import cache
 from pathlib import Path
@@ -68,8 +69,11 @@ def _started(master: str) -> SparkSession:
 
     builder = SparkSession.builder.master(master).appName("kafka-trial")
     quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    options = [quiet, *(spark_jvm_options(archive) if master.startswith("local") else [])]
-    for name, value in (SETTINGS | {"spark.driver.extraJavaOptions": shlex.join(options)}).items():
+    scratch = tempfile.gettempdir()
+    local = spark_jvm_options(archive) if master.startswith("local") else []
+    options = shlex.join([quiet, f"-Djava.io.tmpdir={scratch}", *local])
+    own = {"spark.driver.extraJavaOptions": options, "spark.local.dir": scratch}
+    for name, value in (SETTINGS | own).items():
         builder = builder.config(name, value)
     started = builder.getOrCreate()
     _SESSIONS[master] = started

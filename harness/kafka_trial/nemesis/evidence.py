@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from kafka_trial.nemesis.fault import Evidence
-from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Flow, Look, Probe, flow, flows
+from kafka_trial.nemesis.measures import Route, all_rates, figures, kept_routes, rises, saturated_rates
+from kafka_trial.nemesis.samples import ANSWERS, REFUSED, REQUESTS, Flow, Look, Probe, flows
 
-Route = tuple[str, int]
 NO_CONNECTION = "the target had no live connection through its proxies: nothing to bite"
 
 
@@ -51,14 +50,14 @@ def latency(
     clients: Sequence[str] = (),
 ) -> Evidence:
     """P rises by at least `rise_ms`; bytes still flow; the connections are kept."""
-    rises = _rises(probes_before, probes_inside)
+    risen = rises(probes_before, probes_inside)
     live = before.routes()
     if not live or not inside:
         return Evidence(False, NO_CONNECTION)
-    kept = _kept_routes(inside)
+    kept = kept_routes(inside)
     found = Found(
-        hits=frozenset(r for r in live if r in rises and rises[r] >= rise_ms and r in kept),
-        misses=frozenset(r for r in live if r in rises and rises[r] < rise_ms),
+        hits=frozenset(r for r in live if r in risen and risen[r] >= rise_ms and r in kept),
+        misses=frozenset(r for r in live if r in risen and risen[r] < rise_ms),
     )
     flowed = sum(f.passed_bytes for direction in (ANSWERS, REQUESTS) for f in flows(inside, direction))
     evidence = found.evidence(
@@ -66,7 +65,7 @@ def latency(
         hit=f"round trips take at least {rise_ms:.0f} ms longer",
         miss=f"round trips did not take {rise_ms:.0f} ms longer",
         idle="no connection lived through it, or no probe was answered",
-        rise_ms={_name(route): round(rise, 1) for route, rise in sorted(rises.items())},
+        rise_ms={_name(route): round(rise, 1) for route, rise in sorted(risen.items())},
         bytes=flowed,
     )
     if evidence.bit and flowed == 0:
@@ -84,7 +83,7 @@ def stall(before: Look, inside: Sequence[Look], *, clients: Sequence[str] = ()) 
         hit="no byte passed while bytes were held",
         miss="bytes passed",
         idle="no bytes were offered: nothing to hold",
-        **_figures(inside),
+        **figures(inside),
     )
 
 
@@ -116,7 +115,7 @@ def one_way(
         miss=f"{held} passed",
         idle=f"no {held} were offered, or the other direction did not pass either",
         blocked_both_ways=_names(blocked),
-        **_figures(inside),
+        **figures(inside),
     )
 
 
@@ -148,8 +147,8 @@ def slow_link(
     """Answers come at about `rate_bytes_per_s` a connection while the broker had offered more; P is still answered."""
     if not before.routes():
         return Evidence(False, NO_CONNECTION)
-    rates = _saturated_rates(inside)
-    fast = frozenset(route for route, rate in _all_rates(inside).items() if rate > 1.6 * rate_bytes_per_s)
+    rates = saturated_rates(inside)
+    fast = frozenset(route for route, rate in all_rates(inside).items() if rate > 1.6 * rate_bytes_per_s)
     near = frozenset(route for route, rate in rates.items() if rate >= 0.4 * rate_bytes_per_s) - fast
     evidence = Found(hits=near, misses=fast).evidence(
         clients=clients,
@@ -157,7 +156,7 @@ def slow_link(
         miss=f"answers came faster than {rate_bytes_per_s:.0f} bytes/s",
         idle="no more was offered than the link carries: nothing to slow",
         rates_bytes_per_s={_name(route): round(rate) for route, rate in rates.items()},
-        **_figures(inside),
+        **figures(inside),
     )
     unanswered = [probe for probe in probes_inside if probe.answer_ms is None]
     if evidence.bit and unanswered:
@@ -204,9 +203,6 @@ def refused(
     )
 
 
-REFUSED = "refused"
-
-
 def connections_kept(before: Look, after: Look) -> bool:
     """Whether every connection that lived before still lives after."""
     return before.ports() <= after.ports()
@@ -235,62 +231,6 @@ def _held_back(pairs: Sequence[Flow]) -> Found:
 
 def _flows_across(looks: Sequence[Look]) -> list[Flow]:
     return [*flows(looks, ANSWERS), *flows(looks, REQUESTS)]
-
-
-def _rises(before: Sequence[Probe], inside: Sequence[Probe]) -> dict[Route, float]:
-    """By how many milliseconds each route's fastest round trip rose: a busy machine slows some, hardly the fastest."""
-    calm, slow = _fastest(before), _fastest(inside)
-    return {route: slow[route] - calm[route] for route in calm.keys() & slow.keys()}
-
-
-def _fastest(probes: Sequence[Probe]) -> dict[Route, float]:
-    fastest: dict[Route, float] = {}
-    for probe in probes:
-        if probe.answer_ms is not None:
-            route = (probe.client, probe.broker)
-            fastest[route] = min(fastest.get(route, probe.answer_ms), probe.answer_ms)
-    return fastest
-
-
-def _kept_routes(inside: Sequence[Look]) -> set[Route]:
-    return {port[:2] for port in inside[0].ports() & inside[-1].ports()}
-
-
-def _connection_rates(first: Look, last: Look, route: Route) -> list[float]:
-    start, end = first.side("client", route), last.side("client", route)
-    seconds = (last.time_ns - first.time_ns) / 1e9
-    return [(end[p].sent_bytes - start[p].sent_bytes) / seconds for p in start.keys() & end.keys() if seconds > 0]
-
-
-def _all_rates(looks: Sequence[Look]) -> dict[Route, float]:
-    """The fastest connection of each route over the whole window, in bytes/s."""
-    rates = {r: _connection_rates(looks[0], looks[-1], r) for r in looks[0].routes()} if looks else {}
-    return {route: max(found) for route, found in rates.items() if found}
-
-
-def _saturated_rates(looks: Sequence[Look]) -> dict[Route, float]:
-    """The fastest connection of each route between looks at whose end the proxy still held answers."""
-    rates: dict[Route, float] = {}
-    for first, last in pairwise(looks):
-        for route in first.routes():
-            found = _connection_rates(first, last, route)
-            if found and flow(first, last, route, ANSWERS).held:
-                rates[route] = max(rates.get(route, 0.0), *found)
-    return rates
-
-
-def _figures(inside: Sequence[Look]) -> dict[str, object]:
-    """Bytes offered, passed and (at most) held in each direction, for the reader of the evidence."""
-    table: dict[str, object] = {}
-    for direction in (ANSWERS, REQUESTS):
-        found = flows(inside, direction)
-        table[direction] = {
-            "offered_bytes": sum(f.offered_bytes for f in found),
-            "passed_bytes": sum(f.passed_bytes for f in found),
-            "held_bytes_max": max((f.held_bytes or 0 for f in found), default=0),
-            "queue_bytes_max": max((f.queue_bytes for f in found), default=0),
-        }
-    return table
 
 
 def _name(route: Route) -> str:

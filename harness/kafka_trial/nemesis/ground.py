@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafka_trial.cluster.admin import Admin
     from kafka_trial.cluster.cluster import Cluster, Lane
     from kafka_trial.consumers.consumer import Group, Member
+    from kafka_trial.consumers.sink import Sink
     from kafka_trial.history.recorder import Recorder
 
 
@@ -34,7 +35,8 @@ class Ground:
 
     `admin` is the nemesis's own (a short answer time, and not shared with other threads); `recorder` is the one of the
     source "nemesis"; `history` the folder the witnesses write to; `workload_lane` the lane of the load, hit together
-    with the members' when a broker is cut off from its clients.
+    with the members' when a broker is cut off from its clients; `sink` where members ask at crash points, if it is
+    there.
     """
 
     cluster: Cluster
@@ -45,6 +47,7 @@ class Ground:
     group_name: str
     history: Path
     workload_lane: Lane | None = None
+    sink: Sink | None = None
     _admin_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def members(self) -> list[Member]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from kafka_trial.errors import WaitTimeout
+from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence_processes as evidence
 from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.samples import ProcessLook
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Member
 
 EXIT_WITHIN_S = 10.0
+ASKED_WITHIN_S = 10.0  # a member works in rounds: in so long each has come past its crash points
 
 
 def _complete(scene: Scene, seen: Evidence) -> Evidence:
@@ -72,6 +73,38 @@ def restart(scene: Scene) -> Iterator[Evidence]:
         return
     after = scene.hold(lambda: scene.process("inside"))[-1]
     yield evidence.replaced(before, after)
+
+
+@fault("crash-point", targets=("member",), blast="members", heals=True, complete=_complete)
+def crash_point(scene: Scene, *, point: str = "before-commit") -> Iterator[Evidence]:
+    """Kills a member with -9 exactly where it asks at a crash point; its next incarnation starts when it heals.
+
+    It asks by `POST {sink_url}/crash-point/<point>` and gets no answer.
+
+    Raises:
+        UnjudgeableError: the consumer has no sink to ask.
+    """
+    sink = scene.ground.sink
+    if sink is None:
+        raise UnjudgeableError("crash points are asked for at the sink, and this consumer has none")
+    before = scene.process("before")
+    armed = sink.arm(point, member=scene.target.name)
+    try:
+        try:
+            wait_until(
+                lambda: scene.stop.is_set() or sink.was_reached(armed),
+                within_s=ASKED_WITHIN_S,
+                what=f"{scene.target.name} to ask at the crash point {point}",
+                every_s=0.01,
+            )
+        except WaitTimeout as error:
+            scene.injected()
+            yield Evidence(False, str(error))
+            return
+        yield evidence.killed(before, _after_exit(scene)).with_details(crash_point=point)
+    finally:
+        sink.disarm(armed)
+        scene.member_again()
 
 
 @contextmanager

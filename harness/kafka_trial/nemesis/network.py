@@ -34,7 +34,7 @@ def _accepted(scene: Scene) -> dict[str, Any]:
 @fault("latency", targets=NETWORK, blast="members", heals=True, complete=_late)
 def latency(scene: Scene, *, latency_ms: int = 400, jitter_ms: int = 0) -> Iterator[Evidence]:
     """Delays answers by latency_ms, give or take jitter_ms."""
-    before, calm = scene.links("before"), scene.probes("before", times=3)
+    before, calm = scene.links("before"), scene.probes("before", times=8)  # the fastest of them is calm
     slow: list[Probe] = []
     with toxics(scene, "latency", (DOWN,), {"latency": int(latency_ms), "jitter": int(jitter_ms)}):
         inside = scene.hold(lambda: scene.links("inside"), once=lambda: slow.extend(scene.probes("inside", times=2)))

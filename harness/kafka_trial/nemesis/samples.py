@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 CLIENT, BROKER = "client", "broker"
+REFUSED = "refused"  # how a probe ended: nobody listens
 ANSWERS, REQUESTS = "answers", "requests"  # broker → client, client → broker
 
 

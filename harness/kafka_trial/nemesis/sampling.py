@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.nemesis.evidence import REFUSED
 from kafka_trial.nemesis.ground import WORKLOAD, Ground, OffsetsLog
-from kafka_trial.nemesis.samples import BROKER, CLIENT, GroupLook, Half, Look, Probe, ProcessLook
+from kafka_trial.nemesis.samples import BROKER, CLIENT, REFUSED, GroupLook, Half, Look, Probe, ProcessLook
 from kafka_trial.waiting import pause
 from kafka_trial.witness import sockets
 

@@ -2,23 +2,21 @@
 
 Every function takes a line's request and response and yields the fields of its events; `Requests` chooses among them
 and keeps what needs a memory: which topic ids are known, and what each connection fetches (`fetch_events.py`).
+Here are offsets, transactions and coordinators; members' requests are in `group_requests.py`.
 Errors are Kafka's codes; 0 is none. An entry has a topic's name, its id, or both, as far as they are known.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kafka_trial.witness.fetch_events import FetchSessions
-from kafka_trial.witness.offsets_decoder import decode_assignment
-from kafka_trial.witness.primitives import NO_TOPIC_ID, DecodeError
+from kafka_trial.witness.group_requests import GROUP_READERS
+from kafka_trial.witness.primitives import NO_TOPIC_ID
+from kafka_trial.witness.request_fields import Body, Fields, Reader, first_error, member_of, topic_of
 from kafka_trial.witness.request_lines import Line
 
-Fields = dict[str, Any]
-Body = Mapping[str, Any]
 GROUP_KEY: Final = 0
 
 
@@ -74,25 +72,10 @@ def _identified(topic: Body) -> bool:
     return bool(topic.get("name")) and topic.get("topicId", NO_TOPIC_ID) != NO_TOPIC_ID
 
 
-def _topic(body: Body) -> Fields:
-    """A topic by name, by id, or by both."""
-    fields: Fields = {}
-    if body.get("name"):
-        fields["topic"] = body["name"]
-    if body.get("topicId", NO_TOPIC_ID) != NO_TOPIC_ID:
-        fields["topic_id"] = body["topicId"]
-    return fields
-
-
-def _error(entries: Sequence[Fields], error: int = 0) -> int:
-    """The request's own error, else the first one of its entries."""
-    return error or next((entry["error"] for entry in entries if entry.get("error")), 0)
-
-
 def _commit(request: Body, response: Body) -> Iterator[Fields]:
     answers = _answers(response["topics"])
     entries = [
-        _topic(topic)
+        topic_of(topic)
         | {
             "partition": part["partitionIndex"],
             "committed_offset": part["committedOffset"],
@@ -101,12 +84,12 @@ def _commit(request: Body, response: Body) -> Iterator[Fields]:
         for topic in request["topics"]
         for part in topic["partitions"]
     ]
-    yield _member(request) | {
+    yield member_of(request) | {
         "epoch": request.get("generationIdOrMemberEpoch", request.get("generationId")),
         "transactional_id": request.get("transactionalId"),
         "producer_id": request.get("producerId"),
         "producer_epoch": request.get("producerEpoch"),
-        "error": _error(entries),
+        "error": first_error(entries),
         "entries": entries,
     }
 
@@ -121,16 +104,6 @@ def _place(topic: Body) -> Any:
     return topic.get("name") or topic.get("topicId")
 
 
-def _member(request: Body, response: Body | None = None) -> Fields:
-    """Group, member and instance; a first join learns its member id from the answer."""
-    member_id = request.get("memberId") or (response or {}).get("memberId")
-    return {
-        "group": request["groupId"],
-        "member_id": member_id or None,
-        "instance_id": request.get("groupInstanceId", request.get("instanceId")),
-    }
-
-
 def _offset_fetch(request: Body, response: Body) -> Iterator[Fields]:
     """One event per group: several may be asked for at once (from version 8 on)."""
     asked = request.get("groups") or [request]
@@ -139,7 +112,7 @@ def _offset_fetch(request: Body, response: Body) -> Iterator[Fields]:
     for group in asked:
         answer = by_group.get(group["groupId"], {})
         entries = [
-            _topic(topic)
+            topic_of(topic)
             | {
                 "partition": part["partitionIndex"],
                 "committed_offset": part["committedOffset"],
@@ -149,77 +122,11 @@ def _offset_fetch(request: Body, response: Body) -> Iterator[Fields]:
             for part in topic["partitions"]
         ]
         epoch = group.get("memberEpoch", -1)
-        yield _member(group) | {
+        yield member_of(group) | {
             "epoch": epoch if epoch >= 0 else None,
-            "error": _error(entries, answer.get("errorCode", 0)),
+            "error": first_error(entries, answer.get("errorCode", 0)),
             "entries": entries,
         }
-
-
-def _join(request: Body, response: Body) -> Iterator[Fields]:
-    yield _member(request, response) | {
-        "epoch": response["generationId"],
-        "session_timeout_ms": request["sessionTimeoutMs"],
-        "rebalance_timeout_ms": request.get("rebalanceTimeoutMs"),
-        "protocol": response.get("protocolName") or None,
-        "leader": bool(response["leader"]) and response["leader"] == response["memberId"],
-        "reason": request.get("reason") or None,
-        "error": response["errorCode"],
-    }
-
-
-def _sync(request: Body, response: Body) -> Iterator[Fields]:
-    yield _member(request) | {
-        "epoch": request["generationId"],
-        "error": response["errorCode"],
-        "entries": _assigned(response.get("assignment")),
-    }
-
-
-def _assigned(text: str | None) -> list[Fields] | None:
-    """The assignment of a classic consumer, as it was told; None where it speaks something else (Kafka Connect)."""
-    try:
-        assignment = decode_assignment(base64.b64decode(text or ""))
-    except (DecodeError, binascii.Error):
-        return None
-    return [
-        {"topic": owned.topic, "partition": partition}
-        for owned in assignment.partitions
-        for partition in owned.partitions
-    ]
-
-
-def _heartbeat(request: Body, response: Body) -> Iterator[Fields]:
-    yield _member(request) | {"epoch": request["generationId"], "error": response["errorCode"]}
-
-
-def _leave(request: Body, response: Body) -> Iterator[Fields]:
-    """One event per member: several may leave at once (from version 3 on)."""
-    answers = {answer["memberId"]: answer["errorCode"] for answer in response.get("members") or ()}
-    for member in request.get("members") or [request]:
-        yield _member({"groupId": request["groupId"]} | dict(member)) | {
-            "reason": member.get("reason") or None,
-            "error": response["errorCode"] or answers.get(member["memberId"], 0),
-        }
-
-
-def _consumer_heartbeat(request: Body, response: Body) -> Iterator[Fields]:
-    """KIP-848: `entries` is what the member says it owns, `assigned` what it is told to own; absent: as before."""
-    assignment = response.get("assignment")
-    yield _member(request, response) | {
-        "epoch": request["memberEpoch"],
-        "answered_epoch": response["memberEpoch"],
-        "error": response["errorCode"],
-        "message": response.get("errorMessage"),
-        "entries": _by_id(request.get("topicPartitions")),
-        "assigned": _by_id(assignment["topicPartitions"]) if assignment else None,
-    }
-
-
-def _by_id(topics: Sequence[Body] | None) -> list[Fields] | None:
-    if topics is None:
-        return None
-    return [_topic(topic) | {"partition": partition} for topic in topics for partition in topic["partitions"]]
 
 
 def _list_offsets(request: Body, response: Body) -> Iterator[Fields]:
@@ -230,7 +137,7 @@ def _list_offsets(request: Body, response: Body) -> Iterator[Fields]:
         for part in topic["partitions"]
     }
     entries = [
-        _topic(topic)
+        topic_of(topic)
         | {
             "partition": part["partitionIndex"],
             "offset": part.get("offset"),
@@ -240,7 +147,7 @@ def _list_offsets(request: Body, response: Body) -> Iterator[Fields]:
         for topic in response["topics"]
         for part in topic["partitions"]
     ]
-    yield {"error": _error(entries), "entries": entries}
+    yield {"error": first_error(entries), "entries": entries}
 
 
 def _find_coordinator(request: Body, response: Body) -> Iterator[Fields]:
@@ -268,7 +175,7 @@ def _transaction(request: Body, response: Body) -> Iterator[Fields]:
 def _add_partitions(request: Body, response: Body) -> Iterator[Fields]:
     """Up to version 3 one transaction (from clients); later versions only brokers send, on listeners not logged."""
     entries = [
-        _topic(topic) | {"partition": part["partitionIndex"], "error": part["partitionErrorCode"]}
+        topic_of(topic) | {"partition": part["partitionIndex"], "error": part["partitionErrorCode"]}
         for topic in response.get("resultsByTopicV3AndBelow") or ()
         for part in topic["resultsByPartition"]
     ]
@@ -276,30 +183,26 @@ def _add_partitions(request: Body, response: Body) -> Iterator[Fields]:
         "transactional_id": request.get("v3AndBelowTransactionalId"),
         "producer_id": request.get("v3AndBelowProducerId"),
         "producer_epoch": request.get("v3AndBelowProducerEpoch"),
-        "error": _error(entries, response.get("errorCode", 0)),
+        "error": first_error(entries, response.get("errorCode", 0)),
         "entries": entries,
     }
 
 
 def _offset_delete(request: Body, response: Body) -> Iterator[Fields]:
     entries = [
-        _topic(topic) | {"partition": part["partitionIndex"], "error": part["errorCode"]}
+        topic_of(topic) | {"partition": part["partitionIndex"], "error": part["errorCode"]}
         for topic in response.get("topics") or ()
         for part in topic["partitions"]
     ]
-    yield {"group": request["groupId"], "error": _error(entries, response["errorCode"]), "entries": entries}
+    yield {"group": request["groupId"], "error": first_error(entries, response["errorCode"]), "entries": entries}
 
 
-_READERS: dict[str, Callable[[Body, Body], Iterator[Fields]]] = {
+_READERS: dict[str, Reader] = {
+    **GROUP_READERS,
     "OFFSET_COMMIT": _commit,
     "TXN_OFFSET_COMMIT": _commit,
     "OFFSET_FETCH": _offset_fetch,
     "OFFSET_DELETE": _offset_delete,
-    "JOIN_GROUP": _join,
-    "SYNC_GROUP": _sync,
-    "HEARTBEAT": _heartbeat,
-    "LEAVE_GROUP": _leave,
-    "CONSUMER_GROUP_HEARTBEAT": _consumer_heartbeat,
     "LIST_OFFSETS": _list_offsets,
     "FIND_COORDINATOR": _find_coordinator,
     "INIT_PRODUCER_ID": _transaction,

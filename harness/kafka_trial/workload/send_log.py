@@ -46,10 +46,15 @@ class SendLog:
         self.counts["sent"] += 1
         return seq
 
-    def acknowledged(self, send: int, partition: int, offset: int) -> None:
-        """Notes that Kafka has acknowledged a send: its record is at `offset`."""
+    def acknowledged(self, send: int, partition: int, offset: int | None) -> None:
+        """Notes that Kafka has acknowledged a send: its record is at `offset`.
+
+        Without an offset where the client was not told: it sent the batch again, and the broker answered that it has it
+        already (DUPLICATE_SEQUENCE_NUMBER).
+        """
         record = self.undecided.pop(send)
-        self._send(f'"partition":{partition},"offset":{offset},{record}"outcome":"ok","op":{send}')
+        place = f'"partition":{partition},' if offset is None else f'"partition":{partition},"offset":{offset},'
+        self._send(f'{place}{record}"outcome":"ok","op":{send}')
         self.counts["ok"] += 1
 
     def not_acknowledged(self, send: int, outcome: str, message: str) -> None:
@@ -100,7 +105,7 @@ class NoLog(SendLog):
         self.counts["sent"] += 1
         return seq
 
-    def acknowledged(self, send: int, partition: int, offset: int) -> None:
+    def acknowledged(self, send: int, partition: int, offset: int | None) -> None:
         """Counts."""
         del self.undecided[send]
         self.counts["ok"] += 1

@@ -1,9 +1,10 @@
-"""A consumer for faults to bite: it polls, commits twice a second, and says what it was assigned."""
+"""A consumer for faults to bite: it polls, asks at a crash point and commits twice a second, says what it has."""
 
 import json
 import os
 import signal
 import time
+import urllib.request
 
 from confluent_kafka import Consumer, KafkaException
 
@@ -36,6 +37,7 @@ while not stopping:
     handled += sum(message.error() is None for message in consumer.consume(200, 0.1))
     if handled and time.monotonic() >= due_s:
         due_s = time.monotonic() + 0.5
+        urllib.request.urlopen(f"{os.environ['SINK_URL']}/crash-point/before-commit", data=b"")
         try:
             consumer.commit(asynchronous=False)
         except KafkaException as error:

@@ -1,0 +1,138 @@
+"""Kafka's jars by version: resolved through Ivy once, verified against the committed checksums.
+
+A warm cache needs no network and costs milliseconds: a stamp holds the sizes of what was verified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.tool import run_tool, tail
+from kafka_trial.cluster.user_cache import cache_folder, locked, remove
+from kafka_trial.cluster.versions import KNOWN, KafkaVersion
+from kafka_trial.errors import InputError, StartError
+
+CHECKSUMS = Path(__file__).parent / "checksums"
+
+IVY = """<ivy-module version="2.0">
+  <info organisation="kafka-trial" module="kafka-trial"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{kafka}" conf="default->runtime,master"/>
+    <dependency org="org.apache.kafka" name="kafka-tools" rev="{kafka}" transitive="false"
+                conf="default->runtime,master"/>
+    <dependency org="{log_org}" name="{log_name}" rev="{log_version}" conf="default->runtime,master"/>
+  </dependencies>
+</ivy-module>
+"""
+
+
+def class_path(version: str) -> str:
+    """Returns the sorted, explicit class path of a Kafka version (the same string in training and use)."""
+    return ":".join(str(jar) for jar in kafka_jars(version))
+
+
+def kafka_jars(version: str) -> list[Path]:
+    """Returns the verified jars of a Kafka version, sorted; resolves them through Ivy the first time.
+
+    Raises:
+        InputError: a jar's checksum is not the committed one.
+        StartError: they cannot be resolved.
+    """
+    folder = jars_folder(version)
+    with locked(f"kafka-{version}"):
+        if not jars_there(version):
+            _resolve(KNOWN[version], folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def jars_folder(version: str) -> Path:
+    """Returns where the jars of a Kafka version belong; there only when whole and verified."""
+    return cache_folder() / "kafka" / version
+
+
+def jars_there(version: str) -> bool:
+    """Tells whether the jars of a Kafka version are there, with the sizes they had when they were verified."""
+    folder = jars_folder(version)
+    stamp = folder / "verified"
+    return stamp.exists() and stamp.read_text() == _sizes(folder)
+
+
+def verify(folder: Path, version: str) -> None:
+    """Compares every jar with the committed checksums of its version.
+
+    Raises:
+        InputError: one differs, is missing or is too many; each named.
+    """
+    listing = CHECKSUMS / f"{version}.sha256"
+    if not listing.exists():
+        raise InputError(
+            f"Kafka {version}", f"no checksums are committed for it ({listing.name}); nothing is run unverified"
+        )
+    committed = {name: digest for digest, name in map(str.split, listing.read_text().splitlines())}
+    found = {jar.name: sha256(jar) for jar in folder.glob("*.jar")}
+    problems = [
+        f"{name}: sha256 {found.get(name, 'missing')}, committed {committed.get(name, 'none')}"
+        for name in sorted(found.keys() | committed.keys())
+        if found.get(name) != committed.get(name)
+    ]
+    if problems:
+        raise InputError(f"jars of Kafka {version} in {folder}", [*problems, _remedy(folder)])
+
+
+def sha256(file: Path) -> str:
+    """Returns the hexadecimal sha256 of a file."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def ivy_jar() -> Path:
+    """Returns the Ivy that PySpark brings (found without importing PySpark)."""
+    found = importlib.util.find_spec("pyspark")
+    places = sorted(Path(str(found.origin)).parent.glob("jars/ivy-*.jar")) if found else []
+    if not places:
+        raise StartError("PySpark's jars/ivy-*.jar is not there: reinstall with `make setup`")
+    return places[-1]
+
+
+def _resolve(version: KafkaVersion, folder: Path) -> None:
+    work = cache_folder() / "ivy"
+    work.mkdir(parents=True, exist_ok=True)
+    organisation, name, number = version.logging_dependency
+    description = work / f"kafka-{version.number}.xml"
+    description.write_text(IVY.format(kafka=version.number, log_org=organisation, log_name=name, log_version=number))
+    temporary = folder.with_name(f".{folder.name}.part")
+    remove(temporary)
+    command: list[str | Path] = [find_java(), "-jar", ivy_jar(), "-cache", work / "cache", "-ivy", description]
+    command += ["-confs", "default"]
+    command += ["-types", "jar", "bundle", "-warn"]
+    command += ["-retrieve", f"{temporary}/[artifact]-[revision](-[classifier]).[ext]"]
+    status, said = run_tool("Ivy", command)
+    if status != 0 or not any(temporary.glob("*.jar")):
+        raise StartError(
+            f"Kafka {version.number}'s jars could not be resolved from Maven Central: {tail(said)}. "
+            "Check the network, then run again: what has arrived is kept."
+        )
+    verify(temporary, version.number)
+    remove(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _write_stamp(temporary)
+    temporary.rename(folder)
+
+
+def _remedy(folder: Path) -> str:
+    return (
+        f"remove {folder} and {cache_folder() / 'ivy' / 'cache'} and run again; "
+        "if they differ again, something between here and Maven Central changes them"
+    )
+
+
+def _write_stamp(folder: Path) -> None:
+    (folder / "verified").write_text(_sizes(folder))
+
+
+def _sizes(folder: Path) -> str:
+    return "".join(f"{jar.name} {jar.stat().st_size}\n" for jar in sorted(folder.glob("*.jar")))

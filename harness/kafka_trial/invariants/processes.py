@@ -1,0 +1,121 @@
+"""Liveness of processes: members that go by themselves again and again, and members that do not go when asked.
+
+Judged from the last lines of incarnations, which the harness writes: how the process ended, and who had asked it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import Life, Window
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import Array
+from kafka_trial.invariants.table import of_group
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.liveness import Group
+
+SECOND_NS = 1_000_000_000
+LOOP_MIN = 2  # once is the plain failure "exited"; again, after it was started again, is a loop
+ENDING = frozenset({"terminate", "restart", "leave", "join", "kill"})  # faults that end a member, and hinder none
+STOOD_STILL = "the machine stood still for over a quarter of the time it had to stop"
+UNDER_FAULT = "a fault was in force while it stopped"
+
+
+@invariant("crash-loop", family="liveness", needs=("processes", "exits"), level="none", of="group")
+def crash_loop(group: Group) -> Findings:
+    """A member's process went by itself, was started again, and went by itself again.
+
+    "If a process fails, the partitions assigned to it will be reassigned to other consumers in the same group"
+    (KafkaConsumer, Javadoc): every exit costs all of them a rebalance; a loop of exits keeps the group from working.
+    What the harness killed or asked to stop is not counted. One exit alone is the plain failure `exited`, which this
+    replaces for its member: nothing is told twice.
+
+    Smallest history: `exited` code 1, asked no; the next incarnation's `started` and `exited` code 1, asked no.
+    """
+    lives = group.circumstances.lives
+    gone = {
+        number: [life for life in lives if life.member == number and _by_itself(life)] for number in _members(lives)
+    }
+    loops = [sorted(exits, key=lambda life: life.incarnation) for exits in gone.values() if len(exits) >= LOOP_MIN]
+    rows = of_group(
+        len(loops),
+        {
+            "member": [group.circumstances.members[exits[0].member] for exits in loops],
+            "exits": [len(exits) for exits in loops],
+            "ending": [_ending(exits[-1]) for exits in loops],
+        },
+    )
+    return Findings(rows, [_proofs([exits[place] for exits in loops]) for place in (0, 1, -1)])
+
+
+@invariant("unbounded-close", family="liveness", needs=("processes", "exits"), level="none", of="group")
+def unbounded_close(group: Group) -> Findings:
+    """A member that was asked to stop had not gone within the time that its [stop] gives: it was killed.
+
+    "Tries to close the consumer cleanly within the specified timeout. If the close does not complete within the
+    timeout, force close the consumer" (KIP-102): a close is bounded, brokers or no brokers. This is the one name for
+    it at any close, in the middle of a trial too: it takes the place of the plain failure `never-stopped`, which knows
+    the last close only, and stays for histories whose exits do not say who asked for them. Undecided where a fault
+    other than the stopping itself was in force, or the machine stood still.
+
+    Smallest history: `exited` signal 9, asked overdue.
+    """
+    overdue = [life for life in group.circumstances.lives if life.asked == "overdue" and life.exited_ns is not None]
+    excuses = [_excuse(group, life) for life in overdue]
+    found = [life for life, excuse in zip(overdue, excuses, strict=True) if excuse is None]
+    rows = of_group(
+        len(found),
+        {
+            "member": [group.circumstances.members[life.member] for life in found],
+            "incarnation": [life.incarnation for life in found],
+            "within_s": [life.within_s for life in found],
+        },
+    )
+    reasons = [(reason, np.full(excuses.count(reason), -1)) for reason in (STOOD_STILL, UNDER_FAULT)]
+    return Findings(rows, [_proofs(found)], reasons)
+
+
+def _excuse(group: Group, life: Life) -> str | None:
+    """Returns why nobody can tell whether the member itself was too slow; None where it was."""
+    ended_ns = life.exited_ns or 0
+    asked_ns = ended_ns if life.asked_ns is None else life.asked_ns
+    if any(
+        _hinders(window, group.circumstances.members[life.member], asked_ns, ended_ns) for window in _windows(group)
+    ):
+        return UNDER_FAULT
+    patience_ns = (life.within_s or 0) / 4 * SECOND_NS
+    late = [delay for at, delay in group.circumstances.delays if asked_ns <= at and at - delay <= ended_ns]
+    return STOOD_STILL if max(late, default=0) > patience_ns else None
+
+
+def _windows(group: Group) -> Sequence[Window]:
+    return group.circumstances.windows
+
+
+def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int) -> bool:
+    """Tells whether a fault may have kept the member from closing: one on it, or on brokers, in force meanwhile."""
+    over = window.healed_ns is not None and window.healed_ns < asked_ns
+    return (
+        window.fault not in ENDING and window.member in (None, member) and window.injected_ns <= ended_ns and not over
+    )
+
+
+def _members(lives: Sequence[Life]) -> list[int]:
+    return sorted({life.member for life in lives})
+
+
+def _by_itself(life: Life) -> bool:
+    return life.asked == "no" and life.exited_ns is not None
+
+
+def _ending(life: Life) -> str:
+    return f"by signal {life.signal}" if life.signal is not None else f"with status {life.code}"
+
+
+def _proofs(lives: Sequence[Life]) -> tuple[Array, Array]:
+    sources = np.array([life.source for life in lives], np.int64)
+    return sources, np.array([-1 if life.exited_seq is None else life.exited_seq for life in lives], np.int64)

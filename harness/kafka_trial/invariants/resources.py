@@ -1,0 +1,130 @@
+"""Resources: what members took of the machine's memory, and what the kernel did about it.
+
+Judged from the harness's samples of each member's process tree (about one a second) and of the kernel's counter of its
+out-of-memory killer. A peak between two samples is not seen: these anomalies may be missed, not invented.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, Life, OomRise
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.table import of_group
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.liveness import Group
+
+SECOND_NS = 1_000_000_000
+UNSAMPLED_NS = 5 * SECOND_NS  # who lived for so long must have been sampled
+TEARDOWN_NS = 2 * SECOND_NS  # a large process is gone so much later than it was killed, at most
+UNSAMPLED = "a member's memory was never sampled"
+SEVERAL = "more members went by signal 9 than the kernel killed"
+
+
+@invariant(
+    "memory-over-limit",
+    family="resources",
+    needs=("memory limit", "samples", "processes", "snapshot"),
+    level="none",
+    of="group",
+)
+def memory_over_limit(group: Group) -> Findings:
+    """A member's process tree held more memory than its team claims (`memory_max_bytes`): one finding an incarnation.
+
+    What a consumer buffers is bounded by its settings ("the maximum amount of data the server should return for a fetch
+    request", fetch.max.bytes; max.partition.fetch.bytes: Kafka, Consumer Configs), and a container is killed at its
+    limit. Exactly the limit is within it. Undecided for an incarnation that lived for long and was never sampled.
+
+    Smallest history: a claim of 100 bytes; `resources` of m0, 101 bytes.
+    """
+    limit = group.circumstances.settings.memory_max_bytes or 0
+    peaks = group.circumstances.peaks
+    over: dict[tuple[str, int], list[int]] = {}
+    for place, peak in enumerate(peaks):
+        if peak.rss_bytes > limit and group.circumstances.settings.memory_max_bytes is not None:
+            over.setdefault((peak.member, peak.incarnation), []).append(place)
+    found = sorted(over)
+    rows = of_group(
+        len(found),
+        {
+            "member": [member for member, _ in found],
+            "incarnation": [incarnation for _, incarnation in found],
+            "rss_bytes": [peaks[over[life][-1]].rss_bytes for life in found],
+            "limit_bytes": [limit for _ in found],
+        },
+    )
+    proofs = [[peaks[over[life][place]] for life in found] for place in (0, -1)]
+    columns = [
+        tuple(np.array([getattr(p, name) for p in some], np.int64) for name in ("source", "seq")) for some in proofs
+    ]
+    return Findings(rows, [(source, seq) for source, seq in columns], [(UNSAMPLED, np.full(_unsampled(group), -1))])
+
+
+@invariant("oom-killed", family="resources", needs=("processes", "exits", "oom counter"), level="none", of="group")
+def oom_killed(group: Group) -> Findings:
+    """A member went by a signal 9 that the harness had not sent, just when the kernel killed for want of memory.
+
+    `oom_kill` in /proc/vmstat counts the processes that the kernel killed so (proc(5), since Linux 4.13): it rose
+    between two readings around the exit. Whose memory it was is told beside it (`over_limit`: this incarnation had
+    been seen above the claimed limit). Undecided where more members went so than the kernel killed.
+
+    Smallest history: `oom_kills` 0, `exited` signal 9 asked no, `oom_kills` 1.
+    """
+    lives = [life for life in group.circumstances.lives if life.signal == 9 and life.asked == "no"]
+    rises = [_rise(group, life) for life in lives]
+    struck = [(life, rise) for life, rise in zip(lives, rises, strict=True) if rise is not None]
+    found = [(life, rise) for life, rise in struck if sum(other == rise for _, other in struck) <= rise.by]
+    rows = of_group(
+        len(found),
+        {
+            "member": [group.circumstances.members[life.member] for life, _ in found],
+            "incarnation": [life.incarnation for life, _ in found],
+            "over_limit": [_over_limit(group, life) for life, _ in found],
+        },
+    )
+    exits = (
+        np.array([life.source for life, _ in found], np.int64),
+        np.array([life.exited_seq for life, _ in found], np.int64),
+    )
+    risen = np.array([rise.source for _, rise in found], np.int64), np.array([rise.seq for _, rise in found], np.int64)
+    return Findings(rows, [exits, risen], [(SEVERAL, np.full(len(struck) - len(found), -1))])
+
+
+def _unsampled(group: Group) -> int:
+    """Returns how many incarnations lived for long without a sample."""
+    if group.circumstances.settings.memory_max_bytes is None:
+        return 0
+    sampled = {(peak.member, peak.incarnation) for peak in group.circumstances.peaks}
+    members = group.circumstances.members
+    lasting = [life for life in group.circumstances.lives if _lived_ns(group, life) >= UNSAMPLED_NS]
+    return sum((members[life.member], life.incarnation) not in sampled for life in lasting)
+
+
+def _lived_ns(group: Group, life: Life) -> int:
+    return (group.snapshot_ns if life.exited_ns is None else life.exited_ns) - life.started_ns
+
+
+def _rise(group: Group, life: Life) -> OomRise | None:
+    """Returns the first rise of the counter that the member's end falls into, None where there is none."""
+    ended_ns = life.exited_ns or 0
+    return next(
+        (
+            rise
+            for rise in group.circumstances.oom_rises
+            if rise.before_ns <= ended_ns + TOLERANCE_NS and rise.at_ns >= ended_ns - TEARDOWN_NS
+        ),
+        None,
+    )
+
+
+def _over_limit(group: Group, life: Life) -> bool:
+    limit = group.circumstances.settings.memory_max_bytes
+    name = group.circumstances.members[life.member]
+    return limit is not None and any(
+        peak.rss_bytes > limit
+        for peak in group.circumstances.peaks
+        if (peak.member, peak.incarnation) == (name, life.incarnation)
+    )

@@ -1,0 +1,122 @@
+"""Stalls: how far the first undone record of a partition that stands still came, as far as the witnesses tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    counts,
+    covering,
+    exactly,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+CLASSES = (
+    "unclassified",
+    "unassigned",
+    "assigned-not-fetched",
+    "fetched-not-delivered",
+    "delivered-not-committed",
+    "committed-not-delivered",
+)
+
+
+def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
+    """Returns the place in CLASSES of what the witnesses tell of a partition with records left.
+
+    unassigned: members had it, and none has it now. delivered-not-committed: its owner was given one of the undone
+    records. committed-not-delivered: the committed offset stood past the first one once, and fell. Of the owner's own
+    fetches since it was assigned: assigned-not-fetched, where there is none, or the last one leaves the partition out;
+    fetched-not-delivered, where bytes were answered to its very position, or to one before it and a later one was asked
+    for next. A client may drop what it had fetched when a partition is paused: the log does not tell, so a record that
+    was fetched before the pause is of this class too.
+    """
+    held = batch.possessions
+    end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
+    lasting = end > held["open_ns"]
+    here = np.arange(batch.size)
+    owners = covering(held["slice"][lasting], held["open_ns"][lasting], end[lasting], here, np.full(batch.size, at_ns))
+    deliveries = batch.deliveries.sorted_by("slice", "offset")
+    begun = exactly(deliveries["slice"], deliveries["offset"], undone["slice"], undone["offset"]) >= 0
+    in_hand = counts(undone["slice"][begun], batch.size) > 0
+    told = counts(held["slice"], batch.size) > 0
+    first = per_group(undone["slice"], undone["offset"], batch.size, how="min", start=NEVER)
+    names = np.full(batch.size, CLASSES.index("unclassified"), np.int64)
+    not_fetched, fetched = _fetching(batch, first, at_ns)
+    names[(owners > 0) & fetched] = CLASSES.index("fetched-not-delivered")
+    names[(owners > 0) & not_fetched] = CLASSES.index("assigned-not-fetched")
+    names[(owners > 0) & (_highest(batch, at_ns) > first)] = CLASSES.index("committed-not-delivered")
+    names[told & (owners == 0)] = CLASSES.index("unassigned")
+    names[in_hand & (owners > 0)] = CLASSES.index("delivered-not-committed")
+    return names
+
+
+def _highest(batch: Batch, at_ns: int) -> Ints:
+    """Returns the highest offset that was ever committed until then; NONE where none was, or it means nothing."""
+    log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
+    if batch.circumstances.settings.progress != "kafka":
+        return np.full(batch.size, NONE, np.int64)
+    return per_group(log["slice"], log["value"], batch.size, how="max", start=NONE)
+
+
+def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
+    """Returns where the owner is known not to fetch the partition, and where it has fetched its first undone record."""
+    owner, since_ns = _owners(batch, at_ns)
+    asks = batch.of(Kind.FETCH_ASKED, Kind.FETCH_DROPPED)
+    asks = asks.having(time_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]))
+    by = _members_of(batch.circumstances, asks["who"])
+    here = asks["slice"]
+    mine = (by == owner[here]) & (by >= 0) & (asks["time_ns"] >= since_ns[here] - TOLERANCE_NS)
+    asks = asks.take(mine & (asks["time_ns"] <= at_ns)).sorted_by("slice", "time_ns", "source", "seq")
+    last = np.full(batch.size, NONE, np.int64)
+    last[asks["slice"]] = asks["kind"]  # sorted: the last one stays
+    answered = (asks["until"] > 0) & (asks["kind"] == Kind.FETCH_ASKED)
+    position, wanted = asks["offset"], first[asks["slice"]]
+    exact, begun, past = (
+        counts(asks["slice"][rows], batch.size) > 0
+        for rows in (answered & (position == wanted), answered & (position < wanted), position > wanted)
+    )
+    fetched = exact | (begun & past)
+    silent = (last != Kind.FETCH_ASKED) & (owner >= 0) & np.isin(owner, _seen_fetching(batch.circumstances))
+    return silent & np.full(batch.size, _all_seen(batch.circumstances)), fetched
+
+
+def _owners(batch: Batch, at_ns: int) -> tuple[Ints, Ints]:
+    """Returns the member that has each partition by its own word then, the one that got it last, and since when."""
+    held = batch.possessions.sorted_by("slice", "open_ns")
+    now = np.flatnonzero((held["open_ns"] <= at_ns) & (held["close_ns"] >= at_ns))
+    row = np.full(batch.size, -1, np.int64)
+    row[held["slice"][now]] = now
+    return picked(held["member"], row, -1), picked(held["open_ns"], row, 0)
+
+
+def _members_of(circumstances: Circumstances, lanes: Array) -> Ints:
+    """Returns the member of each lane, -1 where it is nobody's."""
+    known = np.array(sorted(circumstances.lanes.items()), np.int64).reshape(-1, 2)
+    found = exactly(np.zeros(len(known), np.int64), known[:, 0], np.zeros(len(lanes), np.int64), lanes)
+    return picked(known[:, 1], found, -1)
+
+
+def _seen_fetching(circumstances: Circumstances) -> Ints:
+    """Returns the members that were seen to fetch anything at all."""
+    return _members_of(circumstances, np.array(circumstances.fetching, np.int64))
+
+
+def _all_seen(circumstances: Circumstances) -> bool:
+    """Tells whether every broker's request log was read to its end."""
+    logs = [name for name in circumstances.counts if name.startswith("requests-")]
+    return bool(logs) and all(circumstances.witnesses.get(name) == "complete" for name in logs)

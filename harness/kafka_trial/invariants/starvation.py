@@ -1,0 +1,203 @@
+"""Starvation: partitions that their member passes over, round after round, while it works on its others.
+
+Judged in two steps, as liveness is: inside the pass over the slices, `waits` finds the long stretches in which nothing
+happened on a partition although records lay there, and `worked` in which rounds who did something; then all slices are
+looked at together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    between,
+    counts,
+    covering,
+    first_of,
+    in_ranges,
+    joined,
+    next_in,
+    ordered,
+    picked,
+    running_max,
+)
+from kafka_trial.invariants.progress import DELAYED, stood_still, under_fault, window_ns_of
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, stacked, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+    from kafka_trial.invariants.liveness import Group
+
+ROUNDS_MIN = 3
+OTHERS_MIN = 2  # with a single other one, a member may still be emptying the one answer that it fetched from it
+WAITS = ("slice", "source", "since_ns", "until_ns", "offset", "record_source", "record_seq", "end_source", "end_seq")
+WORKED = ("slice", "source", "round")
+
+
+@invariant(
+    "starved-partition",
+    family="liveness",
+    needs=("records", "own word", "snapshot"),
+    level="events",
+    of="group",
+)
+def starved_partition(group: Group) -> Findings:
+    """Nothing happened on a partition with records, while its member did the records of two others round after round.
+
+    KIP-387 calls it "unfair patterns of record consumption from multiple partitions". Kafka's consumer empties what it
+    fetched of one partition before it turns to the next (KIP-41), so a wait for one fetched answer of each other is no
+    starvation. A round is a third of W (`bounds.py`); in at least three whole rounds of the wait the member finished
+    records of at least two other partitions: it came back to them, and back again, and passed this one over. A record
+    in its handler is no wait, nor is one that nobody handles in
+    the end (skipped, stuck, unseen: other names), nor one that still waits at the snapshot. Legal while a fault is in
+    force or was healed less than W before; undecided where the machine stood still. A member without partitions holds
+    none that could starve.
+
+    Smallest history: a record in each of three partitions of one member; `processed` on two of them, again and again
+    for fourteen seconds; then `processed` on the third.
+    """
+    waits = group.waits
+    starved = _rounds_elsewhere(group) >= ROUNDS_MIN
+    window_ns = window_ns_of(group.circumstances)
+    starved &= ~under_fault(group.circumstances, waits["since_ns"], waits["until_ns"], window_ns)
+    delayed = stood_still(group.circumstances, waits["since_ns"], waits["until_ns"])
+    found = waits.take(starved & ~delayed)
+    members = {life.source: group.circumstances.members[life.member] for life in group.circumstances.lives}
+    rows = table(
+        slice=found["slice"],
+        order=found["since_ns"],
+        offset=found["offset"],
+        member=np.array([members.get(source) for source in found["source"].tolist()] + [None], dtype=object)[:-1],
+        lasted_ms=(found["until_ns"] - found["since_ns"]) // 1_000_000,
+    )
+    proofs = [(found[f"{name}_source"], found[f"{name}_seq"]) for name in ("record", "end")]
+    return Findings(rows, proofs, [(DELAYED, waits["slice"][starved & delayed])])
+
+
+def _rounds_elsewhere(group: Group) -> Ints:
+    """Returns in how many whole rounds of each wait its member finished records of enough other partitions."""
+    waits, work = group.waits, group.worked.sorted_by("source", "round")
+    low, high = whole_rounds(waits["since_ns"], waits["until_ns"], _round_ns(window_ns_of(group.circumstances)))
+    which, row = in_ranges(*between(work["source"], work["round"], waits["source"], low, high))
+    elsewhere = work["slice"][row] != waits["slice"][which]
+    wait, number, other = which[elsewhere], work["round"][row][elsewhere], work["slice"][row][elsewhere]
+    order = ordered(wait, number, other)
+    wait, turn = wait[order], joined(wait[order], number[order])
+    begins = first_of(turn)
+    enough = np.diff(np.append(begins, len(turn))) >= OTHERS_MIN  # `worked` names each partition once a round
+    return counts(wait[begins][enough], len(waits))
+
+
+def worked(batch: Batch) -> Table:
+    """Returns slice (as in the circumstances), source and round, once for each round in which it finished a record."""
+    done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
+    done = done.take(done["time_ns"] <= _snapshot_ns(batch))
+    number = done["time_ns"] // _round_ns(window_ns_of(batch.circumstances))
+    order = ordered(done["slice"], done["source"], number)
+    slices, sources, number = done["slice"][order], done["source"][order].astype(np.int64), number[order]
+    once = first_of(joined(slices, sources, number))
+    return table(slice=batch.slices[slices[once]], source=sources[once], round=number[once])
+
+
+def waits(batch: Batch) -> Table:
+    """Returns the waits of three whole rounds or more: columns WAITS, slices numbered as in the circumstances.
+
+    A wait lies inside one possession, between two moves (a delivery, a completion, an effect, by anybody) or the ends
+    of the possession. It begins when the first of the records that wait had been appended, and is over by the snapshot.
+    """
+    found = _gaps(batch)
+    found = found.take(~_in_hand(batch, found))
+    row = _waiting_record(batch, found)
+    found, row = found.take(row >= 0), row[row >= 0]
+    records = batch.records.take(row)
+    since_ns = np.maximum(found["since_ns"], records["appended_ns"])
+    low, high = whole_rounds(since_ns, found["until_ns"], _round_ns(window_ns_of(batch.circumstances)))
+    long = high - low >= ROUNDS_MIN
+    made = found.having(
+        slice=batch.slices[found["slice"]],
+        since_ns=since_ns,
+        offset=records["offset"],
+        record_source=records["source"],
+        record_seq=records["seq"],
+    )
+    return made.take(long).only(*WAITS)
+
+
+def whole_rounds(since_ns: Array, until_ns: Array, round_ns: int) -> tuple[Ints, Ints]:
+    """Returns the range [first, end) of the rounds that lie whole inside each stretch of time."""
+    first = -(-since_ns // round_ns)
+    return first, np.maximum(first, until_ns // round_ns)
+
+
+def _round_ns(window_ns: int) -> int:
+    return max(1, window_ns // ROUNDS_MIN)
+
+
+def _gaps(batch: Batch) -> Table:
+    """Returns slice, source, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
+    snapshot_ns, held = _snapshot_ns(batch), batch.possessions
+    moves = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT).sorted_by("slice", "time_ns", "source", "seq")
+    until_ns = np.minimum(held["close_ns"], snapshot_ns)
+    first, end = between(moves["slice"], moves["time_ns"], held["slice"], held["open_ns"], until_ns + 1)
+    which, row = in_ranges(first, end)
+    before = np.where(row > first[which], row - 1, -1)
+    ended = np.flatnonzero(held["close_ns"] <= snapshot_ns)
+    last = np.where(end > first, end - 1, -1)[ended]
+    between_moves = table(
+        slice=held["slice"][which],
+        source=held["source"][which].astype(np.int64),
+        since_ns=np.where(before >= 0, picked(moves["time_ns"], before, 0), held["open_ns"][which]),
+        until_ns=moves["time_ns"][row],
+        end_source=moves["source"][row].astype(np.int64),
+        end_seq=moves["seq"][row],
+    )
+    at_the_end = table(
+        slice=held["slice"][ended],
+        source=held["source"][ended].astype(np.int64),
+        since_ns=np.where(last >= 0, picked(moves["time_ns"], last, 0), held["open_ns"][ended]),
+        until_ns=held["close_ns"][ended],
+        end_source=held["source"][ended].astype(np.int64),
+        end_seq=held["close_seq"][ended],
+    )
+    return stacked(between_moves, at_the_end)
+
+
+def _in_hand(batch: Batch, gaps: Table) -> Bools:
+    """Returns where the gap's own member had a record of the partition in its handler all the while."""
+    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    work = work.take(ordered(work["file"], work["offset"]))
+    over_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
+    begun = (work["kind"] == Kind.DELIVERED) & (over_ns > work["time_ns"])
+    size = len(batch.circumstances.sources) + 1
+    file, wanted = (rows["slice"] * size + rows["source"] for rows in (work, gaps))
+    return covering(file[begun], work["time_ns"][begun], over_ns[begun], wanted, gaps["until_ns"] - 1) > 0
+
+
+def _waiting_record(batch: Batch, gaps: Table) -> Ints:
+    """Returns the row of the record that waited longest: of those first handled at the gap's end or later, the one
+    appended first (the lowest of several); -1 where there is none.
+    """
+    records, handled_ns = batch.records, batch.first_handled.time_ns
+    rows = np.flatnonzero(handled_ns < NEVER)
+    rows = rows[ordered(records["appended_ns"][rows], records["offset"][rows])]
+    rank = np.arange(len(rows))
+    order = ordered(records["slice"][rows], handled_ns[rows])
+    rows, rank, slices = rows[order], rank[order], records["slice"][rows][order]
+    turned = running_max(slices[::-1].max(initial=0) - slices[::-1], -rank[::-1])
+    least = (len(rows) - 1 - turned)[::-1] if len(rows) else rank
+    found = at_or_after(slices, handled_ns[rows], gaps["slice"], gaps["until_ns"])
+    return picked(rows, picked(least, found, -1), -1)
+
+
+def _snapshot_ns(batch: Batch) -> int:
+    at_ns = batch.circumstances.snapshot_ns
+    return NEVER - 1 if at_ns is None else at_ns

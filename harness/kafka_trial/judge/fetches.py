@@ -1,0 +1,64 @@
+"""Fetches: from which positions each lane fetches, and what it no longer fetches, by the request log.
+
+The log is thin (`witness/fetch_events.py`): a fetch that asks as before and gets nothing is left out. So nothing
+follows from silence; but an event that is `complete` lists all that its connection fetches from then on, and what stood
+in the one before it and is missing is fetched no longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.facts import Facts
+from kafka_trial.judge.places import slices_of
+
+
+class Fetches:
+    """Makes the rows of one broker's fetches; holds what each connection fetched last."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._fetched: dict[str, set[int]] = {}
+
+    def rows(self, columns: Columns, time_ns: Array) -> dict[str, Array] | None:
+        """Returns the columns of the rows of a block; None where nothing was fetched."""
+        ours = (columns.codes("api", {"FETCH": 1}, fold=True) == 1) & columns.is_kind("request")
+        ours &= columns["lane"] != NONE
+        if not ours.any():
+            return None
+        self._facts.fetching |= set(np.unique(columns["lane"][ours]).tolist())
+        rows, entries = columns.entries("entries", ours)
+        slices = slices_of(self._facts, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+        known = (slices >= 0) & (entries["offset"] != NONE)
+        rows, slices = rows[known], slices[known]
+        dropped_rows, dropped = self._dropped(columns, np.flatnonzero(ours), rows, slices)
+        every, size = np.concatenate([rows, dropped_rows]), len(dropped)
+        error = entries["error"][known]
+        return {
+            "slice": np.concatenate([slices, dropped]),
+            "kind": np.concatenate([np.full(len(rows), Kind.FETCH_ASKED), np.full(size, Kind.FETCH_DROPPED)]),
+            "seq": columns["seq"][every],
+            "time_ns": time_ns[every],
+            "offset": np.concatenate([entries["offset"][known], np.zeros(size, np.int64)]),
+            "wall_ns": columns["source_wall_ns"][every],
+            "until": np.concatenate([entries["size_bytes"][known].clip(0), np.zeros(size, np.int64)]),
+            "who": columns["lane"][every].clip(-1, 2**31 - 1),
+            "flag": np.concatenate(
+                [np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1), np.zeros(size, np.int64)]
+            ),
+        }
+
+    def _dropped(self, columns: Columns, fetches: Array, rows: Array, slices: Array) -> tuple[Array, Array]:
+        """Returns (row, slice) of what each complete event no longer lists; there are few of them."""
+        whole = fetches[columns.codes_of_true("complete")[fetches]]
+        names = columns.text("connection", whole).to_pylist()
+        found: list[tuple[int, int]] = []
+        for row, name in zip(whole.tolist(), names, strict=True):
+            now = set(slices[np.searchsorted(rows, row) : np.searchsorted(rows, row, side="right")].tolist())
+            found += [(row, gone) for gone in sorted(self._fetched.get(name, set()) - now)]
+            self._fetched[name] = now
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]

@@ -1,0 +1,105 @@
+"""Vital facts: what members' processes, their memory and the group's membership say of how well they are.
+
+Gathered with the other facts (`facts.py`). Of memory only the samples are kept that are above all before them, of the
+kernel's out-of-memory killer only the rises of its counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kafka_trial.invariants.circumstances import Epoch, OomRise, Peak
+
+if TYPE_CHECKING:
+    from kafka_trial.judge.facts import Facts
+
+Body = Mapping[str, Any]
+ASKED = ("no", "stop", "overdue", "kill")
+
+
+@dataclass
+class Vitals:
+    """What has been gathered so far."""
+
+    peaks: list[Peak] = field(default_factory=list)
+    epochs: list[Epoch] = field(default_factory=list)
+    oom_rises: list[OomRise] = field(default_factory=list)
+    topic_changes: list[int] = field(default_factory=list)
+    _highest: dict[tuple[str, int], int] = field(default_factory=dict)
+    _oom: tuple[int, int] | None = None  # the last reading: when, how many
+    _partitions: dict[str, int] = field(default_factory=dict)
+
+    def circumstances(self) -> dict[str, Any]:
+        """Returns the fields of `Circumstances` that these are."""
+        return {
+            "peaks": tuple(self.peaks),
+            "epochs": tuple(self.epochs),
+            "oom_read": self._oom is not None,
+            "oom_rises": tuple(self.oom_rises),
+            "topic_changes": tuple(self.topic_changes),
+        }
+
+    def take_topic(self, name: str, body: Body) -> None:
+        """Notes when a topic has other partitions than it had."""
+        before = self._partitions.setdefault(name, body["partitions"])
+        if before != body["partitions"]:
+            self._partitions[name] = body["partitions"]
+            self.topic_changes.append(body["time_ns"])
+
+    def take_memory(self, member: str, incarnation: int, rss_bytes: int, source: int, seq: int) -> None:
+        """Keeps a sample that is above all before it."""
+        life = member, incarnation
+        if rss_bytes > self._highest.get(life, -1):
+            self._highest[life] = rss_bytes
+            self.peaks.append(Peak(member, incarnation, rss_bytes, source, seq))
+
+    def take_oom(self, count: int, time_ns: int, source: int, seq: int) -> None:
+        """Keeps a rise of the counter."""
+        if self._oom is not None and count > self._oom[1]:
+            self.oom_rises.append(OomRise(self._oom[0], time_ns, count - self._oom[1], source, seq))
+        self._oom = time_ns, count
+
+
+def exit_words(body: Body) -> dict[str, Any]:
+    """Returns what the last line of an incarnation says of who ended it."""
+    words: dict[str, Any] = {}
+    if body.get("asked") in ASKED:
+        words["asked"] = body["asked"]
+    if _whole(body.get("asked_ns")):
+        words["asked_ns"] = body["asked_ns"]
+    within_s = body.get("within_s")
+    if isinstance(within_s, int | float) and not isinstance(within_s, bool) and 0 <= within_s < 1e9:
+        words["within_s"] = float(within_s)
+    return words
+
+
+def _resources(facts: Facts, source: int, body: Body) -> None:
+    member, incarnation, rss_bytes = body.get("member"), body.get("incarnation", 0), body.get("rss_bytes", 0)
+    if isinstance(member, str) and _whole(incarnation) and _whole(rss_bytes):
+        facts.vitals.take_memory(member, int(incarnation), int(rss_bytes), source, body["seq"])
+
+
+def _oom_kills(facts: Facts, source: int, body: Body) -> None:
+    if _whole(body.get("count")):
+        facts.vitals.take_oom(body["count"], body["time_ns"], source, body["seq"])
+
+
+def take_epoch(facts: Facts, source: int, body: Body) -> None:
+    """Takes the group's generation, or its epoch, of a record of the offsets log."""
+    if facts.group not in (None, body.get("group")) or not _whole(body.get("epoch")):
+        return
+    wall_ns = body["source_wall_ns"] if _whole(body.get("source_wall_ns")) else None
+    facts.vitals.epochs.append(Epoch(body["epoch"], wall_ns, body["time_ns"], source, body["seq"]))
+
+
+def _whole(value: Any) -> Any:
+    """Tells whether a value is a whole number that the columns can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) < value < 2**63 - 1
+
+
+VITAL_TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
+    "resources": _resources,
+    "oom_kills": _oom_kills,
+}

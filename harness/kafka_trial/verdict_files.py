@@ -1,0 +1,53 @@
+"""The verdict as files of the run folder: verdict.json, and anomalies.jsonl with every anomaly and its weight.
+
+Keys are sorted, and there are no times and no paths: the same case gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from kafka_trial.case import Case
+from kafka_trial.claim import Claim
+from kafka_trial.claim_rules import weigh
+from kafka_trial.history.store import RunFolder
+from kafka_trial.sentences import sentence
+from kafka_trial.verdict import Verdict
+
+VERDICT_SCHEMA = 1
+LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+
+
+def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
+    """Returns the verdict as plain data, for verdict.json."""
+    table = {"schema": VERDICT_SCHEMA} | asdict(verdict)
+    table["faults"] = [{name: value for name, value in fault.items() if name != "healed"} for fault in table["faults"]]
+    return table
+
+
+def write_verdict(folder: RunFolder, verdict: Verdict, case: Case) -> None:
+    """Writes verdict.json and anomalies.jsonl."""
+    folder.write_json("verdict.json", verdict_to_table(verdict))
+    lines = (orjson.dumps(row, option=LINE) for row in anomaly_rows(case, verdict.claim))
+    (folder.path / "anomalies.jsonl").write_bytes(b"".join(lines))
+
+
+def anomaly_rows(case: Case, claim: Claim) -> Iterator[dict[str, Any]]:
+    """Yields every anomaly with its weight under the claim, sorted by name."""
+    for found in sorted(case.found, key=lambda found: found.anomaly):
+        for instance in found.instances:
+            weight, because = weigh(claim, found.anomaly, instance.attributes)
+            row = {
+                "anomaly": found.anomaly,
+                "topic": instance.topic,
+                "partition": instance.partition,
+                "attributes": dict(instance.attributes),
+                "events": list(instance.events),
+                "sentence": sentence(found.anomaly, instance),
+                "weight": weight,
+            }
+            yield row | ({"because": because} if because else {})
