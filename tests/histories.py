@@ -105,10 +105,11 @@ def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | 
 # --- the brokers' word -------------------------------------------------------------------------------------------
 
 
-def committed(value: int, *, by: str | None = None) -> list[Line]:
-    """A commit that took effect; `by` a member: the request log saw it on its lane; "operator": outside the lanes."""
+def committed(value: int, *, by: str | None = None, epoch: int | None = None) -> list[Line]:
+    """A commit that took effect; `by` a member: the request log saw it on its lane, with this epoch (or generation) if
+    one is given; "operator": outside the lanes."""
     line = Line("offsets", "committed", {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value})
-    return [line] if by is None else [line, asked("OFFSET_COMMIT", by, value)]
+    return [line] if by is None else [line, asked("OFFSET_COMMIT", by, value, epoch=epoch)]
 
 
 def tombstone() -> Line:
@@ -121,10 +122,12 @@ def aborted(value: int) -> list[Line]:
     return [Line("offsets", "committed", fields), Line("offsets", "commit_aborted", fields | {"same_place": True})]
 
 
-def owner(*members: str) -> Line:
-    """A classic group record that gives partition 0 to the members (none: to nobody)."""
+def owner(*members: str, idle: Sequence[str] = (), epoch: int = 1) -> Line:
+    """A classic group record that gives partition 0 to the members (none: to nobody); `idle` are members as well."""
     entries = [{"topic": TOPIC, "partition": 0, "member_id": f"id-{member}"} for member in members]
-    return Line("offsets", "group", {"group": GROUP, "protocol": "classic", "epoch": 1, "entries": entries})
+    listed = [{"member_id": f"id-{member}"} for member in (*members, *idle)]
+    fields = {"group": GROUP, "protocol": "classic", "epoch": epoch, "members": listed, "entries": entries}
+    return Line("offsets", "group", fields)
 
 
 def generation(epoch: int) -> Line:
@@ -137,10 +140,16 @@ def group_epoch(epoch: int) -> Line:
     return Line("offsets", "group_epoch", {"group": GROUP, "epoch": epoch})
 
 
-def holds(member: str, *partitions: int, pending: Sequence[int] = ()) -> Line:
-    """A KIP-848 assignment of one member."""
-    listed = {"entries": _by_id(partitions), "pending": _by_id(pending)}
-    return Line("offsets", "member_assignment", {"group": GROUP, "member_id": f"id-{member}", "epoch": 1} | listed)
+def holds(member: str, *partitions: int, pending: Sequence[int] = (), epoch: int = 1, since: int | None = None) -> Line:
+    """A KIP-848 assignment of one member; `since`: the epoch of the assignment (told by brokers from 4.3 on)."""
+    listed = {"entries": _by_id(partitions, since), "pending": _by_id(pending, since)}
+    fields = {"group": GROUP, "member_id": f"id-{member}", "epoch": epoch}
+    return Line("offsets", "member_assignment", fields | listed)
+
+
+def gone(member: str) -> Line:
+    """A KIP-848 member has left, or its session has expired."""
+    return Line("offsets", "group_tombstone", {"group": GROUP, "record_type": 8, "member_id": f"id-{member}"})
 
 
 def answered(member: str, value: int) -> Line:
@@ -148,8 +157,9 @@ def answered(member: str, value: int) -> Line:
     return asked("OFFSET_FETCH", member, value)
 
 
-def asked(api: str, member: str, value: int, *, error: int = 0) -> Line:
+def asked(api: str, member: str, value: int, *, error: int = 0, epoch: int | None = None) -> Line:
     lane = {} if member == "operator" else {"lane": int(member[1:]), "member_id": f"id-{member}"}
+    lane |= {} if epoch is None else {"epoch": epoch}
     entries = [_position(value) | {"error": error}]
     return Line("requests-b0", "request", {"api": api, "group": GROUP, "duration_ms": 25.0, "entries": entries} | lane)
 
@@ -333,5 +343,6 @@ def _places(partitions: Sequence[int]) -> list[dict[str, Any]]:
     return [{"topic": TOPIC, "partition": partition} for partition in partitions or (0,)]
 
 
-def _by_id(partitions: Sequence[int]) -> list[dict[str, Any]]:
-    return [{"topic_id": "T", "partition": partition} for partition in partitions]
+def _by_id(partitions: Sequence[int], since: int | None) -> list[dict[str, Any]]:
+    epoch = {} if since is None else {"assignment_epoch": since}
+    return [{"topic_id": "T", "partition": partition} | epoch for partition in partitions]

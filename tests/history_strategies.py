@@ -42,6 +42,8 @@ SINS = (
     "ahead-by-log",
     "past-end",
     "past-end-unread",
+    "lost-commit",
+    "stale-epoch",
     "split-by-log",
     "split-told",
     "late-work",
@@ -202,6 +204,8 @@ class World:
         self._next_tick = self.now
         self._log_offset = 0
         self._epoch = 0
+        self._epochs: dict[str, int] = {}  # KIP-848: of each member id
+        self._since: dict[tuple[str, Slice], int] = {}  # the epoch in which it was assigned the partition
         self._offsets_time = 0
         self.handed_over = 0
         self.slices: list[Slice] = [(TOPIC, number) for number in range(plan.partitions)]
@@ -364,14 +368,24 @@ class World:
         if commit or (commit is None and self.draw.random() < 0.7):
             self.commit(member, {tp: self.done[tp]})
 
-    def commit(self, member: Member, positions: dict[Slice, int], *, answered: bool = True) -> None:
-        """A commit that takes effect: own word, offsets log, request log, own word."""
+    def commit(
+        self,
+        member: Member,
+        positions: dict[Slice, int],
+        *,
+        answered: bool = True,
+        stored: bool = True,
+        epoch: int | None = None,
+    ) -> None:
+        """A commit that takes effect (unless not `stored`): own word, offsets log, request log, own word."""
         entries = [{"topic": t, "partition": p, "committed_offset": c} for (t, p), c in positions.items()]
         op = self._ask(member, entries)
         self.pass_ms(1, 15)
-        self.take_effect(positions)
+        if stored:
+            self.take_effect(positions)
         if self.draw.random() < 0.95:
-            self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries])
+            with_epoch = self.epoch_of(member) if epoch is None else epoch
+            self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries], epoch=with_epoch)
         self.pass_ms(1, 15)
         if answered and self.plan.own_word != "none":
             self.say(member, "commit", outcome="ok", entries=entries, **op)
@@ -417,15 +431,32 @@ class World:
             self.log("group", members=alive, entries=named, source_wall_ns=self.wall(), **fields)
             return
         for member in members:
+            self._epochs[member.member_id] = self._epoch
+            given_up = (pending or {}).get(member.name, [])
+            listed = self._assigned_since(member, [*member.held, *given_up])
             self.log(
                 "member_assignment",
                 member_id=member.member_id,
                 epoch=self._epoch,
                 previous_epoch=self._epoch - 1,
-                state="unrevoked" if pending and pending.get(member.name) else "stable",
-                entries=_by_id(member.held),
-                pending=_by_id((pending or {}).get(member.name, [])),
+                state="unrevoked" if given_up else "stable",
+                entries=listed[: len(member.held)],
+                pending=listed[len(member.held) :],
             )
+
+    def epoch_of(self, member: Member) -> int:
+        """The epoch (or generation) that the member knows; -1 before it was given one."""
+        return self._epoch if self.plan.protocol == "classic" else self._epochs.get(member.member_id, -1)
+
+    def _assigned_since(self, member: Member, tps: list[Slice]) -> list[dict[str, Any]]:
+        """Entries of KIP-848; brokers from 4.3 on tell the epoch of each assignment."""
+        mine = {key: epoch for key, epoch in self._since.items() if key[0] != member.member_id or key[1] in tps}
+        self._since = {**{(member.member_id, tp): self._epoch for tp in tps}, **mine}
+        told = self.plan.seed % 3 == 0
+        return [
+            entry | ({"assignment_epoch": self._since[member.member_id, tp]} if told else {})
+            for tp, entry in zip(tps, _by_id(tps), strict=True)
+        ]
 
     def join(self, member: Member) -> None:
         api = "JOIN_GROUP" if self.plan.protocol == "classic" else "CONSUMER_GROUP_HEARTBEAT"
@@ -905,6 +936,29 @@ def _past_end_unread(world: World) -> None:
     _past_end(world)
 
 
+def _lost_commit(world: World) -> None:
+    """The coordinator acknowledges a commit and forgets it; mostly the next one is of a later position."""
+    member, tp = _sinner(world)
+    world.batch(tp, 1, commit=False)
+    world.commit(member, {tp: world.done[tp]}, stored=False)
+    if world.draw.random() < 0.8:
+        world.pass_ms(1, 900)
+        world.batch(tp, 1, commit=True)
+
+
+def _stale_epoch(world: World) -> None:
+    """A commit with the epoch before is accepted; from 4.3 on that may be right."""
+    member, tp = _sinner(world)
+    world.batch(tp, 1, commit=False)
+    old = world.epoch_of(member)
+    if world.draw.random() < 0.2:
+        world.deal_anew()
+    world.pass_ms(60, 300)
+    world.write_ownership([member])
+    world.pass_ms(60, 300)
+    world.commit(member, {tp: world.done[tp]}, epoch=old)
+
+
 def _operator(world: World) -> None:
     """Somebody outside the lanes sets the group's position, back or ahead."""
     tp = world.sinned
@@ -1041,6 +1095,8 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "ahead-by-log": _ahead_by_log,
     "past-end": _past_end,
     "past-end-unread": _past_end_unread,
+    "lost-commit": _lost_commit,
+    "stale-epoch": _stale_epoch,
     "operator": _operator,
     "split-by-log": _split_by_log,
     "split-told": _split_told,

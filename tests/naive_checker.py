@@ -35,15 +35,19 @@ ANOMALIES = (
     "redelivered",
     "illegal-redelivery",
     "nonmonotonic-poll",
+    "poll-skip",
     "reordered-key",
     "overlapping-handlers",
     "commit-regression",
     "zombie-commit",
     "commit-ahead",
     "commit-past-end",
+    "commit-lost",
     "split-ownership",
     "work-after-revoke",
     "zombie-work",
+    "stale-generation",
+    "orphan-partition",
     "false-lag",
     "stuck-partition",
     "late-convergence",
@@ -62,12 +66,12 @@ ANOMALIES = (
     "oom-killed",
 )
 NEED_CONTROL_READ = (
-    *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence"),
+    *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
     *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition"),
 )
 NEED_SNAPSHOT = (
     *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
-    *("starved-partition", "rebalance-storm", "memory-over-limit"),
+    *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition"),
 )
 NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
 NEED_COMMITS = (
@@ -77,6 +81,8 @@ NEED_COMMITS = (
     "zombie-commit",
     "commit-ahead",
     "commit-past-end",
+    "commit-lost",
+    "stale-generation",
     "false-lag",
     "uncommitted-progress",
 )
@@ -876,6 +882,29 @@ def _before(work: Work, others: list[Work]) -> list[Work]:
     return [o for o in others if o.possession == work.possession and o.event.seq < work.event.seq]
 
 
+def poll_skip(p: Partition) -> Iterator[Found | None]:
+    """A record of the control read that lies between the highest one delivered before and the next delivery, and that
+    the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped."""
+    log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
+    for delivery in [d for d in p.deliveries if d.possession is not None]:
+        earlier = [other.offset for other in _before(delivery, p.deliveries)]
+        taken = [work.offset for work in p.deliveries + p.completions if work.possession == delivery.possession]
+        if not earlier:
+            continue
+        for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
+            if offset < log_start:
+                continue
+            overtaken = log_start > max(earlier) + 1
+            yield None if overtaken or _among_last_words(delivery) else p.found(offset)
+
+
+def _among_last_words(delivery: Work) -> bool:
+    """Its possession ended by kill -9, within the tolerance."""
+    closed = delivery.possession.closed if delivery.possession else None
+    killed = closed is not None and closed.kind == "exited" and closed.details.get("signal") == 9
+    return killed and closed is not None and delivery.event.time_ns >= closed.time_ns - TOLERANCE_NS
+
+
 def reordered_key(p: Partition) -> Iterator[Found]:
     """A completion that comes after that of a later record: of the same key, else of another key."""
     firsts = {
@@ -1068,6 +1097,46 @@ def commit_past_end(p: Partition) -> Iterator[Found | None]:
             yield p.found(commit.place, value=commit.value)
 
 
+def commit_lost(p: Partition) -> Iterator[Found | None]:
+    """A position that a member was told is stored, or a broker answered so, and that the offsets log does not hold."""
+    for value in sorted({value for value, _, _ in _acknowledgements(p)}):
+        acks = [(early, late) for v, early, late in _acknowledgements(p) if v == value]
+        stored = [
+            p.trial.mono_ns(None if (ms := e.details.get("commit_time_ms")) is None else ms * 1_000_000, e.time_ns)
+            for e in p.trial.offsets_log
+            if e.kind == "committed" and (e.topic, e.partition) == p.tp and e.committed_offset == value
+        ]
+        missing = [(early, late) for early, late in acks if not any(early <= at <= late for at in stored)]
+        only_told = all(early == -FOREVER for early, _ in missing)
+        if missing and (stored or (only_told and _refused_by_a_broker(p, value))):
+            yield None
+        elif missing:
+            yield p.found(value)
+
+
+def _acknowledgements(p: Partition) -> Iterator[tuple[int, float, float]]:
+    """(position, the earliest and the latest moment it can have taken effect) of what was answered by the snapshot."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    for event in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.time_ns <= snapshot_ns]:
+        for entry in [entry for entry in p.trial.entries(event, p.tp) if entry["committed_offset"] >= 0]:
+            yield entry["committed_offset"], -FOREVER, event.time_ns + TOLERANCE_NS
+    for request, entry in p._answers("OFFSETCOMMIT"):
+        if p.trial.lane_member(request) is None or request.time_ns > snapshot_ns or entry["committed_offset"] < 0:
+            continue
+        answered_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        begun_ns = answered_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
+        yield entry["committed_offset"], begun_ns - TOLERANCE_NS, answered_ns + TOLERANCE_NS
+
+
+def _refused_by_a_broker(p: Partition, value: int) -> bool:
+    return any(
+        entry["committed_offset"] == value and entry.get("error")
+        for request in p.trial.requests
+        if request.details["api"].replace("_", "").upper() == "OFFSETCOMMIT"
+        for entry in p.trial.entries(request, p.tp)
+    )
+
+
 # --- ownership -------------------------------------------------------------------------------------------------
 
 
@@ -1110,6 +1179,71 @@ def zombie_work(p: Partition) -> Iterator[Found]:
         loss = p.loss(work.possession) if work.possession else None
         if loss is not None and loss.time_ns + TOLERANCE_NS < work.event.time_ns < loss.told_ns:
             yield p.found(work.offset, kind=work.event.kind)
+
+
+def stale_generation(p: Partition) -> Iterator[Found | None]:
+    """An accepted commit whose epoch is below the one its member had where it lies in the log, but for KIP-1251."""
+    for request, entry in p._answers("OFFSETCOMMIT"):
+        epoch, member_id = request.details.get("epoch", -1), request.details.get("member_id")
+        place = _first_place_of(p, request, entry["committed_offset"])
+        if epoch < 0 or not member_id or place is None:
+            continue
+        said = [e for e in p.trial.offsets_log if e.details["log_offset"] <= place and _tells_epoch(e, member_id)]
+        if not said:
+            yield None
+        elif said[-1].kind != "group_tombstone" and epoch < said[-1].details["epoch"]:
+            yield from [] if _allowed_by_kip_1251(p, said[-1], epoch) else [p.found(place)]
+
+
+def _first_place_of(p: Partition, request: Event, value: int) -> int | None:
+    """Where in the log the commit of this request lies; the first place, where there are several."""
+    if request.source_wall_ns is None:
+        return None
+    places = [
+        commit.place
+        for commit in p.commits
+        if commit.value == value and _covers(request, commit.event.details.get("commit_time_ms", 0) * 1_000_000)
+    ]
+    return min(places, default=None)
+
+
+def _tells_epoch(event: Event, member_id: str) -> bool:
+    if event.kind == "group":
+        return True
+    if event.kind == "group_tombstone" and event.details.get("record_type") == 2:
+        return True
+    return _changes_one_member(event) and event.details["member_id"] == member_id
+
+
+def _allowed_by_kip_1251(p: Partition, current: Event, epoch: int) -> bool:
+    """The member has the partition, or is giving it up, and has had it since that epoch or an older one."""
+    if current.kind != "member_assignment":
+        return False
+    listed = p.trial.entries(current, p.tp) + p.trial.entries(current, p.tp, "pending")
+    return any(entry.get("assignment_epoch", FOREVER) <= epoch for entry in listed)
+
+
+def orphan_partition(p: Partition) -> Iterator[Found | None]:
+    """A group with members, at rest for longer than the bound, in which nobody has the partition."""
+    if not p.own("record", "log_start", "log_end") or p.trial.snapshot_ns is None:
+        return
+    members: set[str] = set()
+    owners: set[str] = set()
+    records = [e for e in p.trial.offsets_log if e.kind == "group" or _changes_one_member(e)]
+    times = [p.trial.mono_ns(e.source_wall_ns, e.time_ns) for e in records]
+    for number, event in enumerate(records):
+        if event.kind == "group":
+            members = {member["member_id"] for member in event.details.get("members", [])}
+            owners = {entry["member_id"] for entry in p.trial.entries(event, p.tp)}
+        else:
+            member_id = event.details["member_id"]
+            has = p.trial.entries(event, p.tp) + p.trial.entries(event, p.tp, "pending")
+            owners = owners | {member_id} if has else owners - {member_id}
+            members = members | {member_id} if event.kind == "member_assignment" else members - {member_id}
+        end_ns = min([p.trial.snapshot_ns, *times[number + 1 : number + 2]])
+        if members and not owners and end_ns - times[number] > _window_ns(p):
+            still = _stood_still(p.trial, times[number], end_ns)
+            yield None if still else p.found(event.details["log_offset"])
 
 
 # --- liveness --------------------------------------------------------------------------------------------------
@@ -1238,10 +1372,8 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
 def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
-    gap = p.trial.facts.get("session_timeout_s", 0) / 4 * SECOND_NS
     begins = snapshot_ns if drain_ns is None else drain_ns
-    stalls = [e for e in p.trial.of_kind("scheduling_delay") if e.details["delay_ns"] > gap and e.time_ns >= begins]
-    return any(e.time_ns - e.details["delay_ns"] <= snapshot_ns for e in stalls) or _drain_ns(p) < _bound_ns(p)
+    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p)
 
 
 def _bound_ns(p: Partition) -> float:
@@ -1529,15 +1661,19 @@ CHECKS = {
     "redelivered": redelivered,
     "illegal-redelivery": illegal_redelivery,
     "nonmonotonic-poll": nonmonotonic_poll,
+    "poll-skip": poll_skip,
     "reordered-key": reordered_key,
     "overlapping-handlers": overlapping_handlers,
     "commit-regression": commit_regression,
     "zombie-commit": zombie_commit,
     "commit-ahead": commit_ahead,
     "commit-past-end": commit_past_end,
+    "commit-lost": commit_lost,
     "split-ownership": split_ownership,
     "work-after-revoke": work_after_revoke,
     "zombie-work": zombie_work,
+    "stale-generation": stale_generation,
+    "orphan-partition": orphan_partition,
     "false-lag": false_lag,
     "stuck-partition": stuck_partition,
     "late-convergence": late_convergence,

@@ -128,10 +128,13 @@ RULES: dict[str, Rule] = {
     "false-lag": Rule(_always, _no_excuse),
     "late-convergence": Rule(_always, _no_excuse),
     "split-ownership": Rule(_always, _no_excuse),
+    # The broker's to prevent: what a member did wrong by it is `zombie-commit` or a fallen position.
+    "stale-generation": Rule(lambda claim: claim.fenced, _no_excuse),
     "work-after-revoke": Rule(_always, _no_excuse),
     "reordered-key": Rule(lambda claim: claim.order != "none", _out_of_order),
     "overlapping-handlers": Rule(lambda claim: claim.order != "none", _out_of_order),
     "nonmonotonic-poll": Rule(lambda claim: claim.order == "partition", _no_excuse),
+    "poll-skip": Rule(lambda claim: claim.order == "partition", _no_excuse),
     # An illegal redelivery is a redelivery: at-most-once excludes both.
     "illegal-redelivery": Rule(_under("at-least-once", "at-most-once"), _no_excuse),
     "redelivered": Rule(_under("at-most-once"), _no_excuse),

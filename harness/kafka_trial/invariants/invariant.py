@@ -20,11 +20,15 @@ from kafka_trial.invariants.table import Table
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "resources")
 MODULES = (
     *FAMILIES,
+    "acknowledged",
     "commits_ahead",
     "effects",
+    "epochs",
+    "orphans",
     "processes",
     "progress",
     "records",
+    "skips",
     "starvation",
     "storms",
 )  # where invariants register themselves

@@ -15,8 +15,9 @@ there is `kernels.NONE`.
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | |
 | COMMIT_ABORTED, _TOMBSTONE | | log offset | | | | |
-| GRANT | | log offset | of the record | log offset | member id | protocol |
+| GRANT | assignment epoch (4.3+) | log offset | of the record | log offset | member id | protocol |
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
+| COMMIT_EPOCH (accepted) | committed offset | epoch asked with | answer sent | duration_ns | member id | |
 | LOG_START, LOG_END | position | | | | | |
 | FETCH_ASKED | position asked | | answer sent | bytes answered | lane | error |
 | FETCH_DROPPED (asked no longer) | position 0 | | answer sent | | lane | |
@@ -69,6 +70,7 @@ class Kind(IntEnum):
     ALTERED = 22
     ARRIVED = 23
     CLAIMED = 24
+    COMMIT_EPOCH = 25
 
 
 class Known(IntFlag):

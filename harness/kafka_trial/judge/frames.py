@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
@@ -93,6 +94,7 @@ class FileReader:
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
+        parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
         parts += [made_rows(self.source, **fetched)] if fetched else []
         return pa.concat_tables([*parts, *self._named.rows(columns)])
