@@ -68,6 +68,7 @@ SINS = (
     "storm",
     "lazy",
     "starve",
+    "rogue",
     "paused",
     "swallowed",
     "fallen",
@@ -115,7 +116,7 @@ class History:
 def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, *SINS)) -> Plan:
     """Draws what one history shall contain; a sin that needs a handover gets members for it."""
     sin = draw(st.sampled_from(sins))
-    needs_two = sin in SINS_WITH_HANDOVER
+    needs_two = sin in SINS_WITH_HANDOVER or sin == "rogue"
     starves = sin == "starve"  # one member with three partitions or four, and records enough to go round
     members = draw(st.integers(2 if needs_two else 1, 1 if starves else 3))
     handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=2)) if members > 1 else []
@@ -1200,6 +1201,22 @@ def _starve(world: World) -> None:
     world.batch(tp, 1)
 
 
+def _rogue(world: World) -> None:
+    """Reads a partition that is another's, for longer than W or nearly; now and then it commits there, or is hit."""
+    tp = world.sinned
+    member = next((one for one in world.members if one is not world.owner(tp)), world.members[0])
+    chance = world.draw.random()
+    world.fetch(member, [tp], size_bytes=700)
+    if chance < 0.06:
+        world.commit(member, {tp: world.done[tp]})
+    if 0.06 < chance < 0.12:
+        world.fault("stall", world.draw.choice((None, member.name, "somebody else")))
+    world.pass_ms(*world.draw.choice(((9_000, 11_000), *[(13_000, 17_000)] * 6)))
+    if 0.12 < chance < 0.16:
+        world.emit("run", "scheduling_delay", delay_ns=800 * MS)
+    world.fetch(member, [tp], size_bytes=world.draw.choice((700,) * 7 + (0,)))
+
+
 VITAL_SINS: dict[str, Callable[[World], None]] = {
     "crash-loop": _crash_loop,
     "deaf": _deaf,
@@ -1208,4 +1225,5 @@ VITAL_SINS: dict[str, Callable[[World], None]] = {
     "storm": _storm,
     "lazy": _lazy,
     "starve": _starve,
+    "rogue": _rogue,
 }

@@ -64,6 +64,7 @@ ANOMALIES = (
     "unbounded-close",
     "memory-over-limit",
     "oom-killed",
+    "rogue-reader",
 )
 NEED_CONTROL_READ = (
     *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
@@ -71,7 +72,7 @@ NEED_CONTROL_READ = (
 )
 NEED_SNAPSHOT = (
     *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
-    *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition"),
+    *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition", "rogue-reader"),
 )
 NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
 NEED_COMMITS = (
@@ -85,6 +86,7 @@ NEED_COMMITS = (
     "stale-generation",
     "false-lag",
     "uncommitted-progress",
+    "rogue-reader",
 )
 
 
@@ -1424,15 +1426,39 @@ def _window_of(trial: Trial) -> int:
     return int(max(10.0, sum(float(trial.facts.get(name, 0)) for name in names)) * SECOND_NS)
 
 
-def _hindered(trial: Trial, begin_ns: float, end_ns: float) -> bool:
-    """A fault was in force in this stretch of time, or had been healed less than a window before it."""
+def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None = None) -> bool:
+    """A fault was in force in this stretch of time, or had been healed less than a window before it; given a member,
+    one on another member does not count."""
     for fault in trial.of_kind("injected"):
+        if member is not None and fault.member not in (None, member):
+            continue
         number = fault.details.get("fault_no")
         healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
         over_ns = healed[-1] + _window_of(trial) if healed else FOREVER
         if fault.time_ns <= end_ns and begin_ns <= over_ns:
             return True
     return False
+
+
+def rogue_reader(p: Partition) -> Iterator[Found | None]:
+    """A member that was sent records for longer than a window, and made no commit from its first fetch on."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    sent: dict[str, list[tuple[float, int]]] = {}
+    for request in p.trial.requests:
+        member = p.trial.lane_member(request)
+        at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        if request.details["api"] == "FETCH" and member is not None and at_ns <= snapshot_ns:
+            got = [entry["offset"] for entry in p.trial.entries(request, p.tp) if entry.get("size_bytes", 0) > 0]
+            sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
+    for member, fetches in sent.items():
+        begin_ns, end_ns = min((at for at, _ in fetches), default=0), max((at for at, _ in fetches), default=0)
+        commits = [c for c in p.commits if begin_ns - TOLERANCE_NS <= c.effect_ns <= snapshot_ns]
+        if end_ns - begin_ns <= _window_of(p.trial) or any(c.committer == member for c in commits):
+            continue
+        if _hindered(p.trial, begin_ns, end_ns, member):
+            continue
+        unclear = _stood_still(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
+        yield None if unclear else (*p.tp, member, ())
 
 
 def _stood_still(trial: Trial, begin_ns: float, end_ns: float) -> bool:
@@ -1656,6 +1682,7 @@ GROUP_CHECKS = {
 CHECKS = {
     "uncommitted-progress": uncommitted_progress,
     "starved-partition": starved_partition,
+    "rogue-reader": rogue_reader,
     "skipped": skipped,
     "unseen": unseen,
     "redelivered": redelivered,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kafka_trial.claim import Claim
+from kafka_trial.claim import DELIVERY, Claim
 from kafka_trial.invariants.delivery import KILLED_UNHEARD
 
 Attributes = Mapping[str, Any]
@@ -147,6 +147,7 @@ RULES: dict[str, Rule] = {
     "starved-partition": Rule(_never, _no_excuse),
     "rebalance-storm": Rule(_never, _no_excuse),
     "uncommitted-progress": Rule(_never, _no_excuse),
+    "rogue-reader": Rule(_never, _no_excuse),
 }
 
 # Without these a claim cannot be acquitted: a judge that never looks for them leaves it open.
@@ -164,6 +165,26 @@ def weigh(claim: Claim, anomaly: str, attributes: Attributes) -> tuple[Weight, s
     if rule is None or not rule.claimed(claim):
         return "tolerated", NOT_EXCLUDED
     return rule.excuse(claim, attributes)
+
+
+def breaks(anomaly: str) -> list[str]:
+    """Returns which claims an anomaly can break: "any", those of delivery, or a further key; none: it is counted.
+
+    "nobody's" is what the cluster did: it makes every verdict unknown.
+    """
+    rule = RULES[anomaly]
+    if rule.excuse(Claim("unclaimed"), {})[0] == "ground":
+        return ["nobody's"]
+    deliveries = [delivery for delivery in DELIVERY if rule.claimed(Claim(delivery, order="none"))]
+    if deliveries:
+        return ["any"] if len(deliveries) == len(DELIVERY) else deliveries
+    keys = {
+        "order": Claim("unclaimed", order="key"),
+        'order = "partition"': Claim("unclaimed", order="partition"),
+        "fenced": Claim("unclaimed", order="none", fenced=True),
+        "memory_max_bytes": Claim("unclaimed", order="none", memory_max_bytes=1),
+    }
+    return [key for key, claim in keys.items() if rule.claimed(claim)][:1]
 
 
 def needed(claim: Claim) -> list[str]:

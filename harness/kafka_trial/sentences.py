@@ -48,6 +48,7 @@ SENTENCES = {
     "rebalance-storm": "the group rebalanced {bumps} times, from {from} to {to}, though nothing had happened",
     "uncommitted-progress": "{place} had record {offset} processed {lasted_ms} ms before a commit covered it",
     "memory-over-limit": "member {member} took {rss_bytes} bytes of memory, over the {limit_bytes} claimed",
+    "rogue-reader": "member {member} was sent {fetched_bytes} bytes of {place}, for {lasted_ms} ms, without a commit",
     "oom-killed": "member {member} was killed by the kernel, which had run out of memory",
 }
 

@@ -17,7 +17,12 @@ from naive_checker import ANOMALIES, Found, judge
 
 EXAMPLES_PER_SIN = 32
 CLEAN_EXAMPLES = 160
-COUNTED_ONLY = {"redelivered", "zombie-work", "duplicate-effect"}  # legal, unless a claim says otherwise
+COUNTED_ONLY = {
+    "redelivered",
+    "zombie-work",
+    "duplicate-effect",
+    "rogue-reader",
+}  # legal, unless a claim says otherwise
 
 Sample = list[History]
 
@@ -91,6 +96,7 @@ PLACES = {
     "unbounded-close": "member",
     "memory-over-limit": "life",
     "oom-killed": "life",
+    "rogue-reader": "member",
 }
 WITHOUT_PLACE = {"false-lag", "late-convergence"}  # at most one a partition
 DECIDING = (

@@ -27,6 +27,7 @@ MODULES = (
     "orphans",
     "processes",
     "progress",
+    "readers",
     "records",
     "skips",
     "starvation",
@@ -114,7 +115,6 @@ def invariant(
     """Registers a function as the invariant that finds the anomaly `name`."""
 
     def register(judge: Judge) -> Judge:
-        summary = (judge.__doc__ or "").strip().splitlines()[0]
         _REGISTERED[name] = Invariant(
             name=name,
             family=family,
@@ -124,11 +124,16 @@ def invariant(
             of=of,
             progress_in_kafka=progress_in_kafka,
             settled=settled,
-            summary=summary,
+            summary=_first_sentence(judge.__doc__ or ""),
         )
         return judge
 
     return register
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].removesuffix(".")
 
 
 def list_invariants() -> list[Invariant]:
