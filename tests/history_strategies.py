@@ -119,7 +119,7 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
     needs_two = sin in SINS_WITH_HANDOVER or sin == "rogue"
     starves = sin == "starve"  # one member with three partitions or four, and records enough to go round
     members = draw(st.integers(2 if needs_two else 1, 1 if starves else 3))
-    handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=2)) if members > 1 else []
+    handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=0 if sin == "rogue" else 2)) if members > 1 else []
     second = sorted(set(COMMIT_SINS) - set(SINS_WITH_HANDOVER if members == 1 else ()))
     return Plan(
         sin=sin,
@@ -1211,10 +1211,13 @@ def _rogue(world: World) -> None:
         world.commit(member, {tp: world.done[tp]})
     if 0.06 < chance < 0.12:
         world.fault("stall", world.draw.choice((None, member.name, "somebody else")))
-    world.pass_ms(*world.draw.choice(((9_000, 11_000), *[(13_000, 17_000)] * 6)))
+    world.pass_ms(*world.draw.choice(((9_000, 11_000), (11_000, 16_000), (11_000, 16_000))))
     if 0.12 < chance < 0.16:
         world.emit("run", "scheduling_delay", delay_ns=800 * MS)
-    world.fetch(member, [tp], size_bytes=world.draw.choice((700,) * 7 + (0,)))
+    world.fetch(member, [tp], size_bytes=world.draw.choice((700, 700, 0)))
+    if chance > 0.1:
+        world.pass_ms(2_000, 5_000)
+        world.fetch(member, [tp], size_bytes=300)
 
 
 VITAL_SINS: dict[str, Callable[[World], None]] = {

@@ -15,8 +15,8 @@ from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.judge import judge_events
 from naive_checker import ANOMALIES, Found, judge
 
-EXAMPLES_PER_SIN = 32
-CLEAN_EXAMPLES = 160
+EXAMPLES_PER_SIN = 36
+CLEAN_EXAMPLES = 190
 COUNTED_ONLY = {
     "redelivered",
     "zombie-work",
