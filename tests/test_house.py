@@ -36,9 +36,9 @@ MAY_IMPORT = {
     "verdict": {"case", "cascades", "claim_rules", "sentences", "invariants", "claim", "errors"},
     "verdict_files": {"verdict", "case", "claim_rules", "sentences", "claim", "history"},
     "report": {"report", "verdict", "claim_rules", "history", "errors", "claim"},
-    "witness": {"witness", "history", "errors", "waiting", "concurrency", "cluster"},
+    "witness": {"witness", "history", "errors", "waiting", "concurrency", "dialogue", "cluster"},
     "consumers": {"consumers", "history", "errors", "waiting", "concurrency", "cluster", "claim"},
-    "workload": {"workload", "history", "errors", "waiting", "concurrency", "cluster", "scenario"},
+    "workload": {"workload", "history", "errors", "waiting", "concurrency", "dialogue", "cluster", "scenario"},
     "cluster": {"cluster", "errors", "waiting", "concurrency", "supervisor", "history"},
 }
 STARTERS = {
