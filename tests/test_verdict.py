@@ -303,12 +303,12 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
         (
             "torn-transaction",
             {"producer_id": 7, "committed_in": "out-0", "aborted_in": "__consumer_offsets-2"},
-            "one transaction of 7 was committed in out-0 and aborted in __consumer_offsets-2",
+            "a transaction of producer 7 was committed in out-0 and aborted in __consumer_offsets-2",
         ),
         (
             "hanging-transaction",
             {"producer_id": 7, "log": "out-0", "open_ms": 12000, "timeout_ms": 1000},
-            "a transaction of 7 was open in out-0 for 12000 ms, over its 1000",
+            "a transaction of producer 7 was open in out-0 for 12000 ms, with a timeout of 1000 ms",
         ),
         (
             "offset-outside-transaction",
