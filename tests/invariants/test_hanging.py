@@ -54,6 +54,12 @@ def test_hanging_transaction_only_looks_broken_where_it_ended_later() -> None:
     assert judged("hanging-transaction", lines, settings=IN_TRANSACTION) == []
 
 
+def test_hanging_transaction_is_broken_after_one_that_ended() -> None:
+    """The marker is of the transaction before: it lies below."""
+    lines = [BEGAN, ended("commit", None), left_open(None, since_s=12)]
+    assert [one["producer_id"] for one in judged("hanging-transaction", lines, settings=IN_TRANSACTION)] == [7]
+
+
 def test_hanging_transaction_is_undecided_under_a_fault() -> None:
     """A fault was in force when it was due, or just before."""
     begun = [BEGAN, fault("pause", None), left_open(0, since_s=30)]

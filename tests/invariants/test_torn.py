@@ -68,13 +68,17 @@ def test_torn_transaction_only_looks_broken_where_a_marker_was_written_twice() -
 
 
 @pytest.mark.parametrize(
-    "asks",
-    [[], [end_asked("commit", own=False)], [end_asked("commit", own=False), end_asked("abort", own=False, error=51)]],
+    ("first", "second"),
+    [
+        ([], []),
+        ([end_asked("commit", own=False)], []),
+        ([end_asked("commit", own=False)], [end_asked("abort", own=False, error=51)]),
+    ],
     ids=["nobody saw a request", "one request only", "the other was refused"],
 )
-def test_torn_transaction_is_undecided_where_an_epoch_does_not_name_one(asks: list[Line]) -> None:
+def test_torn_transaction_is_undecided_where_an_epoch_does_not_name_one(first: list[Line], second: list[Line]) -> None:
     """Ends of both sorts under one epoch, and no granted request for one of them."""
-    lines = [*asks, ended("commit", 0), ended("abort", None)]
+    lines = [*first, ended("commit", 0), after(1), *second, ended("abort", None)]
     assert undecided("torn-transaction", lines, settings=IN_TRANSACTION) == 1
 
 
