@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from histories import (
@@ -11,6 +12,7 @@ from histories import (
     fault,
     finding,
     judged,
+    judgement,
     left_open,
     not_judged,
     phase,
@@ -19,6 +21,7 @@ from histories import (
     undecided,
 )
 from histories import with_settings as settings_with
+from kafka_trial.judge.plain import from_plain, to_plain
 
 IN_TRANSACTION = settings_with(progress="transaction", delivery="exactly-once")
 BEGAN = producer_began(timeout_s=1)
@@ -97,3 +100,11 @@ def test_hanging_transaction_is_not_about_other_consumers() -> None:
     missing = finding("hanging-transaction", [], settings=settings_with(delivery="exactly-once")).not_judged
     assert missing is not None
     assert not missing.applies
+
+
+def test_what_is_known_of_transactions_survives_the_cache() -> None:
+    """A second check reads them from plain data."""
+    lines = [BEGAN, left_open(None, since_s=12), left_open(3, since_s=12), ended("commit", 1)]
+    known = judgement(lines, settings=IN_TRANSACTION).circumstances
+    assert (len(known.open_transactions), known.outputs_ended) == (2, 1)
+    assert from_plain(orjson.loads(orjson.dumps(to_plain(known)))) == known
