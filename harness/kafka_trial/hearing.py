@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PATH = re.compile(r"(?:(?<=\s)|^|(?<=['\"(=]))/(?:[^\s/'\"()]+/)+([^\s/'\"()]*)")
 MESSAGE_MAX = 400
 SOURCES = ("run", "nemesis")
-WITNESSES = ("offsets", "observer", "requests-")
+WITNESSES = ("offsets", "observer", "requests-", "transactions")
 WITNESS_STATES = {
     "ready": "never said that it had read to the end",
     "behind": "was behind at the snapshot",

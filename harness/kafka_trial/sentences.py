@@ -20,6 +20,14 @@ SENTENCES = {
     "unseen": "record {offset} of {place} was never processed, although the drain was over",
     "duplicate-effect": "record {offset} of {place} had its effect again, for the {number}. time",
     "lost-write": "the cluster lost record {offset} of {place}, which it had acknowledged",
+    "torn-transaction": (
+        "a transaction of producer {producer_id} was committed in {committed_in} and aborted in {aborted_in}"
+    ),
+    "aborted-read": "record {offset} of {place} was {what} although its transaction was aborted",
+    "offset-outside-transaction": "{committed_offset} was committed on {place} outside of a transaction, from {stood}",
+    "hanging-transaction": (
+        "a transaction of producer {producer_id} was open in {log} for {open_ms} ms, with a timeout of {timeout_ms} ms"
+    ),
     "corrupt": "record {offset} of {place} had another content {found} than was sent",
     "phantom": "a record with the id {id}, which nobody sent, was {what} ({place})",
     "misplaced": "what was {what} as record {offset} of {place} is another record by the control read",

@@ -45,11 +45,21 @@ offsets             committed         group topic topic_id? partition committed_
                                       log_offset entries[{topic_id partition assignment_epoch?}] (assigned)
                                       pending[{topic_id partition assignment_epoch?}]                            type 8
                     group_tombstone   group record_type member_id? log_partition log_offset
-                    transaction_marker  producer_id state(commit|abort) log_partition log_offset
+                    transaction_marker  producer_id producer_epoch? state(commit|abort) log_partition log_offset
+                                      (the end of what this producer had committed of this group; others leave no line)
+                    transaction_open  producer_id producer_epoch log_partition log_offset (at the snapshot: what it committed
+                                      of this group is neither taken nor left; source_wall_ns and place of its first record)
                     undecodable       log_partition log_offset message
                     unreadable        (type known and not ours: share, streams; or not known) group? record_type name
                                       log_partition log_offset
                     every line but witness: source_wall_ns = when the coordinator wrote the record
+transactions        transaction_marker  topic partition offset producer_id producer_epoch state(commit|abort)
+                                      (the end of what this producer had written here; a marker that ends nothing leaves
+                                      no line; the epoch is the marker's)
+                    transaction_open  topic partition offset producer_id producer_epoch (as in the offsets log)
+                    record_aborted    topic partition offset id? producer_id   (a record whose transaction was aborted)
+                    undecodable       topic partition offset message
+                    (of topics that a consumer with progress in transactions reads and writes; source_wall_ns as above)
 requests-bN         request           api lane? listener connection client_id member_id? instance_id? group? epoch? error duration_ms
                                       line library? reason? correlation_id
                                       entries[{topic? topic_id? partition committed_offset|offset error size_bytes?}]
@@ -60,7 +70,9 @@ requests-bN         request           api lane? listener connection client_id me
                                        FETCH: entries = what changed or was answered, offset = the position asked for,
                                        complete? = entries are all that is fetched from now on, session_id?;
                                        METADATA: new topic ids only; FIND_COORDINATOR: coordinator; LIST_OFFSETS: time_ms in
-                                       entries; of transactions: transactional_id? producer_id? producer_epoch? state(commit|abort)?)
+                                       entries; of transactions: transactional_id? producer_id? producer_epoch? (as answered, else as
+                                       asked) timeout_ms? state(commit|abort)? own_epoch? (END_TXN, true: the answer carries
+                                       the next epoch, so that id and epoch are of one transaction: KIP-890))
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
 observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?

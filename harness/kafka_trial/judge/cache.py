@@ -22,7 +22,7 @@ from kafka_trial.judge.frames import read_history
 from kafka_trial.judge.made import ROWS
 from kafka_trial.judge.plain import from_plain, to_plain
 
-CACHE_SCHEMA = 2
+CACHE_SCHEMA = 3
 CHUNK_BYTES = 8 * 1024 * 1024
 ROW_GROUP = 250_000
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 from kafka_trial.judge.membership import membership_of
+from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
 Body = Mapping[str, Any]
@@ -43,6 +44,7 @@ class Facts:
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
     vitals: Vitals = field(default_factory=Vitals)
+    transactions: Transactions = field(default_factory=Transactions)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -92,6 +94,7 @@ class Facts:
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
             **self.vitals.circumstances(),
+            **self.transactions.circumstances(),
             sink_seen=self.sink_seen,
             ids_told=self.ids_told,
             sends=self.sends,
@@ -267,4 +270,5 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "injected": _injected,
     "healed": _healed,
     **VITAL_TAKERS,
+    **TRANSACTION_TAKERS,
 }

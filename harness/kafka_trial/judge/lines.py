@@ -68,6 +68,13 @@ EVENTS = pa.schema(
         ("duration_ms", pa.float64()),
         ("entries", pa.list_(ENTRY)),
         ("pending", pa.list_(ENTRY)),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int64()),
+        ("own_epoch", pa.bool_()),
+        ("state", pa.string()),
+        ("log_partition", pa.int64()),
+        ("error", pa.int64()),
+        ("timeout_ms", pa.int64()),
     ]
 )
 NEEDED = ("source", "seq", "time_ns", "kind")

@@ -24,22 +24,30 @@ ABORT, COMMIT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a batch; `time_ms` is its create time (for the coordinators' records: when the broker wrote it)."""
+    """One record of a batch; `time_ms` is its create time (for the coordinators' records: when the broker wrote it).
+
+    `headers` are pairs of name and value; a name that is no text is made one.
+    """
 
     offset: int
     time_ms: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch: `next_offset` is the position after it, also where compaction took its last records."""
+    """One batch: `next_offset` is the position after it, also where compaction took its last records.
+
+    Of a control batch `producer_epoch` is the epoch that the coordinator ended the transaction with.
+    """
 
     base_offset: int
     next_offset: int
     base_time_ms: int
     producer_id: int
+    producer_epoch: int
     transactional: bool
     control: bool
     compression: int
@@ -104,12 +112,13 @@ def marker(batch: Batch) -> int | None:
 
 
 def _batch(fields: tuple[int, ...], payload: bytes) -> Batch:
-    base_offset, _, _, _, _, attributes, last_delta, base_time_ms, _, producer_id, _, _, count = fields
+    base_offset, _, _, _, _, attributes, last_delta, base_time_ms, _, producer_id, producer_epoch, _, count = fields
     return Batch(
         base_offset,
         base_offset + last_delta + 1,
         base_time_ms,
         producer_id,
+        producer_epoch,
         transactional=bool(attributes & _TRANSACTIONAL),
         control=bool(attributes & _CONTROL),
         compression=attributes & _COMPRESSION,
@@ -122,11 +131,13 @@ def _record(batch: Batch, reader: Reader) -> Record:
     reader.int8()  # attributes: none are defined
     time_ms = batch.base_time_ms + reader.varint()
     offset = batch.base_offset + reader.varint()
-    record = Record(offset, time_ms, _blob(reader), _blob(reader))
-    for _ in range(reader.varint()):  # headers
-        _blob(reader)
-        _blob(reader)
-    return record
+    key, value = _blob(reader), _blob(reader)
+    headers = tuple((_name(reader), _blob(reader)) for _ in range(reader.varint()))
+    return Record(offset, time_ms, key, value, headers)
+
+
+def _name(reader: Reader) -> str:
+    return (_blob(reader) or b"").decode(errors="backslashreplace")
 
 
 def _blob(reader: Reader) -> bytes | None:
