@@ -7,6 +7,7 @@ stays; a survivor is tried again once the tests have changed.
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 import tempfile
 import time
@@ -36,6 +37,7 @@ SOURCES = ROOT / "harness" / "kafka_trial" / "invariants"
 ROWS, PAGE = ROOT / "reports" / "mutation.jsonl", ROOT / "reports" / "mutation.md"
 EQUIVALENTS = TESTS / "mutation" / "equivalents.toml"
 TOLD_EVERY = 20
+INVARIANT = re.compile(r'^@invariant\(\s*"([^"]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _tried(judges: Judges, mutant: Mutant, module: Module, tests: str) -> Row:
 
 def _order(module: Module) -> list[Path]:
     """Returns the test files: the module's own, then those that noticed its mutants or name its anomalies."""
-    names = [line.split('"')[1] for line in module.text.splitlines() if line.startswith("@invariant(")]
+    names = INVARIANT.findall(module.text)
     kills = Counter(row.by.partition("::")[0] for row in read_rows(ROWS) if row.mutant.module == module.name)
 
     def weight(file: Path) -> tuple[bool, int]:
