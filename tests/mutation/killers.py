@@ -46,6 +46,7 @@ class Judges:
     """Judges mutants, one at a time; `folder` is an empty one for what they share."""
 
     def __init__(self, folder: Path, *, histories_per_sin: int = HISTORIES_PER_SIN) -> None:
+        self._folder = folder
         os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(LIBRARIES)
@@ -63,7 +64,7 @@ class Judges:
 
     def _asked(self, function: Any, *arguments: Any) -> Outcome:
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_bounded, args=(function, theirs, *arguments))
+        process = self._context.Process(target=_bounded, args=(function, theirs, self._folder, *arguments))
         process.start()
         theirs.close()
         try:
@@ -85,13 +86,14 @@ def test_files() -> list[Path]:
 # --- in the process of one mutant ------------------------------------------------------------------------------------
 
 
-def _bounded(function: Any, answer: Connection, *arguments: Any) -> None:
+def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -> None:
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder / "bytecode")  # compiled once, beside the sources
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    sys.path[:0] = [str(TESTS), str(TESTS / "judge")]
+    sys.path[:0] = [str(ROOT / "harness"), str(TESTS), str(TESTS / "judge")]
     answer.send(function(*arguments))
 
 
