@@ -91,7 +91,9 @@ def _run(parsers: _Subparsers) -> None:
 def _check(parsers: _Subparsers) -> None:
     parser = _verb(parsers, "check", verbs.check, "judge stored runs again, without a cluster or a network")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder")
-    parser.add_argument("--spark-master", metavar="URL", help="a Spark master; default: this machine")
+    parser.add_argument(
+        "--spark-master", metavar="URL", help="spark://HOST:PORT, yarn, k8s://URL; default: this machine"
+    )
     parser.add_argument(
         "--partitions", type=int, metavar="N", help="Spark partitions; the verdict does not depend on it"
     )

@@ -11,15 +11,18 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim, claim_problems
+from kafka_trial.clockwork import WALL_JUMP_NS
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.judge.judgement import Around
 from kafka_trial.scenario import Limits, Topic
 from kafka_trial.verdict import Verdict, decide
@@ -81,7 +84,7 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
         ground=(*doubts, *_ground(judgement), *no_control),
         gaps=tuple(_vacuous(coverage, scope) + _untouched(coverage, judgement.circumstances)),
         failures=failures,
-        counts=_counts(coverage),
+        counts=_counts(coverage) | _jumps_counted(judgement.circumstances),
     )
 
 
@@ -141,12 +144,33 @@ def _ground(judgement: Judgement) -> list[str]:
     elif circumstances.ended != "ok" and not told:
         told.append("the trial ended early")
     told += _witnesses(circumstances)
+    told += _clock_jumps(circumstances)
     told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
     return told + [
         f"the judge broke in {name}: {plain(error)}"
         for name, error in sorted(judgement.crashed.items())
         if name not in judgement.findings
     ]
+
+
+def _clock_jumps(circumstances: Circumstances) -> list[str]:
+    """Brokers tell times by the wall clock: once it jumped, nobody knows when that was by the harness's."""
+    jumps = [jump_ns for jump_ns in _wall_jumps_ns(circumstances) if jump_ns > TOLERANCE_NS]
+    if not jumps:
+        return []
+    times = f"{len(jumps)} time{'s' * (len(jumps) > 1)}"
+    return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
+
+
+def _jumps_counted(circumstances: Circumstances) -> dict[str, int]:
+    jumps = len(_wall_jumps_ns(circumstances))
+    return {"wall clock jumps": jumps} if jumps else {}
+
+
+def _wall_jumps_ns(circumstances: Circumstances) -> list[int]:
+    """Returns how far the wall clock went apart from the monotonic one between two readings, where that is a jump."""
+    apart = [wall_ns - time_ns for time_ns, wall_ns in sorted((time, wall) for wall, time in circumstances.clocks)]
+    return [abs(later - before) for before, later in pairwise(apart) if abs(later - before) > WALL_JUMP_NS]
 
 
 def _witnesses(circumstances: Circumstances) -> list[str]:
@@ -220,16 +244,22 @@ def _by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 
 def _faults(said: Said, planned: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
-    evidence = {event.details.get("fault_no"): event for event in said.get("evidence", ())}
-    shown = [_fault(event, number) for number, event in sorted(evidence.items(), key=lambda item: str(item[0]))]
+    evidence = {number: event for event in said.get("evidence", ()) if (number := _number(event)) is not None}
+    shown = [_fault(event, number) for number, event in sorted(evidence.items())]
     missing = [_unshown(plan, number) for number, plan in enumerate(planned) if plan.get("no", number) not in evidence]
     return tuple(fault for _, fault in sorted([*shown, *missing], key=lambda pair: pair[0]))
 
 
-def _fault(event: Event, number: Any) -> tuple[int, Fault]:
+def _number(event: Event) -> int | None:
+    """Returns which fault an event is about; evidence that does not say so shows nothing."""
+    number = event.details.get("fault_no")
+    return number if isinstance(number, int) else None
+
+
+def _fault(event: Event, number: int) -> tuple[int, Fault]:
     details = event.details
     role, _, name = str(details.get("target", "")).partition(": ")
-    return int(number or 0), Fault(
+    return number, Fault(
         kind=str(details.get("fault", "?")),
         target=name or role,
         role=role,

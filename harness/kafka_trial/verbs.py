@@ -50,9 +50,11 @@ def run(options: Namespace) -> int:
 def check(options: Namespace) -> int:
     """`check RUN…`: judges stored runs again; the worst status wins."""
     from kafka_trial.history.store import open_run_folder
+    from kafka_trial.judge.session import check_master
     from kafka_trial.judging import check_run
     from kafka_trial.report.text import text_report
 
+    check_master(options.spark_master)
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
     for folder in folders:

@@ -41,7 +41,7 @@ offsets             committed         group topic topic_id? partition committed_
                     member            group member_id instance_id? client_id host log_partition log_offset      KIP-848 type 5
                     group_epoch target_epoch  group epoch log_partition log_offset                                types 3, 6
                     target            group member_id entries[{topic_id partition}] log_partition log_offset     type 7
-                    member_assignment group member_id epoch previous_epoch state(stable|unrevoked|unreleased) log_partition
+                    member_assignment  group member_id epoch previous_epoch state(stable|unrevoked|unreleased) log_partition
                                       log_offset entries[{topic_id partition assignment_epoch?}] (assigned)
                                       pending[{topic_id partition assignment_epoch?}]                            type 8
                     group_tombstone   group record_type member_id? log_partition log_offset
@@ -115,6 +115,7 @@ import orjson
 
 SCHEMA = 1
 
+BASE_FIELDS = {"source": str, "seq": int, "time_ns": int, "kind": str}
 # Fields that are attributes of an Event; everything else on a line is in `details`.
 CORE_FIELDS = (
     "member",
@@ -178,7 +179,8 @@ def from_line(line: bytes | str) -> Event:
     """Returns the event of one JSON line.
 
     Raises:
-        ValueError: not JSON, not an object, a newer schema, or one of source, seq, time_ns, kind is missing.
+        ValueError: not JSON, not an object, a newer schema, or one of source, seq, time_ns, kind is missing or of
+            another type.
     """
     body = orjson.loads(line)
     if not isinstance(body, dict):
@@ -187,8 +189,11 @@ def from_line(line: bytes | str) -> Event:
     if schema != SCHEMA:
         raise ValueError(f"schema {schema!r}, this reader knows {SCHEMA}")
     try:
-        base = {name: body.pop(name) for name in ("source", "seq", "time_ns", "kind")}
+        base = {name: body.pop(name) for name in BASE_FIELDS}
     except KeyError as missing:
         raise ValueError(f"field {missing} is missing") from missing
+    wrong = [name for name, value in base.items() if type(value) is not BASE_FIELDS[name]]
+    if wrong:
+        raise ValueError(f"of the wrong type: {', '.join(wrong)}")
     core = {name: body.pop(name) for name in CORE_FIELDS if name in body}
     return Event(**base, **core, details=body)

@@ -43,6 +43,7 @@ class Facts:
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
+    brokers: set[int] = field(default_factory=set)  # that held partitions
     vitals: Vitals = field(default_factory=Vitals)
     transactions: Transactions = field(default_factory=Transactions)
     calibrated_rate: float | None = None
@@ -178,6 +179,8 @@ def _environment(facts: Facts, source: int, body: Body) -> None:
 
 
 def _end(facts: Facts, source: int, body: Body) -> None:
+    if facts.ended is not None:
+        facts.defects.append(f"{facts.sources[source]}: a second end (#{body['seq']})")
     facts.ended = str(body.get("outcome", "info"))
     if facts.ended != "ok" and body.get("message"):
         facts.environment.append(str(body["message"]))
@@ -197,6 +200,12 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
         facts.vitals.take_topic(str(name), body)
     if name == (facts.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
         facts.compacted = True
+
+
+def _leader(facts: Facts, source: int, body: Body) -> None:
+    replicas = body.get("replicas")
+    if isinstance(replicas, list):
+        facts.brokers |= {broker for broker in replicas if isinstance(broker, int)}
 
 
 def _control_read(facts: Facts, source: int, body: Body) -> None:
@@ -227,9 +236,9 @@ def _injected(facts: Facts, source: int, body: Body) -> None:
 
 
 def _healed(facts: Facts, source: int, body: Body) -> None:
-    window = facts.windows.get(body.get("fault_no", -1))
-    if window is not None:
-        window["healed_ns"] = body["time_ns"]
+    number = body.get("fault_no")
+    if isinstance(number, int) and number in facts.windows:
+        facts.windows[number]["healed_ns"] = body["time_ns"]
 
 
 def _membership(facts: Facts, source: int, body: Body) -> None:
@@ -260,6 +269,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "environment": _environment,
     "end": _end,
     "topic": _topic,
+    "leader": _leader,
     "control_read": _control_read,
     "witness": _witness,
     "undecodable": _undecodable,

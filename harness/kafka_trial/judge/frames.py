@@ -28,6 +28,7 @@ from kafka_trial.judge.named import Named
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
 from kafka_trial.judge.transactions import transaction_rows
+from kafka_trial.judge.wholeness import Wholeness
 
 Emit = Callable[[pa.Table], object]
 
@@ -87,12 +88,14 @@ class FileReader:
         self._named = Named(facts, source, known)
         self._latest_ns = NONE
         self._placeless: list[int] = []
+        self._whole = Wholeness(facts.sources[source])
         self._grants = Grants(facts, source)
         self._fetches = Fetches(facts)
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
         columns = Columns(block.events)
+        self._whole.take(columns)
         self._take_facts(block, columns)
         self._grants.take(columns)
         time_ns = self._times(columns)
@@ -111,15 +114,15 @@ class FileReader:
         """Returns what is wrong with the file's events, as sentences."""
         self._placeless += self._named.placeless
         if not self._placeless:
-            return []
-        name = self.facts.sources[self.source]
-        return [
-            f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{self._placeless[0]})"
-        ]
+            return self._whole.defects()
+        name, first = self.facts.sources[self.source], self._placeless[0]
+        told = f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{first})"
+        return [told, *self._whole.defects()]
 
     def _take_facts(self, block: Block, columns: Columns) -> None:
         for body in block.bodies(columns.rows_of(*TAKERS)):
-            self.facts.take(self.source, body)
+            if self._whole.take_body(body):
+                self.facts.take(self.source, body)
         _take_lanes(self.facts, columns)
         self._take_own_word(columns)
 
