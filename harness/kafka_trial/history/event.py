@@ -2,7 +2,8 @@
 
 One event is one JSON line; one file per source and incarnation; lines are never rewritten. Positions (the *next*
 place) are called `committed_offset`; `offset` is a record's own place. `time_ns` is the harness's CLOCK_MONOTONIC at
-receipt; wall times of others go into `source_wall_ns`. `outcome` of a request is invoke, ok, fail (definitely not) or
+receipt; wall times of others go into `source_wall_ns`. In the history of an audit, of a
+cluster that is not ours, `time_ns` too is wall time. `outcome` of a request is invoke, ok, fail (definitely not) or
 info (nobody knows); of a handler it is done, discarded or dead-lettered. `op` on a completion is the `seq` of its
 invoke, in the same file.
 
@@ -47,6 +48,8 @@ offsets             committed         group topic topic_id? partition committed_
                     group_tombstone   group record_type member_id? log_partition log_offset
                     transaction_marker  producer_id state(commit|abort) log_partition log_offset
                     undecodable       log_partition log_offset message
+                    compacted         log_partition log_offset count  (an audit's: so many offsets are missing, the last of them
+                                      before this one, whose record is of source_wall_ns)
                     unreadable        (type known and not ours: share, streams; or not known) group? record_type name
                                       log_partition log_offset
                     every line but witness: source_wall_ns = when the coordinator wrote the record
@@ -61,6 +64,7 @@ requests-bN         request           api lane? listener connection client_id me
                                        complete? = entries are all that is fetched from now on, session_id?;
                                        METADATA: new topic ids only; FIND_COORDINATOR: coordinator; LIST_OFFSETS: time_ms in
                                        entries; of transactions: transactional_id? producer_id? producer_epoch? state(commit|abort)?)
+                    client_named      lane member  (an audit's: the client told from connections and ids that this number stands for)
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
 observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
@@ -88,6 +92,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     consumer_failure  member name(never-assigned|exited|never-stopped) message
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
+                    audit             from_ns until_ns drain_ns settle_ns read_to_ns commits(inside the window)
+                    unread            name(offsets log|records|handled|requests: the evidence that is missing) message   (an audit's)
                     end               outcome(ok|info) message?   last line; a history without it is truncated
 every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)
 ```

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.recorder import Pen, Recorder
 from kafka_trial.waiting import pause, wait_until
 from kafka_trial.witness import questions
 from kafka_trial.witness.batches import ABORT, COMMIT, Batch, batches, marker, records
@@ -40,7 +40,7 @@ FOUND_WITHIN_S: Final = 30.0
 class LogReader:
     """Turns the batches of one partition into events of the groups it follows; no cluster."""
 
-    def __init__(self, partition: int, groups: Sequence[str], recorder: Recorder) -> None:
+    def __init__(self, partition: int, groups: Sequence[str], recorder: Pen) -> None:
         self.partition = partition
         self.undecodable = 0
         self._groups = frozenset(groups)
