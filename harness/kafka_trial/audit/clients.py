@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from re import compile as pattern
 from typing import Any
 
 Fields = dict[str, Any]
+PEER = pattern(r"-(?P<host>[^-]+):\d+(?:-\d+)+$")  # a connection is local:port-peer:port-numbers
 
 
 @dataclass
@@ -79,7 +81,6 @@ class Clients:
 
 
 def _address(event: Fields) -> tuple[str, str]:
-    """Returns where a request came from (`connection` is local:port-peer:port-number) and its client id."""
-    peer = str(event.get("connection", "")).rsplit("-", 2)
-    host = peer[1].rpartition(":")[0] if len(peer) == 3 else str(event.get("connection"))
-    return host, str(event.get("client_id", ""))
+    """Returns where a request came from, and its client id."""
+    peer = PEER.search(str(event.get("connection")))
+    return peer["host"] if peer else "?", str(event.get("client_id", ""))

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from kafka_trial import __version__
-from kafka_trial.audit.asked import Asked, stamp
+from kafka_trial.audit.asked import NS_PER_S, Asked, stamp
 from kafka_trial.audit.ground import Ground, look
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
 from kafka_trial.audit.reading import Budget, Log, connect
@@ -204,6 +204,10 @@ def _run(this: Export, read: OffsetsRead, *, drain_ns: int, settle: int) -> None
             read_to_ns=read.read_to_ns,
             commits=read.inside,
         )
+        seconds = (until_ns - asked.from_ns) / NS_PER_S
+        if read.advanced:  # at least so fast the group is
+            rate = read.advanced / seconds
+            recorder.record("calibrated", time_ns=asked.from_ns, count=read.advanced, seconds=seconds, rate=rate)
         for evidence, message in this.unread:
             recorder.record("unread", time_ns=asked.from_ns, name=evidence, message=message)
         for name, at_ns in (("steady", asked.from_ns), ("drain", drain_ns), ("snapshot", until_ns)):

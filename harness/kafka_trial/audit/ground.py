@@ -86,8 +86,8 @@ def _refused(brokers: Brokers, topic: Topic) -> str | None:
         answered = brokers.broker(led.leader, ask)
     except NoAnswerError as error:
         return (
-            f"topic {topic.name}: broker {led.leader}, which leads partition {led.partition}, cannot be asked: {error}. Its "
-            "advertised address must be reachable from here"
+            f"topic {topic.name}: broker {led.leader}, leader of partition {led.partition}, cannot be asked: {error}. "
+            "Its advertised address must be reachable from here"
         )
     if led.partition not in answered:
         return REFUSED.format(what=f"read {topic.name}", told="its offsets were not answered", topic=topic.name)

@@ -83,13 +83,13 @@ class Told:
 class OffsetsRead:
     """What the reading of the offsets log came to.
 
-    `committed` stands at the end of the window, by partition; `read_to_ns` is up to when the log is known; `before`
-    and `inside` count commits; `unread` are sentences on what was left out, and why.
+    `committed` stands at the end of the window, by partition; `advanced` is how far it came in all; `read_to_ns` is up to when the log is known; `inside`
+    counts commits; `unread` are sentences on what was left out, and why.
     """
 
     committed: Mapping[int, int]
+    advanced: int
     told: Told
-    seen: int
     inside: int
     read_to_ns: int
     unread: tuple[str, ...] = ()
@@ -132,7 +132,8 @@ def read_offsets(
             f"the offsets log from offset {holes.position} to {spans.end}: {budget.spent or 'it ended early'}"
         )
     read_to_ns = (asked.until_ns + settle_ns if spans.settled else now_ns) if whole else latest_ns
-    return OffsetsRead(dict(sieve.committed), told, sieve.seen, sieve.inside, read_to_ns, tuple(unread))
+    advanced = sum(max(0, value - sieve.began.get(part, value)) for part, value in sieve.committed.items())
+    return OffsetsRead(dict(sieve.committed), advanced, told, sieve.inside, read_to_ns, tuple(unread))
 
 
 @dataclass(frozen=True)

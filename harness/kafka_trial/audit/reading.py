@@ -93,6 +93,8 @@ class Log:
                     yield batch
                     budget.spend(size_bytes=len(batch.payload), records=batch.count)
                     position = batch.next_offset
+                if position >= end or budget.spent is not None:
+                    return
             if position == before and not fetched.data and position >= fetched.high_watermark:
                 return
 
@@ -110,18 +112,10 @@ class Log:
 
     def at(self, time_ns: int) -> dict[int, tuple[int, int]]:
         """Returns offset and time (ms) of the first record of each partition that is no older than that; -1: none."""
-        return self._each(
-            lambda connection, parts: questions.offsets_for_time(
-                connection, self.topic, parts, time_ms=max(0, time_ns // 1_000_000)
-            )
-        )
+        return self._each(partial(questions.offsets_for_time, topic=self.topic, time_ms=max(0, time_ns // 1_000_000)))
 
     def _offsets(self, which: int, *, committed: bool = False) -> dict[int, int]:
-        return self._each(
-            lambda connection, parts: questions.list_offsets(
-                connection, self.topic, parts, which=which, committed=committed
-            )
-        )
+        return self._each(partial(questions.list_offsets, topic=self.topic, which=which, committed=committed))
 
     def _each(self, question: Callable[..., dict[int, T]]) -> dict[int, T]:
         """Asks each leader about its partitions, again where one has moved meanwhile."""
@@ -129,7 +123,7 @@ class Log:
         for _ in range(TRIES):
             for leader, parts in self._by_leader(found).items():
                 with suppress(NoAnswerError):
-                    found |= self.brokers.broker(leader, lambda at, some=parts: question(at, some))
+                    found |= self.brokers.broker(leader, partial(question, partitions=parts))
             if len(found) == len(self.leaders):
                 return found
             self._look_again()

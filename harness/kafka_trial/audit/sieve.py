@@ -21,6 +21,7 @@ class Sieve:
     def __init__(self, pen: Pen, *, topic: str, from_ns: int, until_ns: int) -> None:
         self.inside = 0
         self.committed: dict[int, int] = {}  # what stands at the end of the window
+        self.began: dict[int, int] = {}  # what stood first, as far as the window tells
         self.seen = 0
         self._pen = pen
         self._topic = topic
@@ -81,6 +82,7 @@ class Sieve:
 
     def _take(self, kind: str, fields: Fields) -> None:
         if kind == "committed":
+            self.began.setdefault(fields["partition"], fields["committed_offset"])
             self._committed(fields["partition"], fields["committed_offset"], fields)
         elif kind == "commit_tombstone":
             self._stand(fields["partition"], None, None)

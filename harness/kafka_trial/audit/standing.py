@@ -57,7 +57,12 @@ def standing_lag(judgement: Judgement, falls: Sequence[Anomaly]) -> Standing:
 
 
 def _false_lag(topic: str, partition: int, one: Mapping[str, int], fall: Anomaly) -> Anomaly:
-    attributes = {"records": one["lag"], "committed_offset": one["committed"], "log_end": one["end"]}
+    attributes = {
+        "records": one["lag"],
+        "committed_offset": one["committed"],
+        "log_end": one["end"],
+        "told_by": "commits",
+    }
     return Anomaly("false-lag", topic, partition, attributes, fall.events)
 
 

@@ -30,10 +30,24 @@ from kafka_trial.judge.judgement import Judgement
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
 WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
 WITH_SINK = ("skipped", "duplicate-effect", "late-convergence")
+NO_SINK = "nothing tells what was handled (--sink-topic)"
 # The two logs are not read to the same end, so what the one has and the other has not proves nothing.
 NEVER_JUDGED = {
     "commit-lost": "an audit's request logs and offsets log need not end at the same place",
     "lost-write": "an audit does not know what was sent",
+    "corrupt": "an audit does not know what was sent",
+    "overtaken": "an audit does not know what was sent",
+}
+# What the judge says of a trial's missing evidence, as an audit must say it.
+IN_OTHER_WORDS = {
+    "there is no request log": "no log of the brokers' requests was given (--request-log)",
+    "nothing tells what was handled: the consumer prints no events and has no sink": NO_SINK,
+    "no effect of the consumer was seen": NO_SINK,
+    "the consumer names no record ids, and no effect of it was seen": NO_SINK,
+    "the consumer prints no events": "an audit does not hear the consumer's own word",
+    "no member's process was started": "an audit does not start the members, nor watch their processes",
+    "the kernel's out-of-memory killer was not counted": "an audit does not watch the members' machines",
+    "no send of the workload was recorded": "an audit does not know what was sent",
 }
 FROM_OFFSETS_LOG = (
     "commit-regression",
@@ -194,10 +208,10 @@ def _unattributed(found: Found, judgement: Judgement, scope: Scope) -> Found:
 
 def _bounded(found: Found, scope: Scope) -> Found:
     """Adds what was not read, or cannot be read any more, to what had to be judged from it."""
-    if found.anomaly in NEVER_JUDGED and not found.not_judged:
+    if found.anomaly in NEVER_JUDGED:
         return Found(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
     if found.not_judged is not None:
-        return found
+        return replace(found, not_judged=IN_OTHER_WORDS.get(found.not_judged, found.not_judged))
     reasons: list[str] = []
     if found.anomaly in FROM_OFFSETS_LOG and scope.whole_ns is not None:
         reasons.append(

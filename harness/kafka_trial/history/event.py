@@ -87,7 +87,7 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                       tree; of several processes rss_bytes is what they share counted once)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)
                     group_named topic_named   group / topic
-                    calibrated        rate records in the opening burst per second: count, seconds, rate
+                    calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
                     window            name(fault|load) ...
                     consumer_failure  member name(never-assigned|exited|never-stopped) message
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work

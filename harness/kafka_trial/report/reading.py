@@ -103,7 +103,10 @@ def headline(verdict: Mapping[str, Any], *, audit: bool = False) -> str:
         names = ", ".join(str(violation["anomaly"]) for violation in verdict["violations"])
         return f"FAIL: {names}"
     if audit and verdict["claim"].get("delivery") == "unclaimed":
-        return "PASS: nothing was found by what the evidence can show; below is what was judged, and what was not"
+        return (
+            f"PASS: nothing was found in {verdict['counts'].get('commits in the window', 0)} commits; "
+            f"{len(verdict['judged'])} anomalies could be judged from them, {len(verdict['not_judged'])} could not"
+        )
     return "PASS: every property claimed was judged, and holds"
 
 
