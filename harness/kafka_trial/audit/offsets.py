@@ -83,8 +83,8 @@ class Told:
 class OffsetsRead:
     """What the reading of the offsets log came to.
 
-    `committed` stands at the end of the window, by partition; `advanced` is how far it came in all; `read_to_ns` is up to when the log is known; `inside`
-    counts commits; `unread` are sentences on what was left out, and why.
+    `committed` stands at the end of the window, by partition; `advanced` is how far it came in all; `inside` counts
+    commits; `read_to_ns` is up to when the log is known; `unread` are sentences on what was left out, and why.
     """
 
     committed: Mapping[int, int]

@@ -188,8 +188,9 @@ def _storm(found: Found, scope: Scope, rises: Sequence[Rise]) -> Found:
 
 def _standing(found: Found, lag: Standing, scope: Scope) -> Found:
     """Judges a lag that stands by commits and log ends alone."""
-    if "records" in scope.unread:
-        return Found(found.anomaly, undecided={f"not read: {scope.unread['records'][0]}": 1})
+    for evidence in ("offsets log", "records"):
+        if evidence in scope.unread:
+            return Found(found.anomaly, undecided={f"not read: {scope.unread[evidence][0]}": 1})
     if scope.drain_ns <= scope.from_ns:
         least_s = 2 * scope.settle_ns / NS_PER_S
         return Found(found.anomaly, undecided={f"the window is shorter than the {least_s:g} s it takes to tell": 1})
@@ -234,10 +235,10 @@ def _in_scope(found: Found, scope: Scope) -> Found:
 
 def _gaps(scope: Scope, case: Case) -> Iterator[str]:
     """Yields what keeps an audit from being a pass, beside what single anomalies leave open."""
-    if not scope.commits:
+    unread = scope.unread.get("offsets log", ())
+    yield from (f"not read: {message}" for message in unread)
+    if not scope.commits and not unread:
         yield "the group committed nothing on the topic in the window: there was nothing to judge"
-    for message in scope.unread.get("offsets log", ()):
-        yield f"not read: {message}"
     if scope.claimed:
         yield from case.gaps
 
