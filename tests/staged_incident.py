@@ -37,7 +37,10 @@ Members = Mapping[str, Sequence[Consumer]]
 
 @dataclass(frozen=True)
 class Staged:
-    """What was staged, and how to ask for it, through a listener that nobody else uses; `until_s` is the wall clock when it had stood for long enough."""
+    """What was staged, and how to ask for it, through a listener that nobody else uses.
+
+    `until_s` is the wall clock when it had stood for long enough.
+    """
 
     bootstrap: str
     listener: str
