@@ -87,8 +87,16 @@ def test_a_wobble_that_recovered_is_left_open_where_nobody_knows_whose_it_was(tm
             {"read_to_s": 1001.0},
             "may yet have recovered",
         ),
+        ([group(1, 1, "a", "b"), committed(10, 12), committed(20, 3), committed(30, 7)], {}, "a replay, perhaps"),
     ],
-    ids=["reset while empty", "members not known", "topic made anew", "older than the topic", "too fresh"],
+    ids=[
+        "reset while empty",
+        "members not known",
+        "topic made anew",
+        "older than the topic",
+        "too fresh",
+        "on its way back",
+    ],
 )
 def test_a_fall_that_something_else_explains_is_left_open(
     offsets: list[Any], more: dict[str, Any], because: str, tmp_path: Path
@@ -155,6 +163,31 @@ def test_a_topic_of_which_nobody_has_anything_is_perhaps_not_subscribed(tmp_path
     elsewhere = ("group", dict(group(30, 2, "a")[1]) | {"entries": [{"topic": "u", "partition": 0, "member_id": "a"}]})
     verdict = verdict_on(tmp_path, [*SOUND, elsewhere], ends=(12, 12))
     assert (_said(verdict), verdict.counts["orphan-partition"]) == (("unknown", []), 0)
+
+
+def test_a_partition_that_nobody_has_while_its_siblings_are_had_is_an_orphan(tmp_path: Path) -> None:
+    """The group was at rest with two members, and partition 1 belonged to neither of them."""
+    entries = [{"topic": "t", "partition": 0, "member_id": "a"}]
+    half = ("group", dict(group(30, 2, "a", "b")[1]) | {"entries": entries})
+    verdict = verdict_on(tmp_path, [*SOUND, half], ends=(12, 12))
+    assert _said(verdict) == ("fail", ["orphan-partition"])
+
+
+def test_a_member_that_fetches_and_never_commits_is_a_rogue_reader(tmp_path: Path) -> None:
+    """The other member's commits explain only its own reading."""
+    fetches = [
+        {
+            "at_s": at_s,
+            "api": "FETCH",
+            "lane": 1,
+            "connection": "c",
+            "entries": [{"topic": "t", "partition": 0, "offset": position, "size_bytes": 100, "error": 0}],
+        }
+        for at_s, position in ((30, 0), (60, 5))
+    ]
+    requests = [*_requests((10, 0, 5), (20, 0, 12)), *fetches]
+    verdict = verdict_on(tmp_path, SOUND, ends=(12, 0), requests=requests)
+    assert _said(verdict) == ("fail", ["rogue-reader"])
 
 
 def test_under_a_claim_all_of_it_must_be_judged(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The ground: is there what the audit asks for, and may it be read? Looked at first, and told in full.
 
-Metadata, DescribeGroups and ListOffsets only: nothing is created, joined or changed by looking.
+Metadata, ListOffsets and one Fetch each: nothing is created, joined or changed by looking.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from kafka_trial.cluster.admin import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.witness import questions
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.witness.fetch import fetch
 from kafka_trial.witness.questions import Topic
 
 TOPIC_REFUSED = 29
-REFUSED = "the cluster does not let us {what}: {told}. This needs DESCRIBE and READ on topic {topic}"
+REFUSED = "the cluster does not let us read {topic} ({told}): give our principal DESCRIBE and READ on topic {topic}"
 
 
 @dataclass(frozen=True)
@@ -79,16 +80,19 @@ def _refused(brokers: Brokers, topic: Topic) -> str | None:
     if led is None:
         return f"topic {topic.name}: no partition of it has a leader now; audit again when its brokers are back"
 
-    def ask(connection: Connection) -> dict[int, int]:
-        return questions.list_offsets(connection, topic.name, [led.partition], which=questions.EARLIEST)
+    def ask(connection: Connection) -> bool:
+        offsets = questions.list_offsets(connection, topic.name, [led.partition], which=questions.EARLIEST)
+        if led.partition in offsets:
+            fetch(connection, topic.name, led.partition, offsets[led.partition], wait_ms=1)
+        return led.partition in offsets
 
     try:
         answered = brokers.broker(led.leader, ask)
     except NoAnswerError as error:
+        if error.code == TOPIC_REFUSED:
+            return REFUSED.format(topic=topic.name, told=error)
         return (
             f"topic {topic.name}: broker {led.leader}, leader of partition {led.partition}, cannot be asked: {error}. "
             "Its advertised address must be reachable from here"
         )
-    if led.partition not in answered:
-        return REFUSED.format(what=f"read {topic.name}", told="its offsets were not answered", topic=topic.name)
-    return None
+    return None if answered else REFUSED.format(topic=topic.name, told="its offsets were not answered")

@@ -33,12 +33,16 @@ class Span:
     first_ns: int = 0
     last_ns: int = 0
     bad: list[str] = field(default_factory=list)
+    cut: bool = False
 
     def unread(self, asked: Asked) -> list[str]:
         """Returns what of the window the file does not hold, as sentences."""
         found = [f"{len(self.bad)} lines of request log {self.name} (first: {self.bad[0]})"] if self.bad else []
         if not self.last_ns:
             return [*found, f"request log {self.name} holds no request that an audit looks at"]
+        if self.cut:
+            limit = f"{asked.limits.bytes_max / (1 << 20):g} MiB"
+            found.append(f"request log {self.name} beyond its first {limit}; raise --max-mib")
         if self.first_ns > asked.from_ns + EDGE_NS:
             found.append(f"request log {self.name} begins only at {stamp(self.first_ns)}")
         if self.last_ns < asked.until_ns - EDGE_NS:
@@ -52,7 +56,7 @@ def read_request_logs(asked: Asked, history: Path) -> tuple[str, ...]:
     unread: list[str] = []
     for number, path in enumerate(asked.request_logs):
         span = Span(path.name)
-        for event in _events(path, topics, span):
+        for event in _events(path, topics, span, asked):
             clients.learn(f"b{number}", event)
         unread += span.unread(asked)
     names = clients.settle()
@@ -61,7 +65,7 @@ def read_request_logs(asked: Asked, history: Path) -> tuple[str, ...]:
             if number == 0:
                 for lane, name in names.items():
                     recorder.record("client_named", time_ns=asked.from_ns, lane=lane, member=name)
-            for event in _events(path, dict(topics), Span(path.name)):
+            for event in _events(path, dict(topics), Span(path.name), asked):
                 _record(recorder, f"b{number}", event, clients, asked)
             recorder.record("witness", time_ns=asked.until_ns, state="complete")
     return tuple(unread)
@@ -72,15 +76,19 @@ def _record(recorder: Recorder, log: str, event: Fields, clients: Clients, asked
     lane = clients.lane_of(log, event)
     ours = event.get("group") == asked.group or event["api"] == "METADATA" or lane is not None
     # Lines of members before the window tell whose an id is.
-    if ours and (asked.from_ns <= wall_ns <= asked.until_ns or event["api"] in ("METADATA", "JOIN_GROUP", "HEARTBEAT")):
+    if ours and (asked.from_ns <= wall_ns <= asked.until_ns or event["api"] in ("METADATA", "JOIN_GROUP")):
         recorder.record("request", time_ns=wall_ns, **(event | {"lane": lane}))
 
 
-def _events(path: Path, topics: dict[str, str], span: Span) -> Iterator[Fields]:
-    """Yields the requests of a file as events."""
-    requests = Requests(topics)
+def _events(path: Path, topics: dict[str, str], span: Span, asked: Asked) -> Iterator[Fields]:
+    """Yields the requests of a file as events, up to the limit of bytes."""
+    requests, left_bytes = Requests(topics), asked.limits.bytes_max
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, 1):
+            left_bytes -= len(raw)
+            if left_bytes < 0:
+                span.cut = True
+                return
             if not any(_named(api) in raw for api in WANTED):
                 continue
             try:

@@ -25,6 +25,7 @@ from kafka_trial.audit.storms import Rise, flapping, quiet_storm
 from kafka_trial.case import Case, Found
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.kernels import NONE
 from kafka_trial.judge.judgement import Judgement
 
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
@@ -148,9 +149,20 @@ def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, walls: Mapping[str,
         return "the group had no members then: it was reset, or by a consumer that is no member of it"
     if one.attributes.get("recovered"):
         return None
+    if _standing_at(judgement, partition) > int(one.attributes.get("to", 0)):
+        return "it has moved on since, and may yet come to where it was: a replay, perhaps"
     if fell_ns is not None and scope.read_to_ns - fell_ns < scope.settle_ns:
         return "it fell so shortly before the end of what could be read that it may yet have recovered"
     return None
+
+
+def _standing_at(judgement: Judgement, partition: int) -> int:
+    """Returns where the group stood on a partition at the end of the window."""
+    slices, places = judgement.slices, judgement.circumstances.slices
+    if slices is None:
+        return NONE
+    at = zip(slices["slice"].tolist(), slices["committed"].tolist(), strict=True)
+    return next((committed for number, committed in at if places[number][1] == partition), NONE)
 
 
 def members_at(judgement: Judgement, place: int) -> int | None:

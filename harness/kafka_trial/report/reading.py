@@ -103,11 +103,17 @@ def headline(verdict: Mapping[str, Any], *, audit: bool = False) -> str:
         names = ", ".join(str(violation["anomaly"]) for violation in verdict["violations"])
         return f"FAIL: {names}"
     if audit and verdict["claim"].get("delivery") == "unclaimed":
-        return (
-            f"PASS: nothing was found in {verdict['counts'].get('commits in the window', 0)} commits; "
-            f"{len(verdict['judged'])} anomalies could be judged from them, {len(verdict['not_judged'])} could not"
-        )
+        return _audit_passed(verdict)
     return "PASS: every property claimed was judged, and holds"
+
+
+def _audit_passed(verdict: Mapping[str, Any]) -> str:
+    """Nothing was claimed: says from how much it was judged, how many anomalies could not be, and what was counted."""
+    commits = verdict["counts"].get("commits in the window", 0)
+    counted = ", ".join(f"{row['anomaly']} × {row['count']}" for row in verdict["tolerated"])
+    found = f"no violation in {commits} commits" + (f", but seen: {counted}" if counted else "")
+    judged, not_judged = len(verdict["judged"]), len(verdict["not_judged"])
+    return f"PASS: {found}; {judged} anomalies could be judged from what was read, {not_judged} could not"
 
 
 def worst(verdict: Mapping[str, Any]) -> str:
