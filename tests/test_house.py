@@ -49,6 +49,7 @@ MAY_IMPORT = {
         "concurrency",
         "narrator",
         "cluster.admin",
+        "__version__",
     },
     "witness": {"witness", "history", "errors", "waiting", "concurrency", "dialogue", "cluster"},
     "consumers": {"consumers", "history", "errors", "waiting", "concurrency", "cluster", "claim"},

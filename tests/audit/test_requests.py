@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +38,14 @@ def _commit(at_s: float, *, peer: str = "10.0.0.5:1") -> str:
     return _line(at_s, "OFFSET_COMMIT", request | {"topics": [topic]}, answer, peer=peer)
 
 
-def _read(folder: Path, *lines: str, limits: Limits = Limits()) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
-    """Returns (API, second, client's number) of the requests recorded for the window 100 to 1000 s, and what is unread."""
+def _read(folder: Path, *lines: str, bytes_max: int = 1 << 20) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
+    """Returns (API, second, client's number) of the requests recorded for 100 to 1000 s, and what is unread."""
     log, history = folder / "requests.log", folder / "history"
     log.write_text("".join(lines))
+    limits = Limits(bytes_max=bytes_max)
     history.mkdir()
     asked = Asked("h:1", "t", "g", (START_S + 100) * S, (START_S + 1000) * S, request_logs=(log,), limits=limits)
-    unread = read_request_logs(replace(asked), history)
+    unread = read_request_logs(asked, history)
     events = map(from_line, (history / "requests-b0.jsonl").read_bytes().splitlines())
     seen = [
         (event.details["api"], (event.source_wall_ns or 0) // S - START_S, event.details.get("lane"))
@@ -96,5 +96,5 @@ def test_a_file_of_something_else_is_no_evidence(tmp_path: Path) -> None:
 
 def test_a_limit_of_bytes_ends_the_reading(tmp_path: Path) -> None:
     """And is told with the option that raises it."""
-    _, unread = _read(tmp_path, _heartbeat(100), _heartbeat(1000), limits=Limits(bytes_max=500))
+    _, unread = _read(tmp_path, _heartbeat(100), _heartbeat(1000), bytes_max=500)
     assert "raise --max-mib" in unread[0]
