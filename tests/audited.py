@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.audit.asked import Asked
-from kafka_trial.audit.hearing import hear_audit
 from kafka_trial.audit.settings import consumer_toml, settings_of
-from kafka_trial.hearing import claim_of, gather, own_events, scope_of
+from kafka_trial.hearing import conclude
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.judge.judge import judge_events
-from kafka_trial.verdict import Verdict, decide
+from kafka_trial.verdict import Verdict
 
 S = 1_000_000_000
 SHORT = {"kafka": {"session_timeout_s": 1, "poll_interval_s": 1}, "progress": {"interval_s": 1}}
@@ -59,10 +58,7 @@ def verdict_on(
     _write_run(run.history, offsets, unread, read_to_s=read_to_s, drain_s=drain_s)
     if requests is not None:
         _write_requests(run.history, requests)
-    judgement = judge_events(run.events(), settings_of(asked))
-    own, (held, doubts) = list(own_events(run)), claim_of(run)
-    case = gather(judgement, own, scope_of(run), doubts=doubts)
-    return decide(hear_audit(run, case, judgement, own, held), held)
+    return conclude(run, judge_events(run.events(), settings_of(asked)))
 
 
 def _write_offsets(history: Path, told: Sequence[Told]) -> None:

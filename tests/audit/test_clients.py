@@ -53,6 +53,12 @@ def test_fetches_are_those_of_the_only_member_of_their_address_and_client_id() -
     )
 
 
+def test_members_of_other_groups_are_no_clients_of_ours() -> None:
+    """They get no number."""
+    _, names = _learned(_request("10.0.0.5:1", "x", "m1"), _request("10.0.0.5:2", "y", "m2", group="another"))
+    assert names == {0: "10.0.0.5 x"}
+
+
 def test_the_same_connection_name_at_another_broker_is_another_connection() -> None:
     """Names are a broker's own."""
     clients, _ = _learned(_request("10.0.0.5:1", "x", "m1"))

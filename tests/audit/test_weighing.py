@@ -127,6 +127,18 @@ def test_a_lag_that_nobody_can_explain_is_stuck_or_false(tmp_path: Path) -> None
     )
 
 
+def test_a_fall_does_not_explain_the_lag_of_records_beyond_it(tmp_path: Path) -> None:
+    """Records 12 and 13 had never been committed past: whether these were handled nobody tells."""
+    verdict = verdict_on(tmp_path, FELL, ends=(14, 0), records=[11, 12, 13])
+    assert (_said(verdict), "false-lag: 1 undecided" in _reasons(verdict)) == (("fail", ["commit-regression"]), True)
+
+
+def test_a_partition_with_records_and_without_any_commit_is_open(tmp_path: Path) -> None:
+    """Its member may begin at the end, or do nothing at all."""
+    verdict = verdict_on(tmp_path, [SOUND[0], committed(10, 5, partition=1)], ends=(2, 5), records=[0, 1])
+    assert (verdict.verdict, "nothing was ever committed" in _reasons(verdict)) == ("unknown", True)
+
+
 def test_a_lag_behind_a_position_that_moves_is_no_anomaly(tmp_path: Path) -> None:
     """The last commit came shortly before the end."""
     verdict = verdict_on(tmp_path, [*SOUND[:2], committed(995, 10)], ends=(12, 0), records=[10, 11])
