@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from kafka_trial.audit.hearing import hear_audit
 from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.clockwork import WALL_JUMP_NS
@@ -65,7 +66,10 @@ class Scope:
 def conclude(folder: RunFolder, judgement: Judgement) -> Verdict:
     """Returns the verdict on a judged run folder, and writes verdict.json, anomalies.jsonl and series.parquet."""
     claim, doubts = claim_of(folder)
-    case = gather(judgement, own_events(folder), scope_of(folder), doubts=doubts)
+    events = list(own_events(folder))
+    case = gather(judgement, events, scope_of(folder), doubts=doubts)
+    if any(event.kind == "audit" for event in events):
+        case = hear_audit(folder, case, judgement, events, claim)
     verdict = decide(case, claim)
     pq.write_table(judgement.series, folder.path / "series.parquet")
     write_verdict(folder, verdict, case)

@@ -2,7 +2,8 @@
 
 One event is one JSON line; one file per source and incarnation; lines are never rewritten. Positions (the *next*
 place) are called `committed_offset`; `offset` is a record's own place. `time_ns` is the harness's CLOCK_MONOTONIC at
-receipt; wall times of others go into `source_wall_ns`. `outcome` of a request is invoke, ok, fail (definitely not) or
+receipt; wall times of others go into `source_wall_ns`. In the history of an audit, of a
+cluster that is not ours, `time_ns` too is wall time. `outcome` of a request is invoke, ok, fail (definitely not) or
 info (nobody knows); of a handler it is done, discarded or dead-lettered. `op` on a completion is the `seq` of its
 invoke, in the same file.
 
@@ -50,6 +51,8 @@ offsets             committed         group topic topic_id? partition committed_
                     transaction_open  producer_id producer_epoch log_partition log_offset (at the snapshot: what it committed
                                       of this group is neither taken nor left; source_wall_ns and place of its first record)
                     undecodable       log_partition log_offset message
+                    compacted         log_partition log_offset count  (an audit's: so many offsets are missing, the last of them
+                                      before this one, whose record is of source_wall_ns)
                     unreadable        (type known and not ours: share, streams; or not known) group? record_type name
                                       log_partition log_offset
                     every line but witness: source_wall_ns = when the coordinator wrote the record
@@ -73,6 +76,7 @@ requests-bN         request           api lane? listener connection client_id me
                                        entries; of transactions: transactional_id? producer_id? producer_epoch? (as answered, else as
                                        asked) timeout_ms? state(commit|abort)? own_epoch? (END_TXN, true: the answer carries
                                        the next epoch, so that id and epoch are of one transaction: KIP-890))
+                    client_named      lane member  (an audit's: the client told from connections and ids that this number stands for)
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
 observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
@@ -95,11 +99,13 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                       tree; of several processes rss_bytes is what they share counted once)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)
                     group_named topic_named   group / topic
-                    calibrated        rate records in the opening burst per second: count, seconds, rate
+                    calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
                     window            name(fault|load) ...
                     consumer_failure  member name(never-assigned|exited|never-stopped) message
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
+                    audit             from_ns until_ns drain_ns settle_ns read_to_ns commits(inside the window)
+                    unread            name(offsets log|records|handled|requests: the evidence that is missing) message   (an audit's)
                     end               outcome(ok|info) message?   last line; a history without it is truncated
 every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)
 ```

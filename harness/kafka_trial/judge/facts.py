@@ -149,6 +149,12 @@ def _exited(facts: Facts, source: int, body: Body) -> None:
         life |= exit_words(body)
 
 
+def _client_named(facts: Facts, source: int, body: Body) -> None:
+    """A client of a cluster that is not ours: told from its requests, for no lane was given to it."""
+    if isinstance(body.get("member"), str) and isinstance(body.get("lane"), int):
+        facts.lanes[body["lane"]] = facts.member(body["member"])
+
+
 def _phase(facts: Facts, source: int, body: Body) -> None:
     facts.phases.setdefault(str(body.get("phase")), body["time_ns"])
 
@@ -258,6 +264,7 @@ def _group(facts: Facts, source: int, body: Body) -> None:
 
 TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "started": _started,
+    "client_named": _client_named,
     "stopped": _stopped,
     "exited": _exited,
     "phase": _phase,

@@ -112,6 +112,7 @@ def concluded(
         defects=tuple(defects),
         crashed=crashed,
         bounds_s={"converge": group.bound_s, "stuck": group.window_s},
+        slices=group.slices,
     )
 
 
