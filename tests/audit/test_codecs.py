@@ -16,7 +16,7 @@ PLAIN = b"records " * 1000
 
 
 def _batch(compression: int, payload: bytes) -> Batch:
-    return Batch(7, 8, 0, -1, transactional=False, control=False, compression=compression, count=1, payload=payload)
+    return Batch(7, 8, 0, -1, -1, transactional=False, control=False, compression=compression, count=1, payload=payload)
 
 
 def _stream(name: str) -> bytes:

@@ -12,7 +12,7 @@ MS = 1_000_000
 
 def _batch(base: int, end: int, *, count: int | None = None, at_ms: int = 50, control: bool = False) -> Batch:
     size = end - base if count is None else count
-    return Batch(base, end, at_ms, -1, transactional=False, control=control, compression=0, count=size, payload=b"")
+    return Batch(base, end, at_ms, -1, -1, transactional=False, control=control, compression=0, count=size, payload=b"")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ transactions        transaction_marker  topic partition offset producer_id produ
                     transaction_open  topic partition offset producer_id producer_epoch (as in the offsets log)
                     record_aborted    topic partition offset id? producer_id   (a record whose transaction was aborted)
                     undecodable       topic partition offset message
-                    (of topics that a consumer with progress in transactions reads and writes; source_wall_ns as above)
+                                      (all of topics that a consumer with progress in transactions reads and writes;
+                                      source_wall_ns as above)
 requests-bN         request           api lane? listener connection client_id member_id? instance_id? group? epoch? error duration_ms
                                       line library? reason? correlation_id
                                       entries[{topic? topic_id? partition committed_offset|offset error size_bytes?}]

@@ -14,17 +14,18 @@ _WORDS = {
     "consumer": "started ready assigned revoked lost delivered processed commit stopped error bad_line exited",
     "sink": "effect crash_point",
     "offsets": "committed commit_tombstone commit_aborted group member group_epoch target_epoch target "
-    "member_assignment group_tombstone transaction_marker undecodable unreadable",
-    "requests": "request undecodable unreadable",
+    "member_assignment group_tombstone transaction_marker transaction_open compacted undecodable unreadable",
+    "transactions": "transaction_marker transaction_open record_aborted undecodable",
+    "requests": "request client_named undecodable unreadable",
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
     "unanswered",
     "nemesis": "injecting injected healing healed sample evidence",
     "run": "phase clock wall_jump scheduling_delay resources oom_kills group_named topic_named calibrated window "
-    "consumer_failure control_member environment end",
+    "consumer_failure control_member environment audit unread end",
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
 OF_EVERY_WITNESS = frozenset({"witness"})
-_SOURCE = re.compile(r"(workload|sink|offsets|observer|nemesis|run)|(requests)-b\d+|(consumer)-.+-\d+")
+_SOURCE = re.compile(r"(workload|sink|offsets|transactions|observer|nemesis|run)|(requests)-b\d+|(consumer)-.+-\d+")
 
 # What a judgement rests on and no event of the kind lacks. Positions are looked for where they are used.
 REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
@@ -53,6 +54,8 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "group_named": {"group": str},
     "topic_named": {"topic": str},
     "calibrated": {"rate": (int, float)},
+    "audit": {"from_ns": int, "until_ns": int},
+    "unread": {"name": str, "message": str},
     "end": {"outcome": str},
 }
 

@@ -53,6 +53,7 @@ class Facts:
     ids_told: bool = False
     sends: int = 0
     compacted: bool = False
+    audited: bool = False
     defects: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -184,6 +185,10 @@ def _environment(facts: Facts, source: int, body: Body) -> None:
     facts.environment.append(str(body.get("message", "the environment failed")))
 
 
+def _audit(facts: Facts, source: int, body: Body) -> None:
+    facts.audited = True
+
+
 def _end(facts: Facts, source: int, body: Body) -> None:
     if facts.ended is not None:
         facts.defects.append(f"{facts.sources[source]}: a second end (#{body['seq']})")
@@ -274,6 +279,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "group_named": _named,
     "topic_named": _named,
     "environment": _environment,
+    "audit": _audit,
     "end": _end,
     "topic": _topic,
     "leader": _leader,

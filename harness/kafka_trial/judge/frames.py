@@ -88,7 +88,7 @@ class FileReader:
         self._named = Named(facts, source, known)
         self._latest_ns = NONE
         self._placeless: list[int] = []
-        self._whole = Wholeness(facts.sources[source])
+        self._whole = Wholeness(facts.sources[source], in_time=not facts.audited)
         self._grants = Grants(facts, source)
         self._fetches = Fetches(facts)
 

@@ -25,10 +25,14 @@ BY_COLUMN = ("send", "assigned", "revoked", "lost", "processed", "commit", "effe
 
 
 class Wholeness:
-    """Gathers what is wrong with the events of one file; called once for each block, in order."""
+    """Gathers what is wrong with the events of one file; called once for each block, in order.
 
-    def __init__(self, source: str) -> None:
+    `in_time`: whether one clock wrote its times, one after the other; an audit's are those of many logs and producers.
+    """
+
+    def __init__(self, source: str, *, in_time: bool = True) -> None:
         self._source = source
+        self._in_time = in_time
         self._known = kinds_of(source)
         self._unknown: Counter[str] = Counter()
         self._first_of: dict[str, int] = {}
@@ -39,7 +43,8 @@ class Wholeness:
     def take(self, columns: Columns) -> None:
         """Looks at the kinds, the fields and the times of a block."""
         self._take_kinds(columns)
-        self._take_times(columns)
+        if self._in_time:
+            self._take_times(columns)
         for kind in BY_COLUMN:
             rows = columns.rows_of(kind)
             for name in REQUIRED[kind] if len(rows) else ():
