@@ -88,7 +88,7 @@ class FileReader:
         self._named = Named(facts, source, known)
         self._latest_ns = NONE
         self._placeless: list[int] = []
-        self._whole = Wholeness(facts.sources[source], in_time=not facts.audited)
+        self._whole = Wholeness(facts.sources[source])
         self._grants = Grants(facts, source)
         self._fetches = Fetches(facts)
 
@@ -113,11 +113,12 @@ class FileReader:
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
         self._placeless += self._named.placeless
+        whole = self._whole.defects(one_clock=not self.facts.audited)
         if not self._placeless:
-            return self._whole.defects()
+            return whole
         name, first = self.facts.sources[self.source], self._placeless[0]
         told = f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{first})"
-        return [told, *self._whole.defects()]
+        return [told, *whole]
 
     def _take_facts(self, block: Block, columns: Columns) -> None:
         for body in block.bodies(columns.rows_of(*TAKERS)):

@@ -25,14 +25,10 @@ BY_COLUMN = ("send", "assigned", "revoked", "lost", "processed", "commit", "effe
 
 
 class Wholeness:
-    """Gathers what is wrong with the events of one file; called once for each block, in order.
+    """Gathers what is wrong with the events of one file; called once for each block, in order."""
 
-    `in_time`: whether one clock wrote its times, one after the other; an audit's are those of many logs and producers.
-    """
-
-    def __init__(self, source: str, *, in_time: bool = True) -> None:
+    def __init__(self, source: str) -> None:
         self._source = source
-        self._in_time = in_time
         self._known = kinds_of(source)
         self._unknown: Counter[str] = Counter()
         self._first_of: dict[str, int] = {}
@@ -43,8 +39,7 @@ class Wholeness:
     def take(self, columns: Columns) -> None:
         """Looks at the kinds, the fields and the times of a block."""
         self._take_kinds(columns)
-        if self._in_time:
-            self._take_times(columns)
+        self._take_times(columns)
         for kind in BY_COLUMN:
             rows = columns.rows_of(kind)
             for name in REQUIRED[kind] if len(rows) else ():
@@ -58,11 +53,11 @@ class Wholeness:
             self._lack(str(body["kind"]), name, body["seq"])
         return not wrong
 
-    def defects(self) -> list[str]:
-        """Returns the sentences."""
-        return [f"{self._source}: {told}" for told in self._told()]
+    def defects(self, *, one_clock: bool = True) -> list[str]:
+        """Returns the sentences; `one_clock`: one wrote its times, one after the other (an audit's are of many)."""
+        return [f"{self._source}: {told}" for told in self._told(one_clock)]
 
-    def _told(self) -> Iterator[str]:
+    def _told(self, one_clock: bool) -> Iterator[str]:
         if self._unknown:
             kinds = [f"{_quoted(kind)} (first: #{self._first_of[kind]})" for kind in sorted(self._unknown)]
             count = self._unknown.total()
@@ -70,7 +65,7 @@ class Wholeness:
         if self._lacking:
             fields = [f"{name} (first: #{self._first_of[name]})" for name in sorted(self._lacking)]
             yield f"what their kinds must say is missing {_times(self._lacking.total())}: {_some(fields)}"
-        if self._backwards:
+        if self._backwards and one_clock:
             seq, by_ns = self._backwards[0]
             yield f"its clock runs backwards {_times(len(self._backwards))} (first: #{seq}, by {by_ns / 1e9:.1f} s)"
 
