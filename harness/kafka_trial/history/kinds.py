@@ -35,7 +35,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "revoked": {"entries": list},
     "lost": {"entries": list},
     "processed": {"outcome": str},
-    "commit": {"outcome": str, "entries": list},
+    "commit": {"outcome": str},  # of a failed one some consumers do not say what it was about
     "effect": {"id": str, "outcome": str},
     "group": {"group": str},
     "group_epoch": {"group": str, "epoch": int},
