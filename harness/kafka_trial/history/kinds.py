@@ -35,7 +35,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "revoked": {"entries": list},
     "lost": {"entries": list},
     "processed": {"outcome": str},
-    "commit": {"outcome": str},  # of a failed one some consumers do not say what it was about
+    "commit": {"outcome": str},  # a refusal may name no partition
     "effect": {"id": str, "outcome": str},
     "group": {"group": str},
     "group_epoch": {"group": str, "epoch": int},

@@ -91,8 +91,9 @@ def _started(master: str) -> SparkSession:
     scratch = tempfile.gettempdir()
     local = spark_jvm_options(archive) if master.startswith("local") else []
     options = shlex.join([quiet, f"-Djava.io.tmpdir={scratch}", *local])
-    own = {"spark.driver.extraJavaOptions": options, "spark.local.dir": scratch}
-    for name, value in (SETTINGS | own | (LOOPBACK if near else {})).items():
+    own = {"spark.driver.extraJavaOptions": options}
+    own |= LOOPBACK | {"spark.local.dir": scratch} if near else {}  # elsewhere it is as its own configuration says
+    for name, value in (SETTINGS | own).items():
         builder = builder.config(name, value)
     try:
         started = builder.getOrCreate()

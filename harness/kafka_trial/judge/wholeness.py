@@ -41,6 +41,8 @@ class Wholeness:
         self._take_kinds(columns)
         self._take_times(columns)
         for kind in BY_COLUMN:
+            if self._known is not None and kind not in self._known:
+                continue
             rows = columns.rows_of(kind)
             for name in REQUIRED[kind] if len(rows) else ():
                 for row in rows[columns.absent(name)[rows]].tolist():
