@@ -22,6 +22,7 @@ from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.clockwork import WALL_JUMP_NS
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event, from_line
+from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.judge.judgement import Around
@@ -68,7 +69,7 @@ def conclude(folder: RunFolder, judgement: Judgement) -> Verdict:
     claim, doubts = claim_of(folder)
     events = list(own_events(folder))
     case = gather(judgement, events, scope_of(folder), doubts=doubts)
-    if any(event.kind == "audit" for event in events):
+    if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
         case = hear_audit(folder, case, judgement, events, claim)
     verdict = decide(case, claim)
     pq.write_table(judgement.series, folder.path / "series.parquet")

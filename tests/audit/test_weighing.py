@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from audited import committed, group, verdict_on
+from kafka_trial.hearing import conclude
+from kafka_trial.history.store import open_run_folder
+from kafka_trial.judge.judge import judge_events
 from kafka_trial.report.reading import headline
 from kafka_trial.verdict import Verdict
 from kafka_trial.verdict_files import verdict_to_table
@@ -164,6 +168,21 @@ def test_what_was_not_read_keeps_an_audit_from_passing(more: dict[str, Any], bec
     """It is said in the reasons."""
     verdict = verdict_on(tmp_path, SOUND, ends=(12, 0), **more)
     assert (verdict.verdict, because in _reasons(verdict)) == ("unknown", True)
+
+
+@pytest.mark.parametrize("field", ["from_ns", "until_ns", "drain_ns", "settle_ns", "read_to_ns", "commits"])
+def test_an_audit_that_does_not_say_what_it_asked_is_damaged(field: str, tmp_path: Path) -> None:
+    """Whichever of its own fields its event lost: named, and unknown."""
+    verdict_on(tmp_path, SOUND, ends=(12, 0))
+    run = open_run_folder(tmp_path / "run")
+    told = run.history / "run.jsonl"
+    lines = [orjson.loads(line) for line in told.read_bytes().splitlines()]
+    for line in lines:
+        if line["kind"] == "audit":
+            del line[field]
+    told.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    verdict = conclude(run, judge_events(run.events()))
+    assert (verdict.verdict, f"audit lacks {field}" in _reasons(verdict)) == ("unknown", True), _reasons(verdict)
 
 
 def test_an_audit_of_nothing_is_unknown(tmp_path: Path) -> None:

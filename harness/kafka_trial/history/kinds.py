@@ -54,7 +54,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "group_named": {"group": str},
     "topic_named": {"topic": str},
     "calibrated": {"rate": (int, float)},
-    "audit": {"from_ns": int, "until_ns": int},
+    "audit": dict.fromkeys(("from_ns", "until_ns", "drain_ns", "settle_ns", "read_to_ns", "commits"), int),
     "unread": {"name": str, "message": str},
     "end": {"outcome": str},
 }
