@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 
 TRANSACTIONAL, CONTROL, GZIP, ZSTD = 0x10, 0x20, 1, 4
+ABORT, COMMIT, LEADER_CHANGE = 0, 1, 2  # types of control records
 KeyValue = tuple[bytes | None, bytes | None]
 
 

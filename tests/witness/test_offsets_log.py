@@ -12,10 +12,20 @@ import pytest
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import ABORT, COMMIT, batches, marker, records
+from kafka_trial.witness.batches import batches, ended, records
 from kafka_trial.witness.offsets_log import LogReader
 from kafka_trial.witness.primitives import DecodeError
-from witness.literal_batches import GZIP, TRANSACTIONAL, ZSTD, KeyValue, batch_of, marker_of
+from witness.literal_batches import (
+    ABORT,
+    COMMIT,
+    GZIP,
+    LEADER_CHANGE,
+    TRANSACTIONAL,
+    ZSTD,
+    KeyValue,
+    batch_of,
+    marker_of,
+)
 
 
 def _string(text: str) -> bytes:
@@ -73,12 +83,21 @@ def test_a_batch_that_a_size_limit_cut_off_is_left_for_the_next_fetch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [(ABORT, ABORT), (COMMIT, COMMIT), (2, None)], ids=["abort", "commit", "leader change"]
+    ("kind", "end", "left"),
+    [
+        (ABORT, ("abort", ["a"]), {2: ["b"]}),
+        (COMMIT, ("commit", ["a"]), {2: ["b"]}),
+        (LEADER_CHANGE, (None, []), {1: ["a"], 2: ["b"]}),
+    ],
+    ids=["abort", "commit", "leader change"],
 )
-def test_a_control_batch_says_how_a_transaction_ended(kind: int, expected: int | None) -> None:
-    """Other control records end nothing."""
+def test_a_control_batch_ends_its_producers_transaction(
+    kind: int, end: tuple[str | None, list[str]], left: dict[int, list[str]]
+) -> None:
+    """Others' stay open; other control records end nothing."""
     (batch,) = batches(marker_of(0, 1, kind))
-    assert marker(batch) == expected
+    written = {1: ["a"], 2: ["b"]}
+    assert (ended(batch, written), written) == (end, left)
 
 
 def test_only_the_groups_followed_are_recorded(tmp_path: Path) -> None:

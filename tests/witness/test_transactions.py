@@ -9,10 +9,10 @@ from typing import Any
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import ABORT, COMMIT, batches
+from kafka_trial.witness.batches import batches
 from kafka_trial.witness.primitives import DecodeError
 from kafka_trial.witness.transactions import TopicReader
-from witness.literal_batches import TRANSACTIONAL, ZSTD, batch_of, marker_of
+from witness.literal_batches import ABORT, COMMIT, TRANSACTIONAL, ZSTD, batch_of, marker_of
 
 TWO = [(None, b"1"), (None, b"{}")]
 

@@ -6,19 +6,18 @@ window), up to those that were there long enough before the end to have been han
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_trial.audit.asked import NS_PER_MS, Asked
-from kafka_trial.audit.codecs import plain_batch
 from kafka_trial.audit.reading import Budget, Log, connect, shares
 from kafka_trial.concurrency import Crew
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import ABORT, COMMIT, Batch, marker
-from kafka_trial.witness.primitives import DecodeError, Reader
+from kafka_trial.witness.batches import COMMIT, Batch, Record, ended, records
+from kafka_trial.witness.control_read import record_id
+from kafka_trial.witness.primitives import DecodeError
 from kafka_trial.witness.questions import Topic
 
 JOIN_WITHIN_S = 24 * 3600.0  # readers end by their own limits
@@ -61,10 +60,9 @@ class Records:
             DecodeError: bytes that are none, or a compression nobody knows.
         """
         if batch.control:
-            end = marker(batch)
-            waiting = self._pending.pop(batch.producer_id, []) if end in (ABORT, COMMIT) else []
+            end, waiting = ended(batch, self._pending)
             return waiting if end == COMMIT else []
-        found = [one for one in self._records(batch) if low <= one.offset < high]
+        found = [self._found(one) for one in records(batch) if low <= one.offset < high]
         if batch.transactional:
             self._pending.setdefault(batch.producer_id, []).extend(found)
             return []
@@ -75,36 +73,12 @@ class Records:
         """How many records wait for the end of their transaction."""
         return sum(map(len, self._pending.values()))
 
-    def _records(self, batch: Batch) -> list[Found]:
-        reader = Reader(plain_batch(batch))
-        return [self._record(batch, reader) for _ in range(batch.count)]
-
-    def _record(self, batch: Batch, reader: Reader) -> Found:
-        reader.varint()  # its length
-        reader.int8()  # attributes: none are defined
-        time_ms, offset = batch.base_time_ms + reader.varint(), batch.base_offset + reader.varint()
-        key, value = _blob(reader), _blob(reader)
-        headers = [(_blob(reader) or b"", _blob(reader)) for _ in range(reader.varint())]
-        name = self._id(headers, value)
-        return Found(self._partition, offset, time_ms * NS_PER_MS, key, name, len(value or b""))
-
-    def _id(self, headers: list[tuple[bytes, bytes | None]], value: bytes | None) -> str | None:
-        if self._asked.sink_topic is None:
-            return None
-        for name, raw in headers:
-            if name.decode(errors="replace") == self._asked.id_header and raw is not None:
-                return raw.decode(errors="backslashreplace")
-        try:
-            body = json.loads(value or b"null")
-        except ValueError:
-            return None
-        found = body.get(self._asked.id_field) if isinstance(body, dict) else None
-        return None if found is None else str(found)
-
-
-def _blob(reader: Reader) -> bytes | None:
-    size = reader.varint()
-    return None if size < 0 else reader.raw(size)
+    def _found(self, record: Record) -> Found:
+        asked, name = self._asked, None
+        if asked.sink_topic is not None:
+            name = record_id(record.headers, record.value, header=asked.id_header, field=asked.id_field)
+        size_bytes = len(record.value or b"")
+        return Found(self._partition, record.offset, record.time_ms * NS_PER_MS, record.key, name, size_bytes)
 
 
 def tell_topic(log: Log, topic: Topic, configs: Mapping[str, str | None], recorder: Recorder) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, group_partition
 from kafka_trial.history.recorder import Pen, Recorder
-from kafka_trial.witness.batches import ABORT, COMMIT, Batch, marker, records
+from kafka_trial.witness.batches import ABORT, Batch, ended, records
 from kafka_trial.witness.connection import Brokers
 from kafka_trial.witness.offsets_decoder import decode_key
 from kafka_trial.witness.offsets_events import Place, event_of
@@ -87,11 +87,10 @@ class LogReader:
 
     def _marker(self, batch: Batch) -> None:
         try:
-            end = marker(batch)
+            end, commits = ended(batch, self._pending)
         except DecodeError as error:
             self.not_decoded(batch.base_offset, error)
             return
-        commits = self._pending.pop(batch.producer_id, []) if end in (ABORT, COMMIT) else []
         if not commits:
             return  # another group's transaction, or one that committed nothing here
         place = Place(self.partition, batch.base_offset, batch.base_time_ms)
@@ -99,7 +98,7 @@ class LogReader:
             "transaction_marker",
             producer_id=batch.producer_id,
             producer_epoch=batch.producer_epoch,
-            state="abort" if end == ABORT else "commit",
+            state=end,
             **place.fields(),
         )
         for commit in commits if end == ABORT else ():

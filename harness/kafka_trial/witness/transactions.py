@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import ABORT, COMMIT, Batch, marker, records
+from kafka_trial.witness.batches import ABORT, Batch, ended, records
 from kafka_trial.witness.connection import Brokers
 from kafka_trial.witness.control_read import record_id
 from kafka_trial.witness.post import serve
@@ -63,15 +63,13 @@ class TopicReader:
 
     def _marker(self, batch: Batch) -> None:
         try:
-            end = marker(batch)
+            end, pending = ended(batch, self._pending)
         except DecodeError as error:
             self.not_decoded(batch.base_offset, error)
             return
-        pending = self._pending.pop(batch.producer_id, []) if end in (ABORT, COMMIT) else []
         if not pending:
             return  # it ends nothing here: a coordinator ends again what the one before it had ended
-        state = "abort" if end == ABORT else "commit"
-        self._tell("transaction_marker", batch, producer_id=batch.producer_id, state=state)
+        self._tell("transaction_marker", batch, producer_id=batch.producer_id, state=end)
         if end == ABORT and self._tells_records:
             for written in pending:
                 for offset, name in _records(written):

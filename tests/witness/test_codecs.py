@@ -8,8 +8,8 @@ import struct
 import pyarrow as pa
 import pytest
 
-from kafka_trial.audit.codecs import XERIAL, plain_batch
 from kafka_trial.witness.batches import Batch
+from kafka_trial.witness.codecs import XERIAL, plain_batch
 from kafka_trial.witness.primitives import DecodeError
 
 PLAIN = b"records " * 1000

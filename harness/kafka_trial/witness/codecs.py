@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import struct
+import zlib
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from kafka_trial.witness.batches import Batch
 from kafka_trial.witness.primitives import DecodeError
 
-STREAMS = {1: "gzip", 3: "lz4", 4: "zstd"}
-SNAPPY = 2
-XERIAL = b"\x82SNAPPY\0"  # the framing of Java's producers; others send one plain block
-_XERIAL_HEADER_BYTES = 16
+if TYPE_CHECKING:
+    from kafka_trial.witness.batches import Batch
+
+XERIAL: Final = b"\x82SNAPPY\0"  # the framing of Java's producers; others send one plain block
+_XERIAL_HEADER_BYTES: Final = 16
+_NONE, _GZIP, _SNAPPY = 0, 1, 2
+_STREAMS: Final = {3: "lz4", 4: "zstd"}
+_GZIP_WINDOW: Final = 31
 
 
 def plain_batch(batch: Batch) -> bytes:
@@ -21,17 +24,28 @@ def plain_batch(batch: Batch) -> bytes:
     Raises:
         DecodeError: they are not what their batch says, or of a compression nobody knows.
     """
-    if batch.compression == 0:
+    if batch.compression == _NONE:
         return batch.payload
+    if batch.compression == _GZIP:
+        try:
+            return zlib.decompress(batch.payload, wbits=_GZIP_WINDOW)
+        except zlib.error as error:
+            raise _damaged(batch, error) from error
+    import pyarrow as pa  # here: witnesses start quickly, and seldom meet these
+
     try:
-        if batch.compression == SNAPPY:
+        if batch.compression == _SNAPPY:
             return _snappy(batch.payload)
-        if batch.compression in STREAMS:
-            with pa.CompressedInputStream(pa.BufferReader(batch.payload), STREAMS[batch.compression]) as stream:
+        if batch.compression in _STREAMS:
+            with pa.CompressedInputStream(pa.BufferReader(batch.payload), _STREAMS[batch.compression]) as stream:
                 return bytes(stream.read())
     except (OSError, pa.ArrowException, struct.error, IndexError) as error:
-        raise DecodeError(f"the batch at offset {batch.base_offset} cannot be uncompressed: {error}") from error
+        raise _damaged(batch, error) from error
     raise DecodeError(f"the batch at offset {batch.base_offset} has compression {batch.compression}, which is none")
+
+
+def _damaged(batch: Batch, error: Exception) -> DecodeError:
+    return DecodeError(f"the batch at offset {batch.base_offset} cannot be uncompressed: {error}")
 
 
 def _snappy(payload: bytes) -> bytes:
@@ -46,6 +60,8 @@ def _snappy(payload: bytes) -> bytes:
 
 
 def _snappy_block(block: bytes) -> bytes:
+    import pyarrow as pa
+
     size, shift, place = 0, 0, 0
     while True:  # its length, as a varint, stands first
         byte = block[place]
