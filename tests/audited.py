@@ -11,7 +11,7 @@ from typing import Any
 
 from kafka_trial.audit.asked import Asked
 from kafka_trial.audit.settings import consumer_toml, settings_of
-from kafka_trial.hearing import conclude
+from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.judge.judge import judge_events

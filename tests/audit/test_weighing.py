@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from audited import committed, group, verdict_on
-from kafka_trial.hearing import conclude
+from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.report.reading import headline
