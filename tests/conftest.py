@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
-from sampled import Sample, asked
+from sampled import SAMPLE_WITHIN_S, Sample, asked
 
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.concurrency import Crew
 from kafka_trial.session import Session
+from kafka_trial.waiting import wait_until
 
 pytest_plugins = ["pytester"]
 LIVE = "live"
-NICE = 5
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,9 +50,23 @@ def group_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Has a process of several that runs what needs no cluster take only what the live trials leave of the machine."""
-    if "PYTEST_XDIST_WORKER" in os.environ and group_of(item) != LIVE and os.nice(0) < NICE:
-        os.nice(NICE - os.nice(0))
+    """Has a process without clusters begin when the sampled trials, in another one, leave it something of the machine.
+
+    They take all of it, and would not be what they are with less; after them trials run one by one, half of it idle.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ and group_of(item) != LIVE and any(map(is_sampled, item.session.items)):
+        _await_the_sample()
+
+
+@cache
+def _await_the_sample() -> None:
+    wait_until(sample_ended().exists, within_s=SAMPLE_WITHIN_S, what="the sampled trials to end", every_s=1.0)
+
+
+def sample_ended() -> Path:
+    """Returns the file that tells all processes of one test run that the sampled trials are over."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    return Path(tempfile.gettempdir()) / f"kafka-trial-sample-{run}"
 
 
 def is_sampled(item: pytest.Item) -> bool:
@@ -66,8 +83,12 @@ def sampled_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         return
     folder = tmp_path_factory.mktemp("sample")
     questions = {asked(one, folder / f"{number:02}"): one for number, one in enumerate(wanted)}
-    with Crew("sample", join_within_s=900.0) as crew:
-        yield Sample(crew, request.getfixturevalue("kafka_trial_session"), questions)
+    ended = sample_ended()
+    try:
+        with Crew("sample", join_within_s=900.0) as crew:
+            yield Sample(crew, request.getfixturevalue("kafka_trial_session"), questions, ended)
+    finally:
+        ended.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
     _write_question(question, cluster, folder)
     lanes = stack.enter_context(cluster.lease_lanes(question.lanes))
     crew.start("clock", keep_time, run, crew.stop)
-    topic = _create_topic(question.scenario, admin, f"kt-{secrets.token_hex(4)}")
+    topic = _create_topic(question.scenario, cluster, admin, f"kt-{secrets.token_hex(4)}")
     stack.callback(_delete_topic, cluster, admin, topic)
     group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
     run.record("topic_named", topic=topic)
@@ -112,14 +112,14 @@ def _write_question(question: Question, cluster: Cluster, folder: RunFolder) -> 
     shutil.copyfile(question.consumer.path, folder.path / "consumer.toml")
 
 
-def _create_topic(scenario: Scenario, admin: Admin, name: str) -> str:
+def _create_topic(scenario: Scenario, cluster: Cluster, admin: Admin, name: str) -> str:
     topic = scenario.topic
     configs = {
         "min.insync.replicas": str(topic.min_insync_replicas),
         "max.message.bytes": str(RECORD_BYTES_MAX),
         **topic.configs,
     }
-    brokers = sorted(admin.broker_ids())
+    brokers = admin.await_brokers(cluster.brokers)
     assignment = {
         partition: [brokers[(partition + place) % len(brokers)] for place in range(topic.replication_factor)]
         for partition in range(topic.partitions)

@@ -114,6 +114,21 @@ def test_the_controller_is_one_of_the_brokers(cluster: ProcessCluster) -> None:
         assert admin.controller() in admin.broker_ids() == {0, 1, 2}
 
 
+@pytest.mark.cluster
+def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) -> None:
+    """One that stood still until it was fenced is missed by name, and waited for once it is back."""
+    with Admin(cluster.observer_bootstrap) as admin:
+        cluster.brokers[2].pause()
+        try:
+            wait_until(lambda: admin.broker_ids() == {0, 1}, within_s=20, what="the broker to be fenced")
+            with pytest.raises(StartError, match=r"\[0, 1, 2\] to be registered.*only \[0, 1\] are"):
+                admin.await_brokers(cluster.brokers, within_s=0.5)
+        finally:
+            cluster.brokers[2].resume()
+        assert admin.await_brokers(cluster.brokers) == [0, 1, 2]
+        wait_until(lambda: not admin.under_replicated(), within_s=30, what="the broker to catch up")
+
+
 def _named(broker_says: AdminClient, group: str) -> int | None:
     """The coordinator's number + 1 (never falsy); None while a broker that has just become one still loads its log."""
     try:

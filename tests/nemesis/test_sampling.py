@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -48,6 +49,23 @@ def test_links_are_the_members_own(ports: tuple[int, int, socket.socket]) -> Non
         5,
         "broker",
     )
+
+
+def test_a_look_is_of_the_instant_of_its_counters(
+    ports: tuple[int, int, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine it takes seconds to find whose sockets they are; rates must not be the lower for it."""
+    proxy_port, broker_port, _ = ports
+    found, looked_for_owners_ns = sampling.ports_of_group, []
+
+    def slowly(pgid: int) -> set[int]:
+        looked_for_owners_ns.append(time.monotonic_ns())
+        return found(pgid)
+
+    monkeypatch.setattr(sampling, "ports_of_group", slowly)
+    look = sampling.links({("m0", 1): RoutePorts("m0", 1, proxy_port, broker_port)}, {"m0": os.getpgrp()})
+    assert look.routes() == [("m0", 1)]
+    assert look.time_ns <= looked_for_owners_ns[0]
 
 
 def test_somebody_elses_connection_is_not_the_members(ports: tuple[int, int, socket.socket]) -> None:

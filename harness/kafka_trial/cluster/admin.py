@@ -11,12 +11,12 @@ import logging
 import random
 import string
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.waiting import wait_until
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to report
@@ -24,6 +24,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to
 T = TypeVar("T")
 RECONNECT_WITHIN_MS = 500
 OFFSETS_TOPIC = "__consumer_offsets"
+BROKERS_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,27 @@ class Admin:
         except UnjudgeableError:
             return set()
         return {broker["broker_id"] for broker in answer["brokers"] if not broker.get("is_fenced")}
+
+    def await_brokers(self, wanted: Collection[int], *, within_s: float = BROKERS_WITHIN_S) -> list[int]:
+        """Returns the ids of all brokers, in order, once each is registered: a busy machine may have fenced one.
+
+        Raises:
+            StartError: one of `wanted` is still missing after `within_s` seconds.
+        """
+
+        def all_there() -> list[int]:
+            seen = self.broker_ids()
+            return sorted(seen) if seen >= set(wanted) else []
+
+        try:
+            return wait_until(
+                all_there,
+                within_s=within_s,
+                what=f"the brokers {sorted(wanted)} to be registered",
+                detail=lambda: f"only {sorted(self.broker_ids())} are",
+            )
+        except WaitTimeout as error:
+            raise StartError(str(error)) from error
 
     def controller(self) -> int:
         """Returns the node that is the active controller (the leader of the metadata quorum)."""

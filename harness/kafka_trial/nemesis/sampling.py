@@ -57,9 +57,10 @@ def routes_of(ground: Ground, wanted: Sequence[tuple[str, int]]) -> Routes:
 def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
     """Returns every established half of the clients' connections on `routes`, from one dump of the socket table.
 
-    Members are told by their process groups; whoever uses the lane of the load is the load.
+    Members are told by their process groups; whoever uses the lane of the load is the load. The look's time is that of
+    the dump: on a busy machine it takes seconds to find whose sockets they are.
     """
-    table = [entry for entry in sockets.sample() if entry.established]
+    table, taken_ns = [entry for entry in sockets.sample() if entry.established], time.monotonic_ns()
     own_ports = {client: ports_of_group(pid) for client, pid in process_groups.items()}
     by_proxy = {route.proxy_port: route for route in routes.values()}
     by_broker = {route.broker_port: route for route in routes.values()}
@@ -70,7 +71,7 @@ def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
             halves.append(_half(near, CLIENT, entry.dport, entry))
         elif far is not None:
             halves.append(_half(far, BROKER, entry.sport, entry))
-    return Look(time.monotonic_ns(), tuple(halves))
+    return Look(taken_ns, tuple(halves))
 
 
 def probe(route: RoutePorts, *, within_s: float) -> Probe:
