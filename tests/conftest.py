@@ -2,71 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
-from sampled import SAMPLE_WITHIN_S, Sample, asked
+from sampled import Sample, asked
 
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.concurrency import Crew
 from kafka_trial.session import Session
-from kafka_trial.waiting import wait_until
 
 pytest_plugins = ["pytester"]
-LIVE = "live"
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders the items, and says which of them one process of several must have together."""
+    """Orders the items: the sampled trials last, when nothing else needs the machine and several run at once."""
     items.sort(key=turn)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
 def turn(item: pytest.Item) -> int:
-    """Returns when an item has its turn: what takes longest first, so that nothing long is left for the end.
-
-    The sampled trials, then what boots or borrows clusters, then what starts a Spark of its own, then the rest.
-    """
-    if item.get_closest_marker("cluster"):
-        return 0 if is_sampled(item) else 1
-    return 2 if item.get_closest_marker("spark") else 3
-
-
-def group_of(item: pytest.Item) -> str:
-    """Returns whose neighbour an item is where several processes share the items.
-
-    One of them has all that needs clusters, which are warm in it and would be too many in two; the others go by module.
-    """
-    return LIVE if item.get_closest_marker("cluster") else item.nodeid.partition("::")[0]
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Has a process without clusters begin when the sampled trials, in another one, leave it something of the machine.
-
-    They take all of it, and would not be what they are with less; after them trials run one by one, half of it idle.
-    """
-    if "PYTEST_XDIST_WORKER" in os.environ and group_of(item) != LIVE and any(map(is_sampled, item.session.items)):
-        _await_the_sample()
-
-
-@cache
-def _await_the_sample() -> None:
-    wait_until(sample_ended().exists, within_s=SAMPLE_WITHIN_S, what="the sampled trials to end", every_s=1.0)
-
-
-def sample_ended() -> Path:
-    """Returns the file that tells all processes of one test run that the sampled trials are over."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    return Path(tempfile.gettempdir()) / f"kafka-trial-sample-{run}"
+    """Returns when an item has its turn: what needs no cluster, what boots or borrows one, the sampled trials."""
+    if "sampled_trials" in getattr(item, "fixturenames", ()):
+        return 2
+    return 1 if item.get_closest_marker("cluster") else 0
 
 
 def is_sampled(item: pytest.Item) -> bool:
@@ -83,12 +42,8 @@ def sampled_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         return
     folder = tmp_path_factory.mktemp("sample")
     questions = {asked(one, folder / f"{number:02}"): one for number, one in enumerate(wanted)}
-    ended = sample_ended()
-    try:
-        with Crew("sample", join_within_s=900.0) as crew:
-            yield Sample(crew, request.getfixturevalue("kafka_trial_session"), questions, ended)
-    finally:
-        ended.unlink(missing_ok=True)
+    with Crew("sample", join_within_s=900.0) as crew:
+        yield Sample(crew, request.getfixturevalue("kafka_trial_session"), questions)
 
 
 @pytest.fixture(scope="session")

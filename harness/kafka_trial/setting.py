@@ -143,11 +143,11 @@ def _delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
 
 def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:
     """Draws a group name on a partition of the offsets log of its own; `apart`: not led by the controller's broker."""
-    offsets = admin.describe(OFFSETS_TOPIC)
-    if offsets is None:
-        raise UnjudgeableError(f"{OFFSETS_TOPIC} is not there although the cluster was booted with it")
+    offsets = admin.restore_leaders(OFFSETS_TOPIC)
     controller = admin.controller() if apart else None
     good = [part.partition for part in offsets.partitions if part.leader != controller]
+    if not good:
+        raise UnjudgeableError(f"every partition of {OFFSETS_TOPIC} is led by the controller's broker, {controller}")
     return draw_group_name(
         rng, "kt-group-", partition=good[lanes[0].index % len(good)], partitions=len(offsets.partitions)
     )

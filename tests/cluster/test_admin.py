@@ -129,6 +129,25 @@ def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) 
         wait_until(lambda: not admin.under_replicated(), within_s=30, what="the broker to catch up")
 
 
+@pytest.mark.cluster
+def test_leaders_go_back_to_where_they_were_at_the_boot(cluster: ProcessCluster) -> None:
+    """A broker that stood still until it was fenced leads nothing afterwards, until it is made to."""
+    with Admin(cluster.observer_bootstrap) as admin:
+        at_the_boot = admin.restore_leaders(OFFSETS_TOPIC)
+        cluster.brokers[1].pause()
+        try:
+            wait_until(lambda: admin.broker_ids() == {0, 2}, within_s=20, what="the broker to be fenced")
+        finally:
+            cluster.brokers[1].resume()
+        admin.await_brokers(cluster.brokers)
+        wait_until(lambda: not admin.under_replicated(), within_s=30, what="the broker to catch up")
+        astray = admin.describe(OFFSETS_TOPIC)
+        assert astray is not None
+        assert 1 in {part.leader for part in at_the_boot.partitions} - {part.leader for part in astray.partitions}
+        again = admin.restore_leaders(OFFSETS_TOPIC)
+        assert [part.leader for part in again.partitions] == [part.leader for part in at_the_boot.partitions]
+
+
 def _named(broker_says: AdminClient, group: str) -> int | None:
     """The coordinator's number + 1 (never falsy); None while a broker that has just become one still loads its log."""
     try:

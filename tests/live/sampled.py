@@ -64,25 +64,18 @@ def asked(sampled: Sampled, folder: Path) -> Asked:
 
 
 class Sample:
-    """The sampled trials, begun in the background, and what became of each; `of` waits for one.
+    """The sampled trials, begun in the background, and what became of each; `of` waits for one."""
 
-    The file `ended` is made when they are over.
-    """
-
-    def __init__(self, crew: Crew, session: Session, questions: Mapping[Asked, Sampled], ended: Path) -> None:
+    def __init__(self, crew: Crew, session: Session, questions: Mapping[Asked, Sampled]) -> None:
         self._crew = crew
         self._session = session
         self._questions = questions
-        self._ended = ended
         self._done: dict[Sampled, Trialed | KafkaTrialError] = {}
         crew.start("trials", self._run)
 
     def _run(self) -> None:
-        try:
-            for one, outcome in self._session.try_many(list(self._questions)):
-                self._done[self._questions[one]] = outcome
-        finally:
-            self._ended.touch()
+        for one, outcome in self._session.try_many(list(self._questions)):
+            self._done[self._questions[one]] = outcome
 
     def of(self, sampled: Sampled) -> Trialed:
         """Returns one trial, judged; raises what kept it from being begun."""

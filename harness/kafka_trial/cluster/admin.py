@@ -192,6 +192,25 @@ class Admin:
 
         wait_until(elected, within_s=within_s, what=f"broker {broker} to lead {topic}-{partition}", every_s=0.2)
 
+    def restore_leaders(self, topic: str, *, within_s: float = 15.0) -> TopicState:
+        """Returns a topic once its preferred replicas lead it: a broker fenced on a busy machine does not, afterwards.
+
+        Raises:
+            UnjudgeableError: there is no such topic, or no broker answers.
+            WaitTimeout: a preferred replica is not in sync in time.
+        """
+
+        def restored() -> TopicState | None:
+            now = self._described(topic)
+            astray = [part.partition for part in now.partitions if part.leader != part.replicas[0]]
+            if now.partitions and not astray:
+                return now
+            self._ask(lambda client: client.elect_leaders(0, {topic: astray}, raise_errors=False))
+            return None
+
+        what = f"the preferred replicas of {topic} to lead it"
+        return wait_until(restored, within_s=within_s, what=what, every_s=0.2)
+
     def _offsets(self, topic: str, which: str) -> dict[int, int]:
         from kafka.admin import OffsetSpec
         from kafka.structs import TopicPartition
