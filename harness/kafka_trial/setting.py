@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from kafka_trial.clockwork import keep_time
-from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name
+from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
 from kafka_trial.cluster_logs import cluster_logs_kept
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.launch import Errand

@@ -6,7 +6,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name, group_partition
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name, group_partition
 from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS

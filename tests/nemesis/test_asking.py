@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_trial.cluster.admin import Admin, group_partition
+from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.nemesis.asking import _header, _java_hash, _newest, _Reader, _round_trip, _string, ask
+from kafka_trial.nemesis.asking import _header, _newest, _Reader, _round_trip, _string, ask
 from kafka_trial.nemesis.ground import _address
 from kafka_trial.nemesis.samples import Leader, TopicLook
 
@@ -20,12 +20,6 @@ def test_the_highest_epoch_wins() -> None:
     fresh = [Leader(0, 2, 4, (0, 2)), Leader(1, 2, 5, (0, 2))]
     expected = (Leader(0, 2, 4, (0, 2)), Leader(1, 2, 5, (0, 2)))
     assert (_newest([stale, fresh]), _newest([fresh, stale])) == (expected, expected)
-
-
-def test_a_group_falls_on_the_same_partition_as_for_the_broker() -> None:
-    """The coordinator is found by Java's hash of the group's name."""
-    names = ["", "g1", "orders", "größe", "a-long-name-with-a-hash-beyond-32-bits"]
-    assert [_java_hash(name) % 8 for name in names] == [group_partition(name, partitions=8) for name in names]
 
 
 def test_nobody_answers() -> None:

@@ -16,9 +16,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin
+from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.waiting import wait_until
 from kafka_trial.witness import group_questions, offsets_records, questions

@@ -26,7 +26,7 @@ from kafka_trial.audit.reading import Budget, Log, connect
 from kafka_trial.audit.requests import read_request_logs
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
 from kafka_trial.audit.topic import Found, ranges_of, read_records, tell_topic
-from kafka_trial.cluster.admin import OFFSETS_TOPIC
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import InputError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RUN_SCHEMA, RunFolder, create_run_folder

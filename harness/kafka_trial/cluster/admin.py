@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import base64
 import logging
-import random
-import string
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.waiting import wait_until
 
@@ -23,7 +22,6 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to
 
 T = TypeVar("T")
 RECONNECT_WITHIN_MS = 500
-OFFSETS_TOPIC = "__consumer_offsets"
 BROKERS_WITHIN_S = 30.0
 
 
@@ -287,31 +285,9 @@ class Admin:
         self.close()
 
 
-def group_partition(group: str, *, partitions: int) -> int:
-    """Returns the partition of `__consumer_offsets` that holds a group: Java's hash of its name modulo `partitions`."""
-    value = 0
-    for unit in _utf16(group):
-        value = (31 * value + unit) & 0xFFFFFFFF
-    signed = value - (1 << 32) if value >> 31 else value
-    return (0 if signed == -(1 << 31) else abs(signed)) % partitions  # Kafka's Utils.abs
-
-
-def draw_group_name(rng: random.Random, prefix: str, *, partition: int, partitions: int) -> str:
-    """Returns a group name that falls on `partition`, so that trials do not share a partition of the offsets log."""
-    while True:
-        name = prefix + "".join(rng.choices(string.ascii_lowercase + string.digits, k=6))
-        if group_partition(name, partitions=partitions) == partition:
-            return name
-
-
 def kafka_uuid(text: str) -> str:
     """Returns a topic id as Kafka prints it (base64url without padding) from its hexadecimal form."""
     return base64.urlsafe_b64encode(uuid.UUID(str(text)).bytes).decode().rstrip("=")
-
-
-def _utf16(text: str) -> list[int]:
-    raw = text.encode("utf-16-be")
-    return [raw[place] << 8 | raw[place + 1] for place in range(0, len(raw), 2)]
 
 
 def _partition(part: Mapping[str, Any]) -> PartitionState:

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.nemesis.samples import Leader, TopicLook
 
 ANSWER_WITHIN_S = 0.7
-OFFSETS_TOPIC = "__consumer_offsets"
 METADATA, DESCRIBE_QUORUM = 3, 55
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 
@@ -35,7 +35,7 @@ def ask(addresses: Sequence[tuple[str, int]], topic: str, group: str) -> TopicLo
         with suppress(OSError, struct.error):
             controllers += [] if controllers else _controller(address)
     offsets = _newest(answer.get(OFFSETS_TOPIC, []) for answer in answers)
-    place = _java_hash(group) % len(offsets) if offsets else 0
+    place = group_partition(group, partitions=len(offsets)) if offsets else 0
     coordinator = next((leader.broker for leader in offsets if leader.partition == place and leader.broker >= 0), None)
     return TopicLook(
         time_ns=time.monotonic_ns(),
@@ -119,14 +119,6 @@ def _header(api: int, version: int) -> bytes:
 def _string(text: str) -> bytes:
     raw = text.encode()
     return struct.pack(">h", len(raw)) + raw
-
-
-def _java_hash(text: str) -> int:
-    """Java's String.hashCode, made positive as the group coordinator does it: the absolute value, 0 for the least."""
-    value = 0
-    for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be")):
-        value = (31 * value + unit) & 0xFFFFFFFF
-    return abs(value - (1 << 32) if value & 0x80000000 else value) & 0x7FFFFFFF
 
 
 @dataclass

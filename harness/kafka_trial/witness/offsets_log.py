@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_trial.cluster.admin import OFFSETS_TOPIC, group_partition
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.history.recorder import Pen, Recorder
 from kafka_trial.witness.batches import ABORT, Batch, ended, records
 from kafka_trial.witness.connection import Brokers
