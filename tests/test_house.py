@@ -49,6 +49,7 @@ MAY_IMPORT = {
         "concurrency",
         "narrator",
         "cluster.admin",
+        "cluster.offsets_topic",
         "__version__",
     },
     "witness": {"witness", "history", "errors", "waiting", "concurrency", "dialogue", "cluster"},
