@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from sampled import Sample, asked
 
@@ -14,6 +15,15 @@ from kafka_trial.concurrency import Crew
 from kafka_trial.session import Session
 
 pytest_plugins = ["pytester"]
+
+# Trials run beside: how long an example takes says nothing about what it shows.
+hypothesis.settings.register_profile(
+    "beside trials",
+    parent=hypothesis.settings(),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("beside trials")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
