@@ -118,11 +118,11 @@ def test_the_controller_is_one_of_the_brokers(cluster: ProcessCluster) -> None:
 @pytest.mark.cluster
 def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) -> None:
     """One that stood still until it was fenced is missed by name, and waited for once it is back."""
-    with Admin(cluster.observer_bootstrap) as admin:
+    with Admin(cluster.observer_bootstrap, answer_within_s=1) as admin:  # it may be asking the one that stands still
         cluster.brokers[2].pause()
         try:
-            wait_until(lambda: admin.broker_ids() == {0, 1}, within_s=20, what="the broker to be fenced")
-            with pytest.raises(StartError, match=r"\[0, 1, 2\] to be registered.*only \[0, 1\] are"):
+            wait_until(lambda: admin.broker_ids() == {0, 1}, within_s=45, what="the broker to be fenced")
+            with pytest.raises(StartError, match=r"\[0, 1, 2\] to be registered"):
                 admin.await_brokers(cluster.brokers, within_s=0.5)
         finally:
             cluster.brokers[2].resume()
@@ -133,11 +133,11 @@ def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) 
 @pytest.mark.cluster
 def test_leaders_go_back_to_where_they_were_at_the_boot(cluster: ProcessCluster) -> None:
     """A broker that stood still until it was fenced leads nothing afterwards, until it is made to."""
-    with Admin(cluster.observer_bootstrap) as admin:
+    with Admin(cluster.observer_bootstrap, answer_within_s=1) as admin:  # it may be asking the one that stands still
         at_the_boot = admin.restore_leaders(OFFSETS_TOPIC)
         cluster.brokers[1].pause()
         try:
-            wait_until(lambda: admin.broker_ids() == {0, 2}, within_s=20, what="the broker to be fenced")
+            wait_until(lambda: admin.broker_ids() == {0, 2}, within_s=45, what="the broker to be fenced")
         finally:
             cluster.brokers[1].resume()
         admin.await_brokers(cluster.brokers)
