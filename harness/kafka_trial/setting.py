@@ -143,8 +143,13 @@ def _delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
 
 
 def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:
-    """Draws a group name on a partition of the offsets log of its own; `apart`: not led by the controller's broker."""
-    offsets = admin.restore_leaders(OFFSETS_TOPIC)
+    """Draws a group name on a partition of the offsets log of its own; `apart`: not led by the controller's broker.
+
+    Only what has the cluster to itself may move leaders: beside others it would move their coordinators.
+    """
+    offsets = admin.restore_leaders(OFFSETS_TOPIC) if apart else admin.describe(OFFSETS_TOPIC)
+    if offsets is None:
+        raise UnjudgeableError(f"{OFFSETS_TOPIC} is not there although the cluster was booted with it")
     controller = admin.controller() if apart else None
     good = [part.partition for part in offsets.partitions if part.leader != controller]
     if not good:

@@ -6,7 +6,9 @@ import gzip
 import struct
 from collections.abc import Sequence
 
-TRANSACTIONAL, CONTROL, GZIP, ZSTD = 0x10, 0x20, 1, 4
+import pyarrow as pa
+
+TRANSACTIONAL, CONTROL, GZIP, LZ4, ZSTD = 0x10, 0x20, 1, 3, 4
 ABORT, COMMIT, LEADER_CHANGE = 0, 1, 2  # types of control records
 KeyValue = tuple[bytes | None, bytes | None]
 
@@ -43,6 +45,11 @@ def batch_of(
         payload += _varint(len(body)) + body
     if attributes & 7 == GZIP:
         payload = gzip.compress(payload)
+    if attributes & 7 == LZ4:
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "lz4") as stream:
+            stream.write(payload)
+        payload = bytes(sink.getvalue())
     last = len(entries) - 1
     rest = (
         struct.pack(">ibIhiqqqhii", 0, 2, 0, attributes, last, 1000, 1000, producer_id, epoch, -1, len(entries))

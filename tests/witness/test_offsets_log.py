@@ -20,6 +20,7 @@ from witness.literal_batches import (
     COMMIT,
     GZIP,
     LEADER_CHANGE,
+    LZ4,
     TRANSACTIONAL,
     ZSTD,
     KeyValue,
@@ -107,10 +108,11 @@ def test_only_the_groups_followed_are_recorded(tmp_path: Path) -> None:
         assert seen() == [("committed", 1, 2)]
 
 
-def test_compressed_batches_are_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", [GZIP, LZ4])
+def test_compressed_batches_are_opened(compression: int, tmp_path: Path) -> None:
     """A broker may be told to compress its offsets log."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, batch_of(0, _committed("g", 1), attributes=GZIP))
+        _take(reader, batch_of(0, _committed("g", 1), attributes=compression))
         assert seen() == [("committed", 0, 1)]
 
 

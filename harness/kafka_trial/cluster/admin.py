@@ -203,7 +203,8 @@ class Admin:
             astray = [part.partition for part in now.partitions if part.leader != part.replicas[0]]
             if now.partitions and not astray:
                 return now
-            self._ask(lambda client: client.elect_leaders(0, {topic: astray}, raise_errors=False))
+            if astray:
+                self._ask(lambda client: client.elect_leaders(0, {topic: astray}, raise_errors=False))
             return None
 
         what = f"the preferred replicas of {topic} to lead it"
