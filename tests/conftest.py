@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def turn(item: pytest.Item) -> int:
     """Returns when an item has its turn: what needs no cluster, what boots or borrows one, the sampled trials."""
-    if "sampled_trials" in getattr(item, "fixturenames", ()):
+    if item.get_closest_marker("sample"):
         return 2
     return 1 if item.get_closest_marker("cluster") else 0
 

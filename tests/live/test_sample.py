@@ -24,6 +24,7 @@ def test_the_sample_is_pairwise() -> None:
 
 
 @pytest.mark.parametrize("sampled", SOUND, ids=str)
+@pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
 def test_a_sound_consumer_passes(sampled: Sampled, sampled_trials: Sample) -> None:
@@ -34,6 +35,7 @@ def test_a_sound_consumer_passes(sampled: Sampled, sampled_trials: Sample) -> No
 
 
 @pytest.mark.parametrize("sampled", sins(), ids=str)
+@pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
 def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sampled_trials: Sample) -> None:
@@ -45,6 +47,7 @@ def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sampled_trials
     assert all(fault.bit for fault in trialed.verdict.faults)
 
 
+@pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
 def test_ended_trials_leave_no_topic_behind(sampled_trials: Sample | None, cluster: ProcessCluster) -> None:
