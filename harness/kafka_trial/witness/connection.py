@@ -93,7 +93,7 @@ class Connection:
         """
         self._correlation += 1
         try:
-            self._socket.sendall(_request(api, self._correlation, self._client_id, body, flexible=flexible))
+            self._send(_request(api, self._correlation, self._client_id, body, flexible=flexible))
             deadline_s = time.monotonic() + broker_waits_s + self._answer_within_s
             reader = Reader(self._answer(deadline_s), flexible=flexible)
             if reader.int32() != self._correlation:
@@ -111,6 +111,14 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+    def _send(self, request: bytes) -> None:
+        try:
+            self._socket.sendall(request)
+        except OSError:
+            if self._security.tls is not None:  # who refuses our certificate says so, and then hangs up
+                self._received(1, time.monotonic() + self._answer_within_s)
+            raise
 
     def _answer(self, deadline_s: float) -> bytes:
         first = self._received(4, deadline_s)
