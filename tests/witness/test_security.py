@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
 import struct
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from certificates import Certificates, certificates_in
+from kafka_trial.audit.asked import Asked
+from kafka_trial.audit.reading import Budget
 from kafka_trial.audit.stores import tls_context
+from kafka_trial.audit.topic import read_records
 from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError
 from kafka_trial.waiting import wait_until
@@ -187,6 +191,15 @@ def test_a_wrong_password_is_tried_once() -> None:
         pytest.raises(InputError),
     ):
         brokers.anyone(lambda connection: coordinator(connection, "g"))
+
+
+def test_a_reader_that_is_not_let_in_says_so_as_everybody_does() -> None:
+    """An audit's readers are threads, each with connections of its own: their wrong input is no crash of a thread."""
+    with _listening(_answering(HEARD, WRONG_PASSWORD)) as (host, port):
+        asked = Asked(f"{host}:{port}", "t", "g", 0, 1, security=ALICE)
+        budget = Budget(asked.limits, until_s=math.inf)
+        with pytest.raises(InputError, match=rf"^localhost:{port}: does not take user alice"):
+            read_records(asked, "t", {0: (0, 1)}, budget, lambda found: None)
 
 
 def test_a_connection_that_has_lived_its_time_is_made_anew() -> None:
