@@ -165,7 +165,12 @@ def _audit(parsers: _Subparsers) -> None:
         verbs.audit,
         "judge what a group did on a cluster that is not ours; reads only, breaks nothing",
     )
-    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT,…", help="brokers, through a plain listener")
+    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT,…", help="brokers of the cluster")
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a Kafka client's properties file, as Kafka's own tools take it: TLS, SASL (default: a plain listener)",
+    )
     parser.add_argument("--topic", required=True, metavar="NAME", help="the topic")
     parser.add_argument("--group", required=True, metavar="NAME", help="the consumer group")
     parser.add_argument(

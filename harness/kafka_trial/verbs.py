@@ -165,15 +165,19 @@ def calibrate(options: Namespace) -> int:
 def audit(options: Namespace) -> int:
     """`audit`: exports what a group did on a cluster that is not ours, judges it and reports."""
     from kafka_trial.audit.asked import make_asked
+    from kafka_trial.audit.command_config import read_command_config
     from kafka_trial.audit.export import export
     from kafka_trial.audit.settings import read_claim
     from kafka_trial.judging import check_run
     from kafka_trial.report.text import text_report
 
     claim = read_claim(Path(options.claim)) if options.claim else {}
-    words = vars(options) | {"claim": claim, "request_logs": options.request_log}
+    security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
+    words = vars(options) | {"claim": claim, "request_logs": options.request_log, "security": security}
     asked = make_asked(words, now_ns=time.time_ns())
     with Narrator() as narrator:
+        if unused:
+            narrator.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
         folder = export(asked, out=Path(options.out) if options.out else None, narrator=narrator)
         if options.no_check:
             print(folder.path)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kafka_trial.errors import InputError
+from kafka_trial.witness.security import UNSECURED, Security
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
@@ -38,7 +39,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked. Times in nanoseconds since 1970, by the clocks of brokers and producers."""
+    """What is asked. Times in nanoseconds since 1970, by the clocks of brokers and producers.
+
+    `security` holds passwords: it is in no text that is made of this, and in none of its `facts`.
+    """
 
     bootstrap: str
     topic: str
@@ -51,6 +55,16 @@ class Asked:
     id_field: str = "id"
     claim: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = Limits()
+    security: Security = field(default=UNSECURED, repr=False, compare=False)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What may be written down of it: the security by its protocol and the path of its file only."""
+        return asdict(replace(self, security=UNSECURED)) | {
+            "request_logs": [path.name for path in self.request_logs],
+            "claim": dict(self.claim),
+            "security": {"protocol": self.security.protocol, "command_config": self.security.config or None},
+        }
 
     @property
     def window(self) -> str:
@@ -84,6 +98,7 @@ def make_asked(words: Mapping[str, Any], *, now_ns: int) -> Asked:
         id_field=words.get("id_field") or Asked.id_field,
         claim=words.get("claim") or {},
         limits=limits,
+        security=words.get("security") or UNSECURED,
     )
 
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_trial import __version__
 from kafka_trial.audit.asked import NS_PER_S, Asked, stamp
-from kafka_trial.audit.ground import Ground, look
+from kafka_trial.audit.ground import Ground, look, missing_acl
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
 from kafka_trial.audit.reading import Budget, Log, connect
 from kafka_trial.audit.requests import read_request_logs
@@ -68,10 +68,10 @@ def export(asked: Asked, *, out: Path | None, narrator: Narrator) -> RunFolder:
         UnjudgeableError: brokers went away while they were read.
     """
     with ExitStack() as stack:
-        brokers = stack.enter_context(connect(asked.bootstrap))
+        brokers = stack.enter_context(connect(asked))
         narrator.phase("look", f"for topic {asked.topic} and group {asked.group} at {asked.bootstrap}")
         ground = look(brokers, asked)
-        refuse_unknown_group(brokers, asked, ground)
+        refuse_unknown_group(brokers, asked, ground, narrator)
         folder = create_run_folder(out, KIND, _file_name(asked.group))
         until_s = time.monotonic() + asked.limits.minutes_max * 60
         this = Export(asked, folder, brokers, ground, narrator, until_s)
@@ -87,22 +87,26 @@ def export(asked: Asked, *, out: Path | None, narrator: Narrator) -> RunFolder:
     return folder
 
 
-def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground) -> None:
+def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground, narrator: Narrator) -> None:
     """Asks the group's coordinator, which is who leads its partition of the offsets log, whether there is such a group.
 
     Raises:
-        InputError: there is none. Who may not describe groups is not refused: the offsets log will tell.
+        InputError: there is none. Who may not describe groups is told so, not refused: the offsets log will tell.
     """
     log = Log.of(brokers, OFFSETS_TOPIC)
-    with suppress(NoAnswerError):
+    try:
         state = brokers.broker(
             log.leaders[ground.log_partition], lambda connection: group_questions.group_state(connection, asked.group)
         )
-        if state.state == group_questions.DEAD:
-            raise InputError(
-                f"--group {asked.group}",
-                "there is no such group now: it never was, its offsets have expired, or it was deleted. Check the name",
-            )
+    except NoAnswerError as error:
+        if acl := missing_acl(error, asked, operation="DESCRIBE"):
+            narrator.say(f"{acl}. Whether there is such a group now cannot be asked; its offsets log will tell")
+        return
+    if state.state == group_questions.DEAD:
+        raise InputError(
+            f"--group {asked.group}",
+            "there is no such group now: it never was, its offsets have expired, or it was deleted. Check the name",
+        )
 
 
 def _offsets(this: Export) -> OffsetsRead:
@@ -147,10 +151,15 @@ def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> None:
 
 
 def _configs(this: Export) -> dict[str, str | None]:
-    """Returns some configs of the topic; none where we may not describe them."""
+    """Returns some configs of the topic; none where we may not describe them, which is told."""
+    leader = next(part.leader for part in this.ground.topic.partitions if part.leader >= 0)
     try:
-        return this.brokers.anyone(lambda connection: questions.topic_configs(connection, this.asked.topic, CONFIGS))
-    except NoAnswerError:
+        return this.brokers.broker(
+            leader, lambda connection: questions.topic_configs(connection, this.asked.topic, CONFIGS)
+        )
+    except NoAnswerError as error:
+        if acl := missing_acl(error, this.asked, operation="DESCRIBE_CONFIGS"):
+            this.narrator.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")
         return {}
 
 
@@ -218,7 +227,6 @@ def _run(this: Export, read: OffsetsRead, *, drain_ns: int, settle: int) -> None
 
 def _write_run_json(this: Export) -> None:
     asked = this.asked
-    facts = asdict(asked) | {"request_logs": [path.name for path in asked.request_logs], "claim": dict(asked.claim)}
     this.folder.write_json(
         "run.json",
         {
@@ -226,7 +234,7 @@ def _write_run_json(this: Export) -> None:
             "kind": KIND,
             "kafka_trial": __version__,
             "python": platform.python_version(),
-            "audit": facts,
+            "audit": asked.facts,
             "exported_at": stamp(time.time_ns()),
         },
     )

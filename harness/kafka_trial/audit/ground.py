@@ -12,10 +12,16 @@ from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.witness import questions
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.witness.errors import error_name
 from kafka_trial.witness.fetch import fetch
 from kafka_trial.witness.questions import Topic
 
-TOPIC_REFUSED = 29
+TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 29, 30, 31
+ACLS = {
+    TOPIC_REFUSED: "{operation} on topic {topic}",
+    GROUP_REFUSED: "DESCRIBE on group {group}",
+    CLUSTER_REFUSED: "DESCRIBE on the cluster",
+}
 REFUSED = "the cluster does not let us read {topic} ({told}): give our principal DESCRIBE and READ on topic {topic}"
 
 
@@ -49,19 +55,36 @@ def look(brokers: Brokers, asked: Asked) -> Ground:
     )
 
 
+def missing_acl(error: NoAnswerError, asked: Asked, *, operation: str) -> str | None:
+    """Returns what our principal must be given where a question was refused for want of it; else None.
+
+    `operation` is what the question needs on the topic.
+    """
+    acl = ACLS.get(error.code or 0)
+    if acl is None:
+        return None
+    return f"{error}: our principal has no {acl.format(operation=operation, topic=asked.topic, group=asked.group)}"
+
+
 def _described(brokers: Brokers, asked: Asked, name: str) -> Topic | str:
     try:
         found = brokers.anyone(lambda connection: questions.metadata(connection, [name]))
     except NoAnswerError as error:
-        raise StartError(
-            f"no broker answers at {asked.bootstrap}: {error}. Is the address right and reachable from here, and "
-            "is the listener a plain one? (TLS and SASL are not spoken yet: audit through a plain listener.)"
-        ) from error
+        raise StartError(f"no broker answers at {asked.bootstrap}: {error}. {_advice(asked)}") from error
     brokers.by_id = dict(found.brokers)
     topic = found.topics.get(name)
-    if topic is None:
-        return _absent(name, asked)
-    return _refused(brokers, topic) or topic
+    if topic is not None:
+        return _refused(brokers, topic) or topic
+    if (code := found.refused.get(name)) == TOPIC_REFUSED:
+        return REFUSED.format(topic=name, told=f"metadata: {error_name(code)}")
+    return _absent(name, asked)
+
+
+def _advice(asked: Asked) -> str:
+    address = "Is the address right and reachable from here"
+    if not asked.security.config:
+        return f"{address}? A listener with TLS or SASL needs --command-config FILE, as Kafka's own tools take it"
+    return f"{address}, and is it a listener for {asked.security.protocol}, as {asked.security.config} says?"
 
 
 def _absent(name: str, asked: Asked) -> str:

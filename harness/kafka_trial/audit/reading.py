@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from kafka_trial.audit.asked import Limits
+from kafka_trial.audit.asked import Asked, Limits
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.waiting import pause
 from kafka_trial.witness import questions
@@ -168,9 +168,9 @@ def leaders_of(brokers: Brokers, topic: str) -> dict[int, int]:
     return {part.partition: part.leader for part in found.topics[topic].partitions}
 
 
-def connect(bootstrap: str) -> Brokers:
-    """Returns connections of one reader's own; a `with` closes them."""
-    return Brokers(bootstrap, answer_within_s=ANSWER_WITHIN_S, client_id=CLIENT_ID)
+def connect(asked: Asked) -> Brokers:
+    """Returns connections of one reader's own, secured as was asked; a `with` closes them."""
+    return Brokers(asked.bootstrap, answer_within_s=ANSWER_WITHIN_S, client_id=CLIENT_ID, security=asked.security)
 
 
 def shares(partitions: Sequence[int], readers: int) -> list[list[int]]:

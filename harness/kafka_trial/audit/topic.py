@@ -14,6 +14,7 @@ from typing import Any
 from kafka_trial.audit.asked import NS_PER_MS, Asked
 from kafka_trial.audit.reading import Budget, Log, connect, shares
 from kafka_trial.concurrency import Crew
+from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.witness.batches import COMMIT, Batch, Record, ended, records
 from kafka_trial.witness.control_read import record_id
@@ -126,12 +127,18 @@ def read_records(asked: Asked, topic: str, ranges: Ranges, budget: Budget, take:
 
     Raises:
         UnjudgeableError: a leader could not be reached.
+        InputError: one did not let us in, or not read.
     """
     reading = Reading({partition: low for partition, (low, _) in ranges.items()})
     wanted = [partition for partition, (low, high) in ranges.items() if low < high]
-    with Crew("audit", join_within_s=JOIN_WITHIN_S) as crew:
-        for number, share in enumerate(shares(wanted, asked.limits.readers) if wanted else ()):
-            crew.start(f"{topic} {number}", _read_share, asked, topic, share, ranges, budget, take, reading)
+    try:
+        with Crew("audit", join_within_s=JOIN_WITHIN_S) as crew:
+            for number, share in enumerate(shares(wanted, asked.limits.readers) if wanted else ()):
+                crew.start(f"{topic} {number}", _read_share, asked, topic, share, ranges, budget, take, reading)
+    except UnjudgeableError as error:
+        if isinstance(error.__cause__, InputError):
+            raise error.__cause__ from error
+        raise
     for partition in wanted:
         low, high = reading.positions[partition], ranges[partition][1]
         if low < high:
@@ -142,7 +149,7 @@ def read_records(asked: Asked, topic: str, ranges: Ranges, budget: Budget, take:
 def _read_share(
     asked: Asked, topic: str, share: list[int], ranges: Ranges, budget: Budget, take: Any, reading: Reading
 ) -> None:
-    with connect(asked.bootstrap) as brokers:
+    with connect(asked) as brokers:
         log = Log.of(brokers, topic)
         for partition in share:
             _read_partition(log, partition, Records(partition, asked), ranges[partition], budget, take, reading)

@@ -1,23 +1,28 @@
-"""Plain connections to brokers, over the OBSERVER listener: one request, one answer, each within its own bound.
+"""Connections to brokers: one request, one answer, each within its own bound.
 
+In a trial over the OBSERVER listener, which is a plain one; an audit's are secured as its cluster asks (`security.py`).
 The witnesses ask with Kafka's own requests instead of through a client library, which hides what they must see
 (control records, producers, leader epochs) and waits for what they must not wait for (a dead or frozen broker).
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.witness.primitives import DecodeError, Reader
+from kafka_trial.witness.sasl import authenticate
+from kafka_trial.witness.security import UNSECURED, Security, refuse_tls, secured, speaks_tls
 
 T = TypeVar("T")
 CLIENT_ID: Final = "kafka-trial-witness"
 _ANSWER_BYTES_MAX: Final = 1 << 28
+_LIFETIME_USED: Final = 0.85  # of the time an authentication holds, as Java's clients have it (0.85 to 0.95)
 Address = tuple[str, int]
 
 
@@ -30,17 +35,44 @@ class NoAnswerError(UnjudgeableError):
 
 
 class Connection:
-    """One connection to one broker."""
+    """One connection to one broker.
 
-    def __init__(self, address: Address, *, answer_within_s: float = 2.0, client_id: str = CLIENT_ID) -> None:
+    Raises:
+        NoAnswerError: nobody answers there.
+        InputError: it does not let us in as `security` says.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        answer_within_s: float = 2.0,
+        client_id: str = CLIENT_ID,
+        security: Security = UNSECURED,
+    ) -> None:
         self._client_id = client_id.encode()
         self.name = f"{address[0]}:{address[1]}"
         self._answer_within_s = answer_within_s
         self._correlation = 0
+        self._security = security
+        self._until_s = math.inf
         try:
-            self._socket = socket.create_connection(address, timeout=answer_within_s)
+            bare = socket.create_connection(address, timeout=answer_within_s)
+            self._socket = secured(bare, address[0], self.name, security)
         except OSError as error:
             raise NoAnswerError(f"{self.name}: {error}") from error
+        try:
+            lifetime_s = authenticate(self.ask, self.name, security)
+        except (NoAnswerError, InputError):
+            self.close()
+            raise
+        if lifetime_s is not None:
+            self._until_s = time.monotonic() + _LIFETIME_USED * lifetime_s
+
+    @property
+    def over(self) -> bool:
+        """Whether its authentication has run out: the broker would close it at the next request (KIP-368)."""
+        return time.monotonic() > self._until_s
 
     def ask(
         self,
@@ -57,10 +89,11 @@ class Connection:
 
         Raises:
             NoAnswerError: no answer, or one that is not what this request's should be.
+            InputError: the broker ends TLS because of our certificate, or for want of it.
         """
         self._correlation += 1
         try:
-            self._socket.sendall(_request(api, self._correlation, self._client_id, body, flexible=flexible))
+            self._send(_request(api, self._correlation, self._client_id, body, flexible=flexible))
             deadline_s = time.monotonic() + broker_waits_s + self._answer_within_s
             reader = Reader(self._answer(deadline_s), flexible=flexible)
             if reader.int32() != self._correlation:
@@ -72,14 +105,26 @@ class Connection:
         except NoAnswerError as refusal:
             raise NoAnswerError(f"{self.name}: {refusal}", code=refusal.code) from refusal
         except (OSError, DecodeError) as error:
+            refuse_tls(error, self.name, self._security)
             raise NoAnswerError(f"{self.name}: {error}") from error
         return value
 
     def close(self) -> None:
         self._socket.close()
 
+    def _send(self, request: bytes) -> None:
+        try:
+            self._socket.sendall(request)
+        except OSError:
+            if self._security.tls is not None:  # who refuses our certificate says so, and then hangs up
+                self._received(1, time.monotonic() + self._answer_within_s)
+            raise
+
     def _answer(self, deadline_s: float) -> bytes:
-        size = struct.unpack(">i", self._received(4, deadline_s))[0]
+        first = self._received(4, deadline_s)
+        if speaks_tls(first):
+            raise DecodeError("it answers in TLS: security.protocol of this listener is SSL or SASL_SSL")
+        size = struct.unpack(">i", first)[0]
         if not 0 < size <= _ANSWER_BYTES_MAX:
             raise DecodeError(f"an answer of {size} bytes")
         return self._received(size, deadline_s)
@@ -98,8 +143,16 @@ class Connection:
 class Brokers:
     """Connections to the brokers of one cluster, made when they are needed and dropped when they fail."""
 
-    def __init__(self, bootstrap: str, *, answer_within_s: float = 2.0, client_id: str = CLIENT_ID) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        answer_within_s: float = 2.0,
+        client_id: str = CLIENT_ID,
+        security: Security = UNSECURED,
+    ) -> None:
         self._client_id = client_id
+        self._security = security
         self._bootstrap: Sequence[Address] = [_address(text) for text in bootstrap.split(",")]
         self._answer_within_s = answer_within_s
         self._open: dict[Address, Connection] = {}
@@ -146,8 +199,15 @@ class Brokers:
         self._open.clear()
 
     def _ask(self, address: Address, question: Callable[[Connection], T]) -> T:
+        if address in self._open and self._open[address].over:
+            self._open.pop(address).close()
         if address not in self._open:
-            self._open[address] = Connection(address, answer_within_s=self._answer_within_s, client_id=self._client_id)
+            self._open[address] = Connection(
+                address,
+                answer_within_s=self._answer_within_s,
+                client_id=self._client_id,
+                security=self._security,
+            )
         try:
             return question(self._open[address])
         except NoAnswerError as error:

@@ -44,10 +44,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The brokers by id, and the topics asked for that exist."""
+    """The brokers by id, and the topics asked for that exist; of the others Kafka's error code."""
 
     brokers: Mapping[int, Address]
     topics: Mapping[str, Topic]
+    refused: Mapping[str, int]
 
 
 def metadata(connection: Connection, topics: Sequence[str]) -> Metadata:
@@ -104,7 +105,11 @@ def _metadata(reader: Reader) -> Metadata:
     reader.int32()  # controller: in KRaft any broker
     topics = reader.array(lambda: _topic(reader))
     reader.int32()  # authorised operations
-    return Metadata(dict(brokers), {topic.name: topic for code, topic in topics if code == 0})
+    return Metadata(
+        dict(brokers),
+        {topic.name: topic for code, topic in topics if code == 0},
+        {topic.name: code for code, topic in topics if code},
+    )
 
 
 def _broker(reader: Reader) -> tuple[int, Address]:
