@@ -98,7 +98,13 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
         lanes=lanes,
         group=group,
         ground=ground,
-        progress=Progress(folder, topic, group_name, by_effects=output is not None),
+        progress=Progress(
+            folder,
+            topic,
+            group_name,
+            by_sends=question.scenario.load.aborted_ratio > 0,
+            by_effects=output is not None,
+        ),
         stack=stack,
         sink_topic=output,
     )
