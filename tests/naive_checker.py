@@ -1778,7 +1778,7 @@ def torn_transaction(trial: Trial) -> Iterator[Found | None]:
         asked = [e for e in asked if (e.details["producer_id"], e.details["producer_epoch"]) == pair]
         if any(request.details.get("own_epoch") for request in asked):
             yield trial.topic, None, pair[0], (("producer_epoch", pair[1]),)
-        elif not all(_was_asked_for(marker, asked) for marker in markers):
+        elif not all(_was_asked_for(m, asked) or _was_asked_for_again(m, asked, markers) for m in markers):
             yield None
 
 
@@ -1789,6 +1789,16 @@ def _was_asked_for(marker: Event, asked: list[Event]) -> bool:
         if before and max(before, key=_begun_ns).details["state"] == marker.details["state"]:
             return True
     return False
+
+
+def _was_asked_for_again(marker: Event, asked: list[Event], markers: list[Event]) -> bool:
+    """The first request to begin after the marker wanted this end, and no marker follows it before the next request."""
+    later = sorted((e for e in asked if _begun_ns(e) > (marker.source_wall_ns or 0) + LOG_TOLERANCE_NS), key=_begun_ns)
+    if not later or later[0].details["state"] != marker.details["state"]:
+        return False
+    until_ns = _begun_ns(later[1]) - LOG_TOLERANCE_NS if later[1:] else FOREVER
+    since_ns = _begun_ns(later[0]) - LOG_TOLERANCE_NS
+    return not any(since_ns <= (other.source_wall_ns or 0) < until_ns for other in markers)
 
 
 def _begun_ns(request: Event) -> int:
