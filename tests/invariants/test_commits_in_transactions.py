@@ -3,6 +3,8 @@ each of at most eight lines."""
 
 from __future__ import annotations
 
+import pytest
+
 from histories import (
     after,
     assigned,
@@ -15,6 +17,7 @@ from histories import (
     judged,
     not_judged,
     owner,
+    phase,
     processed,
     with_settings,
 )
@@ -104,3 +107,32 @@ def test_what_was_handled_is_not_judged_where_the_output_was_not_read_to_its_end
     """The witness of the sink topic did not say that it saw all: a record may have had its output."""
     told = not_judged("skipped", [effect(1), committed(2, producer=7)], settings=IN_TRANSACTION, read_output=False)
     assert told == "the witness sink is not known to be complete"
+
+
+def test_a_position_that_a_later_record_has_replaced_never_stood() -> None:
+    """2 was written before 1 and taken after it: the coordinator leaves 1 standing, and nothing fell."""
+    lines = [committed(2, producer=7, pending=True), committed(1, producer=8), ended("commit", None)]
+    assert judged("commit-regression", lines, settings=IN_TRANSACTION) == []
+    assert judged("skipped", [effect(0), *lines], settings=IN_TRANSACTION) == []
+
+
+def test_a_commit_whose_transaction_was_aborted_is_no_position() -> None:
+    """By the marker alone."""
+    lines = [effect(0), committed(2, producer=7, pending=True), ended("abort", None)]
+    assert judged("skipped", lines, settings=IN_TRANSACTION) == []
+
+
+@pytest.mark.parametrize(("taken_first", "found"), [(True, 0), (False, 1)])
+def test_false_lag_counts_a_position_from_its_marker(*, taken_first: bool, found: int) -> None:
+    """All is done, and the position behind it was written long before the snapshot, and taken before it or after."""
+    begun = [effect(0), effect(1), phase("drain"), committed(2, producer=7, pending=True), after(30)]
+    end = [ended("commit", None), phase("snapshot")]
+    lines = [*begun, *(end if taken_first else reversed(end))]
+    assert len(judged("false-lag", lines, settings=IN_TRANSACTION, snapshot=False)) == found
+
+
+def test_misplaced_only_looks_broken_by_the_place_of_an_output() -> None:
+    """The output of record 1 lies at offset 0 of another topic; without a topic the effect would claim that place."""
+    place = {"partition": 0, "offset": 0}
+    assert judged("misplaced", [effect(1, topic="out", **place)], settings=IN_TRANSACTION) == []
+    assert len(judged("misplaced", [effect(1, **place)], settings=IN_TRANSACTION)) == 1
