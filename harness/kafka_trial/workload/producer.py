@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     workload = LoadWorkload(load, partitions=_partitions(client, options.topic))
     log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
-    taken_back = TakenBack(_transactional(options, load), log, options.topic) if load.aborted_ratio else None
+    taken_back = _taken_back(options, load, log) if load.aborted_ratio else None
     sender = Sender(client, log, payload_for(load, seed=options.seed), options.topic, taken_back)
     conductor = Conductor(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
     _answer({"ready": True})
@@ -192,11 +192,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if fatal else 0
 
 
-def _transactional(options: argparse.Namespace, load: Load) -> Producer:
+def _taken_back(options: argparse.Namespace, load: Load, log: SendLog) -> TakenBack:
     """Returns the second producer, whose transactions are aborted."""
     own = {"client.id": "kafka-trial-aborting", "transactional.id": f"kafka-trial-aborting-{options.topic}"}
     limits = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 60_000}
-    return Producer(client_settings(options.bootstrap, load) | own | limits)
+    client = Producer(client_settings(options.bootstrap, load) | own | limits)
+    return TakenBack(client, log, options.topic, refusal=KafkaException)
 
 
 def _partitions(client: Any, topic: str) -> int:

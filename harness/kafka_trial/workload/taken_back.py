@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
-
 from kafka_trial.workload.payload import ID_HEADER
 from kafka_trial.workload.send_log import SendLog
 from kafka_trial.workload.workload import Op
@@ -24,9 +22,19 @@ ABORTED: Final = "its transaction was aborted"
 
 
 class TakenBack:
-    """Writes records and takes them back; `client` is a confluent-kafka producer with a transactional id."""
+    """Writes records and takes them back; `client` is a confluent-kafka producer with a transactional id, which raises
+    `refusal`."""
 
-    def __init__(self, client: Any, log: SendLog, topic: str, *, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        client: Any,
+        log: SendLog,
+        topic: str,
+        *,
+        refusal: type[Exception],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._refusal = refusal
         self._client = client
         self._log = log
         self._topic = topic
@@ -52,7 +60,7 @@ class TakenBack:
                 self._end()
             elif self._waiting and self._clock_s() >= self._next_s:
                 self._write()
-        except KafkaException as error:
+        except self._refusal as error:
             if not error.args[0].retriable():
                 self._broken = str(error)
 
@@ -67,7 +75,7 @@ class TakenBack:
             headers = [(ID_HEADER, op.id.encode())]
             self._client.produce(self._topic, value, key, partition, on_delivery=self._report, headers=headers)
 
-    def _report(self, error: KafkaError | None, message: Any) -> None:
+    def _report(self, error: object, message: Any) -> None:
         self._reported += 1
 
     def _end(self) -> None:
