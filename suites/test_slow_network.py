@@ -1,15 +1,11 @@
-"""One member's network is slow and shaky: 200 ms more each way, jittered, then a link of 64 KB/s.
-
-A twentieth of the steady load is written in transactions that are aborted: nobody may take it for the rest.
-"""
+"""One member's network is slow and shaky: 200 ms more each way, jittered, then a link of 64 KB/s."""
 
 from kafka_trial.pytest_plugin import Trial
-from kafka_trial.scenario import Load, Scenario, Step
+from kafka_trial.scenario import Scenario, Step
 
 SCENARIO = Scenario(
     name="slow-network",
-    summary="latency and a slow link on one member, aborted records among the load",
-    load=Load(aborted_ratio=0.05),
+    summary="latency and a slow link on one member",
     schedule=(
         Step("latency", "member", at_s=1, for_s=5, options={"latency_ms": 200, "jitter_ms": 50}),
         Step("slow-link", "member", at_s=8, for_s=5, options={"rate_kb_per_s": 64}),

@@ -22,20 +22,15 @@ class Progress:
     folder: RunFolder
     topic: str
     group: str
-    by_sends: bool = False  # the log holds what no committed reader finds: what was acknowledged is all there is
     by_effects: bool = False  # what members say they did is no output yet: only effects count as handled
     committed: dict[int, int] = field(default_factory=dict)
     handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     effects: set[str] = field(default_factory=set)
-    acknowledged: int = 0
-    acknowledged_ends: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         history = self.folder.history
         self._followers = [
-            Follower(history, pattern)
-            for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
-            if self.by_sends or pattern != "workload.jsonl"
+            Follower(history, pattern) for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl")
         ]
 
     def update(self) -> Progress:
@@ -44,16 +39,6 @@ class Progress:
             for event in follower.new_events():
                 self._take(event)
         return self
-
-    def ends(self, log_ends: Mapping[int, int]) -> Mapping[int, int]:
-        """Returns the position after the last record of each partition that there is to read."""
-        if not self.by_sends:
-            return log_ends
-        return {partition: min(end, self.acknowledged_ends.get(partition, 0)) for partition, end in log_ends.items()}
-
-    def records(self, ends: Mapping[int, int]) -> int:
-        """Returns how many records there are below `ends`."""
-        return self.acknowledged if self.by_sends else sum(ends.values())
 
     def lag(self, ends: Mapping[int, int]) -> int:
         """Returns how many positions the commits are behind `ends` (position after the last record), all partitions."""
@@ -74,11 +59,7 @@ class Progress:
             self.effects.add(event.id)
         if event.topic != self.topic or event.partition is None:
             return
-        if event.kind == "send" and event.outcome == "ok":
-            self.acknowledged += 1
-            end = self.acknowledged_ends.get(event.partition, 0)
-            self.acknowledged_ends[event.partition] = end if event.offset is None else max(end, event.offset + 1)
-        elif event.kind == "committed" and event.committed_offset is not None:
+        if event.kind == "committed" and event.committed_offset is not None:
             self.committed[event.partition] = event.committed_offset
         elif event.kind == "processed" and event.offset is not None:
             self.handled[event.partition].add(event.offset)

@@ -43,7 +43,6 @@ class Load:
 
     keys: uniform | zipf | hot (one key takes half) over `key_count` keys; `keyed = false` sends records without a key.
     Sizes are of the value in bytes: uniform between `size_bytes_min` and `size_bytes_max` (equal: fixed).
-    `aborted_ratio`: which part of the steady load is written in transactions that are aborted.
     """
 
     opening_burst: int = 2000
@@ -58,7 +57,6 @@ class Load:
     compression: str = "none"
     format: str = "json"
     bursts: tuple[Burst, ...] = ()
-    aborted_ratio: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,6 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         <= load.size_bytes_min
         <= load.size_bytes_max
         <= SIZE_BYTES_LIMIT,
-        "load.aborted_ratio must be at least 0 and below 1": 0 <= load.aborted_ratio < 1,
         "load.rate_per_s must be above 0": load.rate_per_s > 0,
         "load.key_count must be at least 1": load.key_count >= 1,
         "load.opening_burst must be at least 1": load.opening_burst >= 1,

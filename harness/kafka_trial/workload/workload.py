@@ -23,8 +23,7 @@ T = TypeVar("T")
 class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at up to 50,000 a second
     """One record to be sent: `at_s` is when it is due, relative to the start of its part's phase.
 
-    `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key;
-    `aborted`: in a transaction that is taken back.
+    `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key.
     """
 
     id: str
@@ -34,7 +33,6 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     size_bytes: int
     at_s: float
     part: str
-    aborted: bool = False
 
 
 class Workload(Protocol):
@@ -57,12 +55,11 @@ class LoadWorkload:
 
     def ops(self, rng: Random) -> Iterator[Op]:
         """Yields at most `records_max` operations."""
-        keys, sizes, ratio = _keys(self.load, rng), _sizes(self.load, rng), self.load.aborted_ratio
+        keys, sizes = _keys(self.load, rng), _sizes(self.load, rng)
         places = repeat(None) if self.load.keyed else _drawn(rng, range(self.partitions))
         rows = zip(_dues(self.load), keys, sizes, places, strict=False)
         for n, ((part, at_s), key, size_bytes, partition) in enumerate(islice(rows, self.load.records_max)):
-            aborted = part == STEADY and ratio > 0 and rng.random() < ratio
-            yield Op(f"r{n:07d}", n, key, partition, size_bytes, at_s, part, aborted)
+            yield Op(f"r{n:07d}", n, key, partition, size_bytes, at_s, part)
 
 
 def _dues(load: Load) -> Iterator[tuple[str, float]]:
