@@ -68,8 +68,8 @@ def delivered(member: str, offset: int, *, partition: int = 0, **fields: Any) ->
     return said(member, "delivered", topic=TOPIC, partition=partition, offset=offset, **fields)
 
 
-def processed(member: str, offset: int, *, partition: int = 0, **fields: Any) -> Line:
-    return said(member, "processed", topic=TOPIC, partition=partition, offset=offset, outcome="done", **fields)
+def processed(member: str, offset: int, *, partition: int = 0, outcome: str = "done", **fields: Any) -> Line:
+    return said(member, "processed", topic=TOPIC, partition=partition, offset=offset, outcome=outcome, **fields)
 
 
 def handled(member: str, *offsets: int) -> list[Line]:
@@ -106,13 +106,21 @@ def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | 
 
 
 def committed(
-    value: int, *, by: str | None = None, epoch: int | None = None, producer: int | None = None
+    value: int,
+    *,
+    by: str | None = None,
+    epoch: int | None = None,
+    producer: int | None = None,
+    pending: bool = False,
 ) -> list[Line]:
     """A commit that took effect; `by` a member: the request log saw it on its lane, with this epoch (or generation) if
-    one is given; "operator": outside the lanes; `producer`: in a transaction of that producer."""
+    one is given; "operator": outside the lanes; `producer`: in a transaction of that producer, which a marker takes,
+    unless it is `pending`."""
     fields = {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value}
     line = Line("offsets", "committed", fields | ({} if producer is None else {"producer_id": producer}))
-    return [line] if by is None else [line, asked("OFFSET_COMMIT", by, value, epoch=epoch)]
+    api = "OFFSET_COMMIT" if producer is None else "TXN_OFFSET_COMMIT"
+    said = [line] if by is None else [line, asked(api, by, value, epoch=epoch)]
+    return said if producer is None or pending else [*said, ended("commit", None, producer=producer)]
 
 
 def tombstone() -> Line:
@@ -258,6 +266,7 @@ def history(
     old: bool = False,
     snapshot: bool = True,
     whole: bool = True,
+    read_output: bool = True,
     control: Mapping[int, Mapping[str, Any] | None] | None = None,
     policy: str = "delete",
 ) -> list[Event]:
@@ -265,8 +274,8 @@ def history(
 
     `records`: how many lie in each partition, or their keys; `control`: what the control read says of some of those of
     partition 0 (None: it does not hold them); `old`: they lay there before the first line. `policy`: the topic's
-    cleanup policy. Not `whole`: no control read, no witness that read
-    to the end. Every member's process is started before the first line.
+    cleanup policy. Not `whole`: no control read, no witness that read to the end; not `read_output`: the witness of
+    the sink topic did not. Every member's process is started before the first line.
     """
     keys = [None] * records if isinstance(records, int) else list(records)
     writer = _Writer()
@@ -291,7 +300,7 @@ def history(
         writer.add(*(_record(offset, keys[offset], partition=partition, old=old, **says) for offset, says in held))
     if whole:
         writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
-        followed = {event.source for event in writer.events} & {"transactions"}
+        followed = {event.source for event in writer.events} & {"transactions", *(["sink"] if read_output else [])}
         states = ("offsets", "requests-b0", "observer", *followed)
         writer.add(*(Line(name, "witness", {"state": "complete"}) for name in states))
     writer.add(Line("run", "end", {"outcome": "ok"}))

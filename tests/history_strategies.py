@@ -142,10 +142,15 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
         clocks=starves or sin == "hanging" or draw(st.sampled_from((True, True, True, False))),
         drain_s=draw(st.sampled_from((25, 25, 14, 5))),
         delivery=draw(st.sampled_from(("at-least-once", "at-least-once", "at-most-once"))),
-        progress="transaction" if sin in IN_TRANSACTION else draw(st.sampled_from(("kafka",) * 15 + ("none",))),
+        progress="transaction" if sin in IN_TRANSACTION else draw(st.sampled_from(_progress(sin))),
         converge_within_s=draw(st.sampled_from((None, 10, 12))),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
+
+
+def _progress(sin: str | None) -> list[str]:
+    """Where the progress may be; a stale epoch is looked for outside of transactions only."""
+    return ["kafka"] * 15 + ["transaction"] * (0 if sin == "stale-epoch" else 3) + ["none"]
 
 
 def histories(*, sins: tuple[str | None, ...] = (None, None, None, *SINS)) -> st.SearchStrategy[History]:
@@ -215,6 +220,7 @@ class World:
         self._offsets_time = 0
         self._producer_epochs: dict[int, int] = {}
         self._output_offset = 0
+        self._outputs: dict[str, list[tuple[Slice, int]]] = {}  # by file: written, and not yet committed
         self.handed_over = 0
         self.slices: list[Slice] = [(TOPIC, number) for number in range(plan.partitions)]
         self.members = [Member(index) for index in range(plan.members)]
@@ -247,8 +253,14 @@ class World:
             "protocol": self.plan.protocol,
             "delivery": self.plan.delivery,
             "progress": self.plan.progress,
+            "sink": "topic" if self.to_topic else None,
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
+
+    @property
+    def to_topic(self) -> bool:
+        """Whether members write what they did into a topic, in their transactions."""
+        return self.plan.sink and self.plan.progress == "transaction"
 
     # --- time and lines --------------------------------------------------------------------------------------
 
@@ -338,13 +350,18 @@ class World:
         self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), **named)
 
     def process(self, member: Member, tp: Slice, offset: int) -> None:
-        if self.plan.sink:
+        if self.to_topic:
+            self._outputs.setdefault(member.source, []).append((tp, offset))
+        elif self.plan.sink:
             self.effect(tp, offset)
         self.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), outcome="done")
 
     def effect(self, tp: Slice, record: int, **said: Any) -> None:
         """An effect, with what the consumer says of its place, and the checksum of its body."""
         place = {"partition": tp[1], "offset": record} if self.claims_places else {}
+        if self.to_topic:
+            self._output_offset += 1
+            place = {"topic": "out", "partition": 0, "offset": self._output_offset}
         body = {"checksum": checksum(record_id(tp, record))} if self.posts_values else {}
         self.emit("sink", "effect", **{"id": record_id(tp, record), "outcome": "ok"} | place | body | said)
 
@@ -371,6 +388,10 @@ class World:
         member = self.owner(tp)
         if member is None:
             return
+        if self.plan.progress == "transaction" and self.aside.random() < 0.15:
+            left = len(self.left(tp))
+            self.abort(member, tp, count)
+            count += len(self.left(tp)) - left  # what was taken back with it
         for offset in self.left(tp)[:count]:
             self.handle(member, tp, offset)
         if commit or (commit is None and self.draw.random() < 0.7):
@@ -386,15 +407,14 @@ class World:
         epoch: int | None = None,
     ) -> None:
         """A commit that takes effect (unless not `stored`): own word, offsets log, request log, own word."""
-        if self.plan.progress == "transaction" and stored:
-            self.transaction(member, positions)
-            return
         entries = [{"topic": t, "partition": p, "committed_offset": c} for (t, p), c in positions.items()]
         op = self._ask(member, entries)
         self.pass_ms(1, 15)
-        if stored:
+        if self.plan.progress == "transaction" and stored:
+            self.transaction(member, positions)
+        elif stored:
             self.take_effect(positions)
-        if self.draw.random() < 0.95:
+        if not (self.plan.progress == "transaction" and stored) and self.draw.random() < 0.95:
             with_epoch = self.epoch_of(member) if epoch is None else epoch
             self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries], epoch=with_epoch)
         self.pass_ms(1, 15)
@@ -419,6 +439,9 @@ class World:
         for tp, position in positions.items():
             self.take_effect({tp: position}, producer_id=producer)
             places.append((tp, position, self._log_offset))
+            if self.aside.random() < 0.95:
+                entry = {"topic": tp[0], "partition": tp[1], "committed_offset": position, "error": 0}
+                self.request(member, "TXN_OFFSET_COMMIT", [entry], producer_id=producer)
         epoch = self._producer_epochs[producer] = self._producer_epochs.get(producer, 0) + self.own_epochs
         self.pass_ms(1, 15)
         about = {"producer_id": producer, "producer_epoch": epoch}
@@ -433,9 +456,29 @@ class World:
         for log, how in ends.items():
             self.pass_ms(0, 3)
             self._end(log, how, about)
+        self._end_outputs(member, positions, taken=state == "commit")
         if ends[None] == "abort":
             for tp, position, place in places:
                 self._aborted(tp, position, place)
+
+    def _end_outputs(self, member: Member, positions: dict[Slice, int], *, taken: bool) -> None:
+        """What was written for these partitions is committed, or taken back."""
+        written = self._outputs.get(member.source, [])
+        self._outputs[member.source] = [(tp, offset) for tp, offset in written if tp not in positions]
+        for tp, offset in written if taken else ():
+            if tp in positions:
+                self.effect(tp, offset)
+
+    def abort(self, member: Member, tp: Slice, count: int) -> None:
+        """Records are handled in a transaction that fails, and the member begins anew where the last one ended."""
+        for offset in self.left(tp)[:count]:
+            self.handle(member, tp, offset)
+        entries = [{"topic": tp[0], "partition": tp[1], "committed_offset": self.done[tp]}]
+        op, stood = self._ask(member, entries), self.committed[tp]
+        self.transaction(member, {tp: self.done[tp]}, state="abort")
+        self.committed[tp] = stood
+        self.say(member, "commit", outcome="fail", entries=entries, message="aborted", **op)
+        self.position[tp] = self.done[tp] = self.plan.first_offset if stood is None else stood
 
     def _end(self, log: int | None, state: str, about: dict[str, int]) -> None:
         if log is None:

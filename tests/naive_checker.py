@@ -4,7 +4,8 @@ It imports nothing but the event, walks lists of events in the order of the defi
 everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
-consumer), progress (kafka, …: where the committed position lives), delivery (the claim's), reset (the policy),
+consumer), progress (kafka, …: where the committed position lives), sink (topic: only what is committed there is
+done), delivery (the claim's), reset (the policy),
 memory_max_bytes (the claim's).
 """
 
@@ -79,6 +80,7 @@ NEED_SNAPSHOT = (
     *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition", "rogue-reader"),
     "hanging-transaction",
 )
+NOT_OF_TRANSACTIONS = ("stale-generation",)
 NEED_TRANSACTIONS = ("offset-outside-transaction", "torn-transaction", "hanging-transaction")
 NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
 NEED_COMMITS = (
@@ -217,11 +219,18 @@ class Trial:
 
     @property
     def progress_in_kafka(self) -> bool:
-        return bool(self.facts.get("progress", "kafka") == "kafka")
+        """By the offsets log: committed by itself, or in transactions."""
+        return self.facts.get("progress", "kafka") in ("kafka", "transaction")
 
     @property
     def progress_in_transactions(self) -> bool:
         return bool(self.facts.get("progress") == "transaction")
+
+    @property
+    def has_sink(self) -> bool:
+        """Somebody else than the members saw what was done: the consumer declares a sink, or it was seen."""
+        declared = self.facts.get("sink") not in (None, "none")
+        return declared or any(e.outcome == "ok" for e in self.of_kind("effect"))
 
     @cached_property
     def member_of_lane(self) -> dict[int, str]:
@@ -415,7 +424,8 @@ class Partition:
         """Offset → the earliest time it was handled, by a completion or a sink effect."""
         times: dict[int, list[int]] = {}
         for work in self.completions:
-            times.setdefault(work.offset, []).append(work.event.time_ns)
+            if self.trial.facts.get("sink") != "topic" or work.event.outcome != "done":
+                times.setdefault(work.offset, []).append(work.event.time_ns)
         offset_of_id = {e.id: offset for offset, e in self.records.items() if e.id is not None}
         for effect in self.trial.of_kind("effect"):
             if effect.outcome == "ok" and effect.id in offset_of_id:
@@ -426,25 +436,45 @@ class Partition:
 
     @cached_property
     def commits(self) -> list[Commit]:
-        """Durable commits and tombstones, in log order."""
+        """What took effect, in log order: commits and tombstones.
+
+        Played through as a coordinator does: a marker gives effect to the last commit of its transaction, unless the
+        partition has one of a later place by then.
+        """
         ours = [e for e in self.trial.offsets_log if (e.topic, e.partition) == self.tp]
         aborted = {e.details["log_offset"] for e in ours if e.kind == "commit_aborted"}
-        standing = [e for e in ours if e.kind == "committed" and e.details["log_offset"] not in aborted]
-        tombstones = [e for e in ours if e.kind == "commit_tombstone"]
-        return sorted((self._commit(e) for e in standing + tombstones), key=lambda commit: commit.place)
+        markers = [e for e in self.trial.events if e.source == "offsets" and e.kind == "transaction_marker"]
+        pending: dict[int, Event] = {}
+        result: list[Commit] = []
+        for event in sorted(ours + markers, key=lambda e: (e.details["log_offset"], e.kind == "transaction_marker")):
+            place, producer = event.details["log_offset"], event.details.get("producer_id")
+            if event.kind == "committed" and producer is not None:
+                pending[producer] = event
+            elif event.kind in ("committed", "commit_tombstone"):
+                result.append(self._commit(event, event))
+            elif event.kind == "transaction_marker" and (ended := pending.pop(producer or 0, None)) is not None:
+                place = ended.details["log_offset"]
+                taken = event.details["state"] == "commit" and place not in aborted
+                if taken and not (result and result[-1].place > place):
+                    result.append(self._commit(ended, event))
+        return result
 
-    def _commit(self, event: Event) -> Commit:
+    def _commit(self, event: Event, end: Event) -> Commit:
+        """A commit, or a tombstone, that `end` gave effect to: itself, or the marker of its transaction."""
         wall_ms = event.details.get("commit_time_ms")
         wall_ns = None if wall_ms is None else wall_ms * 1_000_000
         value = event.committed_offset if event.kind == "committed" else None
-        effect_ns = self.trial.mono_ns(wall_ns, event.time_ns)
-        committer = None if value is None or wall_ns is None else self._committer(value, wall_ns)
+        end_ns = wall_ns if end is event else end.source_wall_ns
+        effect_ns = self.trial.mono_ns(end_ns, end.time_ns)
+        committer = None if value is None or wall_ns is None else self._committer(event, value, wall_ns)
         return Commit(event.details["log_offset"], value, effect_ns, event, committer)
 
-    def _committer(self, value: int, wall_ns: int) -> str | None:
+    def _committer(self, commit: Event, value: int, wall_ns: int) -> str | None:
         lines = [
             request
-            for request, entry in self._answers("OFFSETCOMMIT")
+            for request, entry in self._answers(
+                "TXNOFFSETCOMMIT" if "producer_id" in commit.details else "OFFSETCOMMIT"
+            )
             if entry.get("committed_offset") == value and _covers(request, wall_ns)
         ]
         members = {member for line in lines if (member := self.trial.lane_member(line)) is not None}
@@ -452,12 +482,12 @@ class Partition:
             return members.pop()
         return OPERATOR if lines and not members else None
 
-    def _answers(self, api: str) -> list[tuple[Event, Mapping[str, Any]]]:
+    def _answers(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
         """Every entry on this partition that a broker answered without an error."""
         return [
             (request, entry)
             for request in self.trial.requests
-            if request.details["api"].replace("_", "").upper() == api
+            if request.details["api"].replace("_", "").upper() in apis
             for entry in self.trial.entries(request, self.tp)
             if not entry.get("error", request.details.get("error", 0))
         ]
@@ -645,6 +675,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
         or (name in NEED_SNAPSHOT and p.trial.snapshot_ns is None)
         or (name in NEED_SENDS and not p.trial.invoked)
         or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
+        or (name in NOT_OF_TRANSACTIONS and p.trial.progress_in_transactions)
         or (name in NEED_TRANSACTIONS and not p.trial.progress_in_transactions)
     )
 
@@ -679,7 +710,7 @@ def _first_covering(p: Partition, offset: int) -> Commit | None:
 
 def _may_be_a_last_act(p: Partition, commit: Commit) -> bool:
     """A member killed with -9 never reports its last act: after its last line, nobody knows what it handled."""
-    if commit.committer == OPERATOR or p.trial.of_kind("effect"):
+    if commit.committer == OPERATOR or p.trial.has_sink:
         return False
     if commit.committer is not None:
         source = _incarnation(p, commit.committer, commit.effect_ns)
@@ -844,7 +875,7 @@ def _was_read(p: Partition, ack: Event) -> bool:
 def _killed_unseen(p: Partition) -> bool:
     """Some member was killed with -9, and no sink saw what it had done."""
     killed = [e for e in p.trial.of_kind("exited") if e.details.get("signal") == 9]
-    return bool(killed) and not any(e.outcome == "ok" for e in p.trial.of_kind("effect"))
+    return bool(killed) and not p.trial.has_sink
 
 
 def corrupt(p: Partition) -> Iterator[Found]:
@@ -873,7 +904,8 @@ def _differs(sent: int | None, seen: int | None) -> bool:
 
 def misplaced(p: Partition) -> Iterator[Found | None]:
     """Said to be at a place where the log holds another id."""
-    claims = [effect for effect in p.trial.effects if (p.trial.topic, effect.partition) == p.tp]
+    placed = [effect for effect in p.trial.effects if effect.topic is None]  # an output's place is its own
+    claims = [effect for effect in placed if (p.trial.topic, effect.partition) == p.tp]
     for event in [delivery.event for delivery in p.deliveries] + claims:
         record = None if event.offset is None else p.records.get(event.offset)
         if event.id is None or record is None or record.id in (None, event.id):
@@ -889,7 +921,7 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found]:
     """A step back, or a standstill, within one possession."""
     for delivery in p.deliveries:
         if delivery.possession is not None and any(
-            earlier.offset >= delivery.offset for earlier in _before(delivery, p.deliveries)
+            earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.deliveries)
         ):
             yield p.found(delivery.offset)
 
@@ -897,6 +929,20 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found]:
 def _before(work: Work, others: list[Work]) -> list[Work]:
     """Those of the same possession that come before in the file."""
     return [o for o in others if o.possession == work.possession and o.event.seq < work.event.seq]
+
+
+def _in_this_attempt(p: Partition, work: Work, others: list[Work]) -> list[Work]:
+    """Those before it, but for what a transaction that failed has undone since."""
+    failed = [
+        event.seq
+        for event in p.trial.of_kind("commit")
+        if event.outcome == "fail"
+        and event.source == work.event.source
+        and event.seq < work.event.seq
+        and p.trial.entries(event, p.tp)
+    ]
+    since = max(failed, default=-1) if p.trial.progress_in_transactions else -1
+    return [other for other in _before(work, others) if other.event.seq > since]
 
 
 def poll_skip(p: Partition) -> Iterator[Found | None]:
@@ -929,7 +975,8 @@ def reordered_key(p: Partition) -> Iterator[Found]:
         for offset in {c.offset for c in p.completions}
     }
     for late in p.completions:
-        overtakers = [c.offset for c in _before(late, p.completions) if late.possession and c.offset > late.offset]
+        attempt = _in_this_attempt(p, late, p.completions)
+        overtakers = [c.offset for c in attempt if late.possession and c.offset > late.offset]
         if firsts[late.offset] == late:
             overtakers += [first.offset for first in firsts.values() if _came_too_early(p, first, late)]
         if overtakers:
@@ -1052,7 +1099,7 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
     for commit, highest in _rises(p):
         over = _raised_over(p, commit, highest)
         late = [o for o in over if p.first_handled.get(o, 0) > commit.effect_ns + TOLERANCE_NS]
-        if _told_by_a_member(p, commit):
+        if _told_by_a_member(p, commit) or commit.event.details.get("producer_id") is not None:
             late = []
         never = [o for o in over if o not in p.first_handled]
         if late or (never and not _may_be_a_last_act(p, commit)):
@@ -1137,7 +1184,7 @@ def _acknowledgements(p: Partition) -> Iterator[tuple[int, float, float]]:
     for event in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.time_ns <= snapshot_ns]:
         for entry in [entry for entry in p.trial.entries(event, p.tp) if entry["committed_offset"] >= 0]:
             yield entry["committed_offset"], -FOREVER, event.time_ns + TOLERANCE_NS
-    for request, entry in p._answers("OFFSETCOMMIT"):
+    for request, entry in p._answers("OFFSETCOMMIT", "TXNOFFSETCOMMIT"):
         if p.trial.lane_member(request) is None or request.time_ns > snapshot_ns or entry["committed_offset"] < 0:
             continue
         answered_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
@@ -1149,7 +1196,7 @@ def _refused_by_a_broker(p: Partition, value: int) -> bool:
     return any(
         entry["committed_offset"] == value and entry.get("error")
         for request in p.trial.requests
-        if request.details["api"].replace("_", "").upper() == "OFFSETCOMMIT"
+        if request.details["api"].replace("_", "").upper() in ("OFFSETCOMMIT", "TXNOFFSETCOMMIT")
         for entry in p.trial.entries(request, p.tp)
     )
 
@@ -1731,7 +1778,7 @@ def torn_transaction(trial: Trial) -> Iterator[Found | None]:
         asked = [e for e in asked if (e.details["producer_id"], e.details["producer_epoch"]) == pair]
         if any(request.details.get("own_epoch") for request in asked):
             yield trial.topic, None, pair[0], (("producer_epoch", pair[1]),)
-        elif not all(_was_asked_for(marker, asked) for marker in markers):
+        elif not all(_was_asked_for(m, asked) or _was_asked_for_again(m, asked, markers) for m in markers):
             yield None
 
 
@@ -1742,6 +1789,16 @@ def _was_asked_for(marker: Event, asked: list[Event]) -> bool:
         if before and max(before, key=_begun_ns).details["state"] == marker.details["state"]:
             return True
     return False
+
+
+def _was_asked_for_again(marker: Event, asked: list[Event], markers: list[Event]) -> bool:
+    """The first request to begin after the marker wanted this end, and no marker follows it before the next request."""
+    later = sorted((e for e in asked if _begun_ns(e) > (marker.source_wall_ns or 0) + LOG_TOLERANCE_NS), key=_begun_ns)
+    if not later or later[0].details["state"] != marker.details["state"]:
+        return False
+    until_ns = _begun_ns(later[1]) - LOG_TOLERANCE_NS if later[1:] else FOREVER
+    since_ns = _begun_ns(later[0]) - LOG_TOLERANCE_NS
+    return not any(since_ns <= (other.source_wall_ns or 0) < until_ns for other in markers)
 
 
 def _begun_ns(request: Event) -> int:

@@ -15,7 +15,7 @@ from kafka_trial.hearing.asked import Scope, claim_of, scope_of
 from kafka_trial.hearing.hearing import conclude, gather, own_events
 from kafka_trial.hearing.plain import plain
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.circumstances import Circumstances, Window
+from kafka_trial.invariants.circumstances import Circumstances, Settings, Window
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
@@ -66,6 +66,7 @@ def test_a_run_that_went_well_has_nothing_against_it() -> None:
         ({"witnesses": {"offsets": "dead"}}, "the witness offsets died"),
         ({"witnesses": {"offsets": "undecodable"}}, "the witness offsets met a record it cannot decode"),
         ({"witnesses": {}}, "the witness offsets did not say that it saw all"),
+        ({"settings": Settings(sink="topic")}, "the witness sink did not say that it saw all"),
     ],
 )
 def test_what_failed_on_our_side_is_named(changes: dict[str, Any], told: str) -> None:

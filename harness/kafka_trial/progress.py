@@ -22,6 +22,7 @@ class Progress:
     folder: RunFolder
     topic: str
     group: str
+    by_effects: bool = False  # what members say they did is no output yet: only effects count as handled
     committed: dict[int, int] = field(default_factory=dict)
     handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     effects: set[str] = field(default_factory=set)
@@ -49,6 +50,8 @@ class Progress:
 
     def handled_total(self) -> int:
         """Returns how many distinct records have been handled, by lines or by effects, whichever saw more."""
+        if self.by_effects:
+            return len(self.effects)
         return max(sum(map(len, self.handled.values())), len(self.effects))
 
     def _take(self, event: Event) -> None:

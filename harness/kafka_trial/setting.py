@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 
 from kafka_trial.clockwork import keep_time
 from kafka_trial.cluster.admin import Admin
@@ -14,7 +15,7 @@ from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
 from kafka_trial.cluster_logs import cluster_logs_kept
 from kafka_trial.concurrency import Crew, Household
-from kafka_trial.consumers.launch import Errand
+from kafka_trial.consumers.launch import Errand, sink_topic
 from kafka_trial.consumers.process import process_group
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -26,9 +27,11 @@ from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.progress import Progress
 from kafka_trial.question import Question
-from kafka_trial.scenario import Scenario, scenario_to_table
+from kafka_trial.scenario import Scenario, Topic, scenario_to_table
 from kafka_trial.stage import Stage, shortage
 from kafka_trial.vitals import keep_vitals
+from kafka_trial.witness.control_read import ID_FIELD, ID_HEADER
+from kafka_trial.witness.witness import SinkTopicRead
 
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
@@ -69,6 +72,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
     run.record("group_named", group=group_name)
     sink = _sink(stack, question, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
     errand = Errand(topic, group_name, question.seed, question.kafka_version, question.members, _sink_urls(sink))
+    output = _sink_topic(stack, question, cluster, admin, errand)
     group = stack.enter_context(
         process_group(
             question.consumer,
@@ -95,8 +99,14 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
         lanes=lanes,
         group=group,
         ground=ground,
-        progress=Progress(folder, topic, group_name),
+        progress=Progress(
+            folder,
+            topic,
+            group_name,
+            by_effects=output is not None,
+        ),
         stack=stack,
+        sink_topic=output,
     )
 
 
@@ -111,6 +121,20 @@ def _write_question(question: Question, cluster: Cluster, folder: RunFolder) -> 
     folder.write_json("scenario.json", scenario_to_table(question.scenario))
     folder.write_json("schedule.json", plan_to_table(question.plan))
     shutil.copyfile(question.consumer.path, folder.path / "consumer.toml")
+
+
+def _sink_topic(
+    stack: ExitStack, question: Question, cluster: Cluster, admin: Admin, errand: Errand
+) -> SinkTopicRead | None:
+    """Creates the topic that the consumer's output goes to, if there is one; the trial's end deletes it."""
+    name, consumer, scenario = sink_topic(question.consumer, errand), question.consumer, question.scenario
+    if name is None:
+        return None
+    partitions = consumer.sink_topic.partitions or scenario.topic.partitions
+    _create_topic(replace(scenario, topic=Topic(partitions=partitions)), cluster, admin, name)
+    stack.callback(_delete_topic, cluster, admin, name)
+    field = (consumer.identity.json_path or f"$.{ID_FIELD}").removeprefix("$.")
+    return SinkTopicRead(name, partitions, consumer.identity.header or ID_HEADER, field)
 
 
 def _create_topic(scenario: Scenario, cluster: Cluster, admin: Admin, name: str) -> str:

@@ -30,7 +30,7 @@ from kafka_trial.progress import Progress
 from kafka_trial.question import Question
 from kafka_trial.scenario import Burst
 from kafka_trial.waiting import pause, wait_until
-from kafka_trial.witness.witness import Witness, snapshot_all, start_witnesses
+from kafka_trial.witness.witness import SinkTopicRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 
 SNAPSHOT_WITHIN_S = 60.0
@@ -59,6 +59,7 @@ class Stage:
     ground: Ground
     progress: Progress
     stack: ExitStack
+    sink_topic: SinkTopicRead | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
     _producer: ProducerHandle | None = field(default=None)
@@ -114,6 +115,7 @@ class Stage:
             group=self.group_name,
             lanes=self.lanes,
             transactions=self.question.consumer.progress.kind == "transaction",
+            sink=self.sink_topic,
         )
         for witness in self.witnesses:
             witness.ready(within_s=30)

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
-from kafka_trial.consumers.spec import Stop
+from kafka_trial.consumers.spec import SinkTopic, Stop
 from kafka_trial.errors import InputError
 
 LEAST = """
@@ -122,7 +122,27 @@ def test_what_pass_env_names_must_be_set(tmp_path: Path, monkeypatch: pytest.Mon
     assert read(tmp_path, text).pass_env == ("KT_TEST_SECRET",)
 
 
-@pytest.mark.parametrize("part", ['sink = "topic"', 'sink = "postgres"'])
-def test_sinks_of_a_later_version_are_refused(tmp_path: Path, part: str) -> None:
+def test_a_sink_of_a_later_version_is_refused(tmp_path: Path) -> None:
     """A sink that this version does not serve is refused by name, not ignored."""
-    assert "not in this version yet" in problems(tmp_path, f"{LEAST}\n[evidence]\n{part}\n")[0]
+    assert "not in this version yet" in problems(tmp_path, LEAST + '[evidence]\nsink = "postgres"\n')[0]
+
+
+def test_a_sink_topic_is_named_for_all_members(tmp_path: Path) -> None:
+    """Its name and partitions are read; without the table it is the group's, with as many partitions as the trial's."""
+    given = LEAST + '[evidence]\nsink = "topic"\n'
+    own = given + '[sink.topic]\nname = "out-{group}"\npartitions = 2\n'
+    assert read(tmp_path, given).sink_topic == SinkTopic("{group}-out", None)
+    assert read(tmp_path, own).sink_topic == SinkTopic("out-{group}", 2)
+
+
+def test_every_problem_of_a_sink_topic_is_told(tmp_path: Path) -> None:
+    """A member's own placeholder, an impossible name, no partitions, an unknown sink, and a table nobody asked for."""
+    text = LEAST + '[sink.topic]\nname = "{client_id} out"\npartitions = 0\n[sink.file]\npath = "x"\n'
+    told = problems(tmp_path, text)
+    assert [said.partition(" =")[0].partition(":")[0] for said in told] == [
+        "unknown section 'sink.file'. Did you mean 'sink.topic'? Valid",
+        "[sink.topic] says where the output goes; write sink",
+        "[sink.topic] name",
+        "[sink.topic] name",
+        "[sink.topic] partitions",
+    ]

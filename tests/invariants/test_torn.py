@@ -82,6 +82,20 @@ def test_torn_transaction_is_undecided_where_an_epoch_does_not_name_one(first: l
     assert undecided("torn-transaction", lines, settings=IN_TRANSACTION) == 1
 
 
+def test_torn_transaction_only_looks_broken_where_a_coordinator_died_before_it_answered() -> None:
+    """The one after it commits what it finds decided, and the client asks again a second later."""
+    first = [end_asked("abort", own=False), ended("abort", 0), ended("abort", None), after(5)]
+    second = [ended("commit", 0), ended("commit", None), after(1), end_asked("commit", own=False)]
+    assert judged("torn-transaction", [*first, *second], settings=IN_TRANSACTION) == []
+
+
+def test_torn_transaction_is_undecided_where_the_request_after_an_end_made_ends_of_its_own() -> None:
+    """That commit was not the one of out-0: nobody had asked for it when it was written."""
+    first = [end_asked("abort", own=False), ended("abort", 0), ended("abort", None), after(5)]
+    second = [ended("commit", 0), after(1), end_asked("commit", own=False), ended("commit", None)]
+    assert undecided("torn-transaction", [*first, *second], settings=IN_TRANSACTION) == 1
+
+
 def test_torn_transaction_is_missed_where_nobody_followed_the_outputs() -> None:
     """The offsets log alone cannot show a tear."""
     because = not_judged("torn-transaction", [ended("commit", None)], settings=IN_TRANSACTION)

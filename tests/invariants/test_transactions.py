@@ -97,13 +97,13 @@ def test_offset_outside_transaction_is_broken() -> None:
         (
             {
                 "committed_offset": 2,
-                "log_offset": 2,
+                "log_offset": 3,
                 "stood": 1,
                 "repeats": False,
                 "by_operator": False,
                 "member": "m0",
             },
-            ("offsets#1",),
+            ("offsets#2",),
         )
     ]
 

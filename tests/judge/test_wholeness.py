@@ -90,7 +90,10 @@ def test_no_request_log_at_all_is_no_missing_file() -> None:
     assert missing_files(Circumstances(sources=("run",)), {0, 1, 2}) == []
 
 
-@pytest.mark.parametrize(("sink", "sources", "said"), [("http", ("run",), 1), ("http", ("sink",), 0), ("none", (), 0)])
+@pytest.mark.parametrize(
+    ("sink", "sources", "said"),
+    [("http", ("run",), 1), ("http", ("sink",), 0), ("topic", ("run",), 1), ("none", (), 0)],
+)
 def test_a_sink_that_is_missing(sink: str, sources: tuple[str, ...], said: int) -> None:
     """A sink that nobody called has an empty file; none at all was lost."""
     assert len(sink_missing(Circumstances(sources=sources, settings=Settings(sink=sink)))) == said

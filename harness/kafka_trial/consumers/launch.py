@@ -30,25 +30,22 @@ class Errand:
     sink_url: Callable[[str], str] = lambda member: ""
 
 
+def sink_topic(spec: ConsumerSpec, errand: Errand) -> str | None:
+    """Returns the name of the topic that the consumer's output goes to; None where it goes elsewhere."""
+    return fill(spec.sink_topic.name, _words_of_all(spec, errand)) if spec.evidence.sink == "topic" else None
+
+
 def words(spec: ConsumerSpec, errand: Errand, *, member: str, lane: Lane, run_dir: Path) -> dict[str, str]:
     """Returns the value of every placeholder that `spec` uses or may use, for one member.
 
     Raises:
         StartError: it uses {java} or {kafka_classpath} and they cannot be provided.
     """
-    values = {
+    values = _words_of_all(spec, errand) | {
         "bootstrap": lane.bootstrap,
-        "group": errand.group,
-        "topics": errand.topic,
         "member": member,
-        "members": str(errand.members),
         "client_id": f"kt-{member}",
         "sink_url": errand.sink_url(member),
-        "seed": str(errand.seed),
-        "protocol": spec.kafka.protocol,
-        "session_timeout_ms": str(round(spec.kafka.session_timeout_s * 1000)),
-        "poll_interval_ms": str(round(spec.kafka.poll_interval_s * 1000)),
-        "kafka_version": errand.kafka_version,
         "python": sys.executable,
         "run_dir": str(run_dir),
     }
@@ -59,6 +56,19 @@ def words(spec: ConsumerSpec, errand: Errand, *, member: str, lane: Lane, run_di
     if "kafka_classpath" in used:
         values["kafka_classpath"] = class_path(errand.kafka_version)
     return values
+
+
+def _words_of_all(spec: ConsumerSpec, errand: Errand) -> dict[str, str]:
+    return {
+        "group": errand.group,
+        "topics": errand.topic,
+        "members": str(errand.members),
+        "seed": str(errand.seed),
+        "protocol": spec.kafka.protocol,
+        "session_timeout_ms": str(round(spec.kafka.session_timeout_s * 1000)),
+        "poll_interval_ms": str(round(spec.kafka.poll_interval_s * 1000)),
+        "kafka_version": errand.kafka_version,
+    }
 
 
 def environment(spec: ConsumerSpec, values: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ The list is closed: what is not in it is wrong input, found before anything star
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from string import Formatter
 
 from kafka_trial.errors import unknown_name
@@ -28,15 +28,17 @@ PLACEHOLDERS = (
     "python",
     "run_dir",
 )
+# Those that say the same to every member.
+OF_ALL = ("group", "topics", "members", "seed", "protocol", "session_timeout_ms", "poll_interval_ms", "kafka_version")
 
 
-def placeholder_problems(text: str, *, place: str) -> list[str]:
-    """Returns a sentence for each unknown placeholder or stray brace in `text`."""
+def placeholder_problems(text: str, *, place: str, known: Sequence[str] = PLACEHOLDERS) -> list[str]:
+    """Returns a sentence for each stray brace in `text`, and each placeholder that is none of those `known`."""
     try:
         names = list(used_placeholders(text))
     except ValueError as error:
         return [f"{place} = {text!r}: {error}; write {{{{ and }}}} for braces that are meant"]
-    return [f"{place}: {unknown_name('placeholder', name, PLACEHOLDERS)}" for name in names if name not in PLACEHOLDERS]
+    return [f"{place}: {unknown_name('placeholder', name, known)}" for name in names if name not in known]
 
 
 def used_placeholders(text: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ PROTOCOLS = ("classic", "consumer", "none")
 PROGRESS_KINDS = ("kafka", "transaction", "sink", "checkpoint", "none")
 EVENT_DIALECTS = ("jsonl", "verifiable", "none")
 SINKS = ("http", "topic", "postgres", "none")
-SINKS_LATER = ("topic", "postgres")
+SINKS_LATER = ("postgres",)
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 
 
@@ -46,6 +46,17 @@ class EvidenceGiven:
     events: str = "jsonl"
     sink: str = "none"
     dead_letter_topic: str = ""
+
+
+@dataclass(frozen=True)
+class SinkTopic:
+    """The topic that the output goes to (sink = "topic"), made afresh for each trial.
+
+    `name` may hold the placeholders that are the same for all members; `partitions` None: as many as the trial's.
+    """
+
+    name: str = "{group}-out"
+    partitions: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,7 @@ class ConsumerSpec:
     kafka: KafkaSettings = KafkaSettings()
     progress: ProgressPlace = ProgressPlace()
     evidence: EvidenceGiven = EvidenceGiven()
+    sink_topic: SinkTopic = SinkTopic()
     identity: Identity = Identity()
     payload: Payload = Payload()
     ready: Ready = Ready()

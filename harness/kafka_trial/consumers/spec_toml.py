@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.claim import Claim, claim_problems
-from kafka_trial.consumers.placeholders import placeholder_problems
+from kafka_trial.consumers.placeholders import OF_ALL, placeholder_problems
 from kafka_trial.consumers.spec import (
     CONSUMER_SCHEMA,
     EVENT_DIALECTS,
@@ -28,6 +28,7 @@ from kafka_trial.consumers.spec import (
     Payload,
     ProgressPlace,
     Ready,
+    SinkTopic,
     Stop,
 )
 from kafka_trial.consumers.tables import choice_problem, read_table
@@ -97,6 +98,7 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
     wrong = claim_problems(claim) if isinstance(claim, dict) else ["claim must be a table; write [claim]"]
     problems += wrong
     found: dict[str, Any] = {"claim": None if wrong else Claim(**claim)}
+    found["sink_topic"] = _sink_topic(table, problems)
     for name, kind in _SECTIONS.items():
         section = table.pop(name, {})
         if not isinstance(section, dict):
@@ -105,9 +107,28 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
         found[name] = read_table(kind, section, place=f"[{name}] ", problems=problems)
     unknown = [name for name, value in table.items() if isinstance(value, dict) and name != "env"]
     for name in unknown:
-        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env"]))
+        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", "sink.topic"]))
         del table[name]
     return found
+
+
+def _sink_topic(table: dict[str, Any], problems: list[str]) -> SinkTopic:
+    """Takes [sink.topic] out of `table`."""
+    sinks = table.pop("sink", {})
+    if not isinstance(sinks, dict) or not isinstance(sinks.get("topic", {}), dict):
+        problems.append("sink must be a table of tables; write [sink.topic]")
+        return SinkTopic()
+    problems += [unknown_name("section", f"sink.{name}", ["sink.topic"]) for name in sinks if name != "topic"]
+    evidence = table.get("evidence")
+    if "topic" in sinks and not (isinstance(evidence, dict) and evidence.get("sink") == "topic"):
+        problems.append('[sink.topic] says where the output goes; write sink = "topic" under [evidence] too')
+    topic = read_table(SinkTopic, sinks.get("topic", {}), place="[sink.topic] ", problems=problems)
+    problems += placeholder_problems(topic.name, place="[sink.topic] name", known=OF_ALL)
+    if not re.fullmatch(r"[A-Za-z0-9._{}-]{1,200}", topic.name):
+        problems.append(f"[sink.topic] name = {topic.name!r} must be letters, digits, dots, dashes and underscores")
+    if topic.partitions is not None and topic.partitions < 1:
+        problems.append(f"[sink.topic] partitions = {topic.partitions} must be at least 1")
+    return topic
 
 
 def _head_problems(head: _Head, folder: Path) -> list[str]:
@@ -153,7 +174,7 @@ def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
     if evidence.sink in SINKS_LATER:
-        problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http or none")
+        problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems
 
 

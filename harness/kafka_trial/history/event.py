@@ -30,6 +30,9 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     every line carries member and incarnation
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
                                       checksum? (CRC-32 of a body that must be the record's value: it is no JSON with the id)
+                                      (of a sink topic: topic, partition and offset are the output's own, and no member
+                                       is told; without a topic they are what the effect says of its record)
+                    undecodable       topic partition offset message      (a committed record of a sink topic without an id)
                     crash_point       name member? state(armed|passed|killed)
 offsets             committed         group topic topic_id? partition committed_offset log_partition log_offset commit_time_ms
                                       producer_id? leader_epoch?

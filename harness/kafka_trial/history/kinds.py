@@ -12,7 +12,7 @@ from collections.abc import Mapping
 _WORDS = {
     "workload": "send load",
     "consumer": "started ready assigned revoked lost delivered processed commit stopped error bad_line exited",
-    "sink": "effect crash_point",
+    "sink": "effect crash_point undecodable",
     "offsets": "committed commit_tombstone commit_aborted group member group_epoch target_epoch target "
     "member_assignment group_tombstone transaction_marker transaction_open compacted undecodable unreadable",
     "transactions": "transaction_marker transaction_open record_aborted undecodable",

@@ -125,7 +125,7 @@ class Batch:
 
         None at all for a consumer whose progress is not in Kafka: what it commits there means nothing.
         """
-        if self.circumstances.settings.progress != "kafka":
+        if not self.circumstances.settings.in_offsets_log:
             return np.full(self.size, NONE, np.int64)
         return commits_log.standing(self, None)
 

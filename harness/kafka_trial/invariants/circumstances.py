@@ -29,6 +29,11 @@ class Settings:
     events: str | None = None
     sink: str | None = None
 
+    @property
+    def in_offsets_log(self) -> bool:
+        """Whether its progress is what the offsets log says: committed by itself, or in its transactions."""
+        return self.progress in ("kafka", "transaction")
+
 
 @dataclass(frozen=True)
 class Life:

@@ -24,7 +24,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -116,14 +116,16 @@ def _ahead_by_log(batch: Batch) -> Table:
     """Returns the durable commits that raised the position past a record handled later, or never.
 
     A member that told of its commit has said in which order it worked, which is exact: then only what was never handled
-    counts here, for lines are received late on a busy machine.
+    counts here, for lines are received late on a busy machine. So it is with a commit in a transaction: what it covers
+    takes effect with it, though one log may be told of that before another.
     """
     raising, _ = _raising(batch)
     row = raising["latest"]
     records, first = batch.records, batch.first_handled
     handled_ns = picked(first.time_ns, row, NONE)
     late = (row >= 0) & (handled_ns > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
-    late &= (handled_ns == NEVER) | ~told_by_members(batch, raising)
+    inside = raising["flag"] & IN_TRANSACTION > 0
+    late &= (handled_ns == NEVER) | ~(told_by_members(batch, raising) | inside)
     commits, row = raising.take(late), row[late]
     done = first.row[row]
     return table(

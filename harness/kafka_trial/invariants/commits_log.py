@@ -1,8 +1,10 @@
 """The commits that took effect, in the order of the offsets log, each with its committer and the owner at that place.
 
-A commit whose transaction was aborted never took effect. A tombstone means "no commit": a new stretch begins. The
-committer comes from the request log: a line on a member's lane that asked for this very position, answered without an
-error, around the commit's time.
+A commit in a transaction takes effect at the marker that takes it, if no later record of the partition took effect
+before ("existing == null || offsetAndMetadata.recordOffset > existing.recordOffset": Kafka, OffsetMetadataManager); of
+several in one transaction the last one counts. One whose transaction was aborted never took effect, and a pending one
+has not yet. A tombstone means "no commit": a new stretch begins. The committer comes from the request log: a line on a
+member's lane that asked for this very position, answered without an error, around the commit's time.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from kafka_trial.invariants.kernels import (
     exactly,
     joined,
     max_before,
+    next_in,
     ordered,
     picked,
 )
 from kafka_trial.invariants.ownership_log import ownership_at
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 
 if TYPE_CHECKING:
@@ -41,10 +44,10 @@ UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 def commits(batch: Batch) -> Table:
     """Returns the commits that took effect, sorted by (slice, place), tombstones left out.
 
-    Columns: slice, place, value, wall_ns, effect_ns, time_ns, source, seq; `stretch` (numbered between tombstones);
-    `peak` (the greatest value before it in its stretch, NONE if none) and `peak_row`; `committer` (a member, UNKNOWN,
-    OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1 unknown); `owned` (1 the committer owned the
-    partition there, 0 others did, -1 nobody knows).
+    Columns: slice, place, value, wall_ns (when it was written), effect_ns (when it took effect), time_ns, source, seq;
+    `stretch` (numbered between tombstones); `peak` (the greatest value before it in its stretch, NONE if none) and
+    `peak_row`; `committer` (a member, UNKNOWN, OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1
+    unknown); `owned` (1 the committer owned the partition there, 0 others did, -1 nobody knows).
     """
     log = _effective(batch)
     tombstones = log["kind"] == Kind.COMMIT_TOMBSTONE
@@ -52,7 +55,7 @@ def commits(batch: Batch) -> Table:
     found = log.having(stretch=stretch, value=log["offset"]).take(~tombstones)
     peak_row = max_before(found["stretch"], found["value"])
     committer = _committers(batch, found)
-    effect_ns = batch.monotonic(found["wall_ns"], found["time_ns"])
+    effect_ns = batch.monotonic(found["effect_wall_ns"], found["effect_time_ns"])
     return found.having(
         effect_ns=effect_ns,
         peak_row=peak_row,
@@ -67,7 +70,7 @@ def standing(batch: Batch, at_ns: int | None) -> Ints:
     """Returns the committed offset of each slice that stood at `at_ns` (None: at the end of the log); NONE if none."""
     log = _effective(batch)
     if at_ns is not None:
-        log = log.take(batch.monotonic(log["wall_ns"], log["time_ns"]) <= at_ns)
+        log = log.take(batch.monotonic(log["effect_wall_ns"], log["effect_time_ns"]) <= at_ns)
     values = np.full(batch.size, NONE, np.int64)
     values[log["slice"]] = np.where(log["kind"] == Kind.COMMIT_TOMBSTONE, NONE, log["offset"])  # the last one stays
     return values
@@ -88,11 +91,10 @@ def life_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
 
 def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
     """Returns, for each commit, a matching request's row in the table returned with it; -1 where there is none."""
-    asked = _requests(batch).sorted_by("slice", "offset", "wall_ns")
-    target = joined(
-        np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]])
-    )
-    mine, wanted = target[: len(asked)], target[len(asked) :]
+    asked = _requests(batch)
+    mine, wanted = _targets(asked, commits)
+    order = ordered(mine, asked["wall_ns"])
+    asked, mine = asked.take(order), mine[order]
     found = at_or_after(mine, asked["wall_ns"], wanted, commits["wall_ns"] - LOG_TOLERANCE_NS)
     begun = picked(asked["wall_ns"], found, 0) - picked(asked["until"], found, 0) - LOG_TOLERANCE_NS
     member = picked(asked["member"], found, UNKNOWN)
@@ -101,11 +103,27 @@ def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
 
 
 def _effective(batch: Batch) -> Table:
-    """Returns commits and tombstones sorted by (slice, place), without the commits of aborted transactions."""
+    """Returns commits and tombstones that took effect, sorted by (slice, place); with the times at which they did."""
     log = batch.of(Kind.COMMITTED, Kind.COMMIT_TOMBSTONE).sorted_by("slice", "place")
-    aborted = batch.of(Kind.COMMIT_ABORTED).sorted_by("slice", "place")
-    twin = exactly(aborted["slice"], aborted["place"], log["slice"], log["place"])
-    return log.take(twin < 0)
+    aborted, taken = (batch.of(kind).sorted_by("slice", "place") for kind in (Kind.COMMIT_ABORTED, Kind.COMMIT_TAKEN))
+    twin, end = (exactly(one["slice"], one["place"], log["slice"], log["place"]) for one in (aborted, taken))
+    pending = (log["kind"] == Kind.COMMITTED) & (log["flag"] & IN_TRANSACTION > 0) & (end < 0)
+    log = log.having(
+        effect_place=np.where(end >= 0, picked(taken["until"], end, NONE), log["place"]),
+        effect_wall_ns=np.where(end >= 0, picked(taken["wall_ns"], end, NONE), log["wall_ns"]),
+        effect_time_ns=np.where(end >= 0, picked(taken["time_ns"], end, NONE), log["time_ns"]),
+    )
+    return _standing_at_all(log.take((twin < 0) & ~pending))
+
+
+def _standing_at_all(log: Table) -> Table:
+    """Leaves out what was replaced before it took effect: by a later record, or by one of the same transaction."""
+    log = log.sorted_by("slice", "effect_place", "place")
+    replaced = next_in(joined(log["slice"], log["effect_place"])) >= 0
+    log = log.take(~replaced)
+    latest = max_before(log["slice"], log["place"])
+    late = (latest >= 0) & (picked(log["place"], latest, NONE) > log["place"])
+    return log.take(~late).sorted_by("slice", "place")
 
 
 def _firsts(group: Array) -> Bools:
@@ -118,10 +136,7 @@ def _committers(batch: Batch, commits: Table) -> Ints:
     """Returns who asked for each commit: the one whose accepted request matches it in position and time."""
     asked = _requests(batch)
     size = len(commits)
-    target = joined(
-        np.concatenate([asked["slice"], commits["slice"]]), np.concatenate([asked["offset"], commits["value"]])
-    )
-    mine, wanted = target[: len(asked)], target[len(asked) :]
+    mine, wanted = _targets(asked, commits)
     first = asked["wall_ns"] - asked["until"] - LOG_TOLERANCE_NS
     end = asked["wall_ns"] + LOG_TOLERANCE_NS + 1
     committer, matches = np.full(size, UNKNOWN, np.int64), np.zeros(size, np.int64)
@@ -131,6 +146,18 @@ def _committers(batch: Batch, commits: Table) -> Ints:
         committer[fits & ((committer < 0) | (member >= 0))] = member
         matches += fits & (member >= 0)
     return np.where(matches > 1, AMBIGUOUS, committer)
+
+
+def _targets(asked: Table, commits: Table) -> tuple[Ints, Ints]:
+    """Returns what each request asked for, and what each commit is, as numbers that are equal where these are alike:
+    partition, position, and whether it is part of a transaction."""
+    inside = asked["place"] == IN_TRANSACTION, commits["flag"] & IN_TRANSACTION > 0
+    target = joined(
+        np.concatenate([asked["slice"], commits["slice"]]),
+        np.concatenate([asked["offset"], commits["value"]]),
+        np.concatenate(inside).astype(np.int64),
+    )
+    return target[: len(asked)], target[len(asked) :]
 
 
 def _requests(batch: Batch) -> Table:

@@ -35,6 +35,7 @@ NO_EPOCH = "no group record before the commit tells the member's epoch"
     needs=("offsets log", "requests"),
     level="none",
     progress_in_kafka=True,
+    outside_transactions=True,
 )
 def stale_generation(batch: Batch) -> Findings:
     """A commit was accepted although it was asked for with an older epoch or generation than its member had by then.

@@ -27,7 +27,7 @@ def floors(batch: Batch) -> Ints:
 
     NONE for a consumer whose progress is not in Kafka: wherever it starts is right.
     """
-    if batch.circumstances.settings.progress != "kafka":
+    if not batch.circumstances.settings.in_offsets_log:
         return np.full(len(batch.possessions), NONE, np.int64)
     answered = _answered(batch)
     durable = _durable(batch)

@@ -87,6 +87,8 @@ class Findings:
 class Invariant:
     """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at.
 
+    `progress_in_kafka`: it is about positions in the offsets log, be they committed in transactions or, where
+    `outside_transactions`, not. `progress_in_transaction`: about those alone that are.
     `settled`: it says what was still to do at the end; nobody is blamed for that while there was time left to do it.
     """
 
@@ -97,6 +99,7 @@ class Invariant:
     judge: Callable[[Any], Findings]
     of: str = "slice"  # or "group": judged from the summaries of all slices
     progress_in_kafka: bool = False
+    outside_transactions: bool = False
     progress_in_transaction: bool = False
     settled: bool = False
     summary: str = field(default="")
@@ -114,6 +117,7 @@ def invariant(
     level: str,
     of: str = "slice",
     progress_in_kafka: bool = False,
+    outside_transactions: bool = False,
     progress_in_transaction: bool = False,
     settled: bool = False,
 ) -> Callable[[Judge], Judge]:
@@ -128,6 +132,7 @@ def invariant(
             judge=judge,
             of=of,
             progress_in_kafka=progress_in_kafka,
+            outside_transactions=outside_transactions,
             progress_in_transaction=progress_in_transaction,
             settled=settled,
             summary=_first_sentence(judge.__doc__ or ""),

@@ -44,7 +44,7 @@ class Group:
 
     @property
     def in_kafka(self) -> bool:
-        return self.circumstances.settings.progress == "kafka"
+        return self.circumstances.settings.in_offsets_log
 
     @property
     def unsettled(self) -> str | None:

@@ -32,12 +32,13 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     """Inside one possession a delivery stepped back to a record, or to one before it, that was delivered already.
 
     "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal for a consumer that seeks
-    back on purpose (a retry): it claims order per key, or none.
+    back on purpose (a retry): it claims order per key, or none; and where progress is in transactions, after one that
+    failed, by the member's own word: its work is undone, and begins anew.
 
     Smallest history: `assigned`, `delivered` 5, `delivered` 4.
     """
     held = batch.deliveries.take(batch.deliveries["possession"] >= 0)  # sorted by possession, then seq
-    highest = max_before(held["possession"], held["offset"])
+    highest = max_before(joined(held["possession"], held["attempt"]), held["offset"])
     back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE))
     before, after = held.take(highest[back]), held.take(back)
     rows = table(
@@ -54,8 +55,8 @@ def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
-    Inside a possession every completion counts; across possessions only first completions do: a rewind to a legal
-    floor is a redelivery. Legal inside the window of an untold loss.
+    Inside a possession every completion counts; across possessions, and across transactions that failed, only first
+    completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an untold loss.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
     """
@@ -120,11 +121,11 @@ def _late_ones(batch: Batch, *, same_key: bool) -> Table:
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     done = batch.completions.take(batch.completions["possession"] >= 0)
-    group = done["possession"]
+    group = joined(done["possession"], done["attempt"])
     if same_key:
-        done = done.take(done["key"] >= 0)
-        order = ordered(done["possession"], done["key"])
-        done, group = done.take(order), joined(done["possession"][order], done["key"][order])
+        done, group = done.take(done["key"] >= 0), group[done["key"] >= 0]
+        order = ordered(group, done["key"])
+        done, group = done.take(order), joined(group[order], done["key"][order])
     highest = max_before(group, done["offset"])
     late = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
     return _paired(done.take(late), done.take(highest[late]))

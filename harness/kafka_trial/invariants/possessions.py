@@ -49,7 +49,8 @@ def own_words(batch: Batch) -> Table:
     """Returns what members said themselves, sorted by (slice, source, seq), each with the possession it falls into.
 
     Columns: slice, source, seq, kind, time_ns, offset; `file` (slice and source as one), `opens` (an `assigned`),
-    `possession` (its number, -1 where none is open) and `revoked` (the latest callback here was revoked or lost).
+    `possession` (its number, -1 where none is open), `revoked` (the latest callback here was revoked or lost) and
+    `attempt`: where progress is in transactions, one that failed begins the partition anew where it began.
     """
     own = batch.of(*OWN_WORD).only("slice", "source", "seq", "kind", "time_ns", "offset")
     own = own.sorted_by("slice", "source", "seq")
@@ -64,6 +65,7 @@ def own_words(batch: Batch) -> Table:
         opens=opens,
         possession=np.where((said == Kind.ASSIGNED) & ~ended, number, -1),
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
+        attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.circumstances.settings.progress == "transaction")),
     )
 
 

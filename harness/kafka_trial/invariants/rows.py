@@ -10,14 +10,15 @@ there is `kernels.NONE`.
 | RECORD (control read; `key`) | of the record | mark of its id | appended | | | |
 | ABORTED_RECORD (its transaction was) | of the record | mark of its id | | | | |
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
-| PROCESSED | of the record | | | | | |
+| PROCESSED | of the record | | | | | WITHOUT_OUTPUT |
 | EFFECT (outcome ok) | of the record with its id | | | | | |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |
 | COMMIT_ABORTED, _TOMBSTONE | | log offset | | | | |
+| COMMIT_TAKEN (its transaction was) | | log offset | of the marker | place of the marker | | |
 | GRANT | assignment epoch (4.3+) | log offset | of the record | log offset | member id | protocol |
-| COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
+| COMMIT_REQUEST, FETCH_ANSWER | committed offset | 1: in a transaction | answer sent | duration_ns | lane | error |
 | COMMIT_EPOCH (accepted) | committed offset | epoch asked with | answer sent | duration_ns | member id | |
 | LOG_START, LOG_END | position | | | | | |
 | FETCH_ASKED | position asked | | answer sent | bytes answered | lane | error |
@@ -32,6 +33,8 @@ there is `kernels.NONE`.
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
 that lists the partition (protocol CLASSIC).
+
+A commit in a transaction takes effect where and when the marker ends it (COMMIT_TAKEN): one without is pending.
 
 An id is known by its mark, a number (`judge/identities.py`); the flags tell what no slice can: UNSENT (the workload
 never invoked a send of it), READ (the control read has it, here or elsewhere), and of an effect whose body must be
@@ -83,6 +86,7 @@ class Kind(IntEnum):
     ENDED_ABORTED = 28
     ASKED_COMMIT = 29
     ASKED_ABORT = 30
+    COMMIT_TAKEN = 31
 
 
 class Known(IntFlag):
@@ -95,6 +99,7 @@ class Known(IntFlag):
 
 
 NOWHERE = -1  # the partition of the slice of effects and transactions, which belong to no partition
+WITHOUT_OUTPUT = 1  # the flag of a completion that leaves nothing at the sink: discarded, or dead-lettered
 IN_TRANSACTION = 1  # the flag of a commit that was part of a transaction
 
 

@@ -68,7 +68,7 @@ def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
 def _highest(batch: Batch, at_ns: int) -> Ints:
     """Returns the highest offset that was ever committed until then; NONE where none was, or it means nothing."""
     log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
-    if batch.circumstances.settings.progress != "kafka":
+    if not batch.circumstances.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
     return per_group(log["slice"], log["value"], batch.size, how="max", start=NONE)
 

@@ -99,7 +99,7 @@ def snapshot_ns(circumstances: Circumstances) -> int:
 
 def _progress(batch: Batch, at_ns: int) -> Ints:
     """Returns the committed offset of each slice at that time; NONE for all where progress is not in Kafka."""
-    if batch.circumstances.settings.progress != "kafka":
+    if not batch.circumstances.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
     return commits_log.standing(batch, at_ns)
 
@@ -109,7 +109,7 @@ def _converged_ns(batch: Batch, committed: Ints, done_ns: Ints) -> Ints:
     at_ns = snapshot_ns(batch.circumstances)
     settings = batch.circumstances.settings
     handled_ns = np.full(batch.size, NONE) if settings.delivery == "at-most-once" else done_ns
-    if settings.progress != "kafka":
+    if not settings.in_offsets_log:
         return np.where(handled_ns > at_ns, NEVER, handled_ns)
     reached_ns = _reached_end_ns(batch, at_ns)
     whole = (committed >= batch.ends) & (handled_ns <= at_ns)
@@ -149,7 +149,7 @@ def _backlog(batch: Batch) -> Ints:
         return np.zeros(batch.size, np.int64)
     records = batch.records
     unhandled = counts(records["slice"][batch.first_handled.time_ns > drain_ns], batch.size)
-    if batch.circumstances.settings.progress != "kafka":
+    if not batch.circumstances.settings.in_offsets_log:
         return unhandled
     committed = _progress(batch, drain_ns)
     first, end = between(

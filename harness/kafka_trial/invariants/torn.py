@@ -17,10 +17,13 @@ from kafka_trial.invariants.kernels import (
     Array,
     Bools,
     Ints,
+    at_or_after,
     at_or_before,
+    between,
     exactly,
     first_of,
     joined,
+    next_in,
     per_group,
     picked,
 )
@@ -50,7 +53,8 @@ def torn_transaction(batch: Batch) -> Findings:
     ends the next transaction breaks it ("torn into parts: some of their effects committed, others lost": Jepsen,
     Bufstream 0.1.0). Never legal. "Each transaction can be identified by (producer id, epoch)" (KIP-890) where the
     answer to EndTxn carries a new epoch: only there a tear is found. Where many transactions share an epoch, every end
-    must be one that was asked for around its time; if one is not, the case is undecided.
+    must be one that was asked for around its time, or asked for again of a coordinator that found it ended; if one is
+    not, the case is undecided.
 
     Smallest history: EndTxn of producer 7, answered with epoch 1; 7's marker of epoch 1 is a commit in out-0, and an
     abort in the offsets log.
@@ -115,4 +119,19 @@ def _asked_for(ends: Table, asks: Table) -> Bools:
     for give_ns in (LOG_TOLERANCE_NS, -LOG_TOLERANCE_NS):
         last = at_or_before(asks["key"], asks["begun_ns"], ends["key"], ends["wall_ns"] + give_ns)
         fits |= (last >= 0) & (picked(asks["asks_commit"], last, -1) == ends["committed"])
-    return fits
+    return fits | _asked_again(ends, asks)
+
+
+def _asked_again(ends: Table, asks: Table) -> Bools:
+    """Returns whether the request after each end asked for it to end as it did, and ended nothing more.
+
+    Where a coordinator dies before it has answered, the one after it ends what it finds decided; its client asks again.
+    """
+    after = at_or_after(asks["key"], asks["begun_ns"], ends["key"], ends["wall_ns"] + LOG_TOLERANCE_NS + 1)
+    then_ns = picked(picked(asks["begun_ns"], next_in(asks["key"]), NEVER), after, NEVER)
+    since_ns = picked(asks["begun_ns"], after, NEVER)
+    by_wall = ends.sorted_by("key", "wall_ns")
+    tolerance = LOG_TOLERANCE_NS
+    first, end = between(by_wall["key"], by_wall["wall_ns"], ends["key"], since_ns - tolerance, then_ns - tolerance)
+    again: Bools = (after >= 0) & (end <= first) & (picked(asks["asks_commit"], after, -1) == ends["committed"])
+    return again

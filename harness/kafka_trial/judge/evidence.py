@@ -31,11 +31,13 @@ class NotJudged:
 def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: Seen) -> NotJudged | None:
     """Returns why an invariant cannot be judged; None where all it needs was seen."""
     progress = circumstances.settings.progress
-    if invariant.progress_in_kafka and progress != "kafka":
+    if invariant.outside_transactions and progress == "transaction":
+        return NotJudged("its progress is in its transactions, whose epochs are not looked at", applies=False)
+    if invariant.progress_in_kafka and not circumstances.settings.in_offsets_log:
         return NotJudged(f"its progress is not in Kafka (progress: {progress})", applies=False)
     if invariant.progress_in_transaction and progress != "transaction":
         return NotJudged(f"its progress is not in its transactions (progress: {progress})", applies=False)
-    in_brokers = progress == "kafka" or invariant.progress_in_transaction
+    in_brokers = circumstances.settings.in_offsets_log
     for need in sorted(invariant.needs):
         because = NEEDS[need](circumstances, seen)
         if because is not None and need in ("ids", "effects"):
@@ -53,6 +55,8 @@ def _records(circumstances: Circumstances, seen: Seen) -> str | None:
 
 def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
     settings = circumstances.settings
+    if settings.sink == "topic" and (unread := _witness(circumstances, "sink")):
+        return unread
     declared = settings.events not in (None, "none") or settings.sink not in (None, "none")
     if not declared and settings.events is not None:
         return "nothing tells what was handled: the consumer prints no events and has no sink"
@@ -74,6 +78,8 @@ def _ids(circumstances: Circumstances, seen: Seen) -> str | None:
 
 
 def _effects(circumstances: Circumstances, seen: Seen) -> str | None:
+    if circumstances.settings.sink == "topic" and (unread := _witness(circumstances, "sink")):
+        return unread
     return None if circumstances.sink_seen else "no effect of the consumer was seen"
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
+from kafka_trial.invariants.rows import IN_TRANSACTION, WITHOUT_OUTPUT, Kind, Known
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.facts import TAKERS, Facts
@@ -27,6 +27,7 @@ from kafka_trial.judge.made import ROWS, made_rows
 from kafka_trial.judge.named import Named
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
+from kafka_trial.judge.taken_commits import TakenCommits
 from kafka_trial.judge.transactions import transaction_rows
 from kafka_trial.judge.wholeness import Wholeness
 
@@ -45,7 +46,12 @@ PLAIN_KINDS = {
 }
 ENTRY_KINDS = {"assigned": Kind.ASSIGNED, "revoked": Kind.REVOKED, "lost": Kind.LOST}
 COMMIT_KINDS = {"invoke": Kind.COMMIT_INVOKE, "ok": Kind.COMMIT_OK, "fail": Kind.COMMIT_FAIL}
-REQUEST_KINDS = {"OFFSETCOMMIT": Kind.COMMIT_REQUEST, "OFFSETFETCH": Kind.FETCH_ANSWER}
+REQUEST_KINDS = {
+    "OFFSETCOMMIT": Kind.COMMIT_REQUEST,
+    "TXNOFFSETCOMMIT": Kind.COMMIT_REQUEST,
+    "OFFSETFETCH": Kind.FETCH_ANSWER,
+}
+QUIET_OUTCOMES = {"discarded": 1, "dead-lettered": 1}
 IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
 POSITIONED = (Kind.RECORD, Kind.ABORTED_RECORD, Kind.DELIVERED, Kind.PROCESSED, Kind.LOG_START, Kind.LOG_END)
@@ -91,6 +97,7 @@ class FileReader:
         self._whole = Wholeness(facts.sources[source])
         self._grants = Grants(facts, source)
         self._fetches = Fetches(facts)
+        self._taken = TakenCommits()
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
@@ -102,8 +109,8 @@ class FileReader:
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
         parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
-        ended = transaction_rows(self.facts, columns)
-        parts += [made_rows(self.source, **made) for made in (fetched, ended) if made]
+        made = fetched, transaction_rows(self.facts, columns), self._taken.rows(columns)
+        parts += [made_rows(self.source, **one) for one in made if one]
         return pa.concat_tables([*parts, *self._named.rows(columns)])
 
     def rest(self) -> pa.Table:
@@ -158,6 +165,10 @@ class FileReader:
         self._take_records(columns, rows[records], mark[records], slices[records], position[records])
         self._take_aborted(kinds == Kind.ABORTED_RECORD, mark, slices, position)
         flag = np.where((kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE), IN_TRANSACTION, flag)
+        quiet = columns.codes("outcome", QUIET_OUTCOMES)[rows] == 1
+        flag = np.where((kinds == Kind.PROCESSED) & quiet, WITHOUT_OUTPUT, flag)
+        inside = (kinds == Kind.COMMITTED) & (flag == IN_TRANSACTION)
+        self._taken.take(columns, rows[inside], slices[inside])
         wall_ns = np.where(
             columns["commit_time_ms"][rows] == NONE,
             columns["source_wall_ns"][rows],
@@ -211,6 +222,7 @@ class FileReader:
         self._placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
         rows, kinds, slices = rows[placed], kinds[placed], slices[placed]
         error = entries["error"][placed]
+        inside = columns.codes("api", {"TXNOFFSETCOMMIT": 1}, fold=True)[rows]
         duration_ns = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
         return made_rows(
             self.source,
@@ -219,6 +231,7 @@ class FileReader:
             seq=columns["seq"][rows],
             time_ns=time_ns[rows],
             offset=entries["committed_offset"][placed],
+            place=np.where(inside == 1, IN_TRANSACTION, NONE),
             wall_ns=columns["source_wall_ns"][rows],
             until=duration_ns,
             who=columns["lane"][rows].clip(-1, 2**31 - 1),

@@ -139,7 +139,7 @@ class Named:
         numbers = {partition: number for (topic, partition), number in self.facts.slices.items() if self._ours(topic)}
         values, inverse = np.unique(partitions, return_inverse=True)
         slices = np.array([numbers.get(value, -1) for value in values.tolist()], np.int64)[inverse]
-        claims = (partitions >= 0) & (slices >= 0) & (offsets >= 0)
+        claims = (partitions >= 0) & (slices >= 0) & (offsets >= 0) & columns.absent("topic")[rows]
         return made_rows(
             self.source,
             slice=slices[claims],
@@ -152,5 +152,5 @@ class Named:
         )
 
     def _ours(self, topic: str) -> bool:
-        """An effect does not say its topic: it is the trial's, where that was named."""
+        """A claim does not say its topic: it is the trial's, where that was named. An output's topic is its own."""
         return topic == self.facts.topic

@@ -51,7 +51,7 @@ def control_read(
     if _done(positions, ends):
         return ControlRead(0, positions, True)
     count, error = 0, None
-    consumer = Consumer(_settings(bootstrap))
+    consumer = Consumer(reader_settings(bootstrap))
     try:
         consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
         while not _done(positions, ends) and time.monotonic() < until_s:
@@ -74,7 +74,8 @@ def control_read(
     return ControlRead(count, positions, _done(positions, ends), error)
 
 
-def _settings(bootstrap: str) -> dict[str, Any]:
+def reader_settings(bootstrap: str) -> dict[str, Any]:
+    """Returns the settings of a reader of committed records that neither joins a group nor commits."""
     return {
         "bootstrap.servers": bootstrap,
         "group.id": GROUP,
@@ -117,13 +118,14 @@ def _take(message: Any, ends: Mapping[int, int], recorder: Recorder) -> int:
 def record_id(
     headers: Iterable[tuple[str, bytes | None]], value: bytes | None, *, header: str = ID_HEADER, field: str = ID_FIELD
 ) -> str | None:
-    """Returns a record's id: its header of that name, else that field of a JSON object, else None."""
+    """Returns a record's id: its header of that name, else that field of a JSON object (`a.b`: b of a), else None."""
     for name, raw in headers:
         if name == header and raw is not None:
             return raw.decode(errors="backslashreplace")
     try:
-        body = json.loads(value or b"null")
+        found = json.loads(value or b"null")
     except ValueError:
         return None
-    found = body.get(field) if isinstance(body, dict) else None
+    for step in field.split("."):
+        found = found.get(step) if isinstance(found, dict) else None
     return None if found is None else str(found)

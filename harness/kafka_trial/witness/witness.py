@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -18,11 +19,22 @@ from kafka_trial.concurrency import Child, Household
 from kafka_trial.dialogue import Dialogue, start_dialogue
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.store import RunFolder
+from kafka_trial.witness.control_read import ID_FIELD, ID_HEADER
 from kafka_trial.witness.post import BEHIND, DEAD, READY
 
 READY_WITHIN_S: Final = 30.0
 ANSWER_MARGIN_S: Final = 5.0
 STOP_WITHIN_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class SinkTopicRead:
+    """The topic that the consumer's output goes to, and where its records' ids are: a header, a field of their JSON."""
+
+    topic: str
+    partitions: int
+    header: str = ID_HEADER
+    field: str = ID_FIELD
 
 
 class Witness:
@@ -103,9 +115,10 @@ def start_witnesses(
     group: str,
     lanes: Sequence[Lane],
     transactions: bool = False,
+    sink: SinkTopicRead | None = None,
 ) -> list[Witness]:
-    """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; and of `transactions`,
-    for a consumer whose progress is in its own.
+    """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; of `transactions`, for
+    a consumer whose progress is in its own; and of the topic that its output goes to, if there is one.
 
     They start side by side; call `ready` on each.
 
@@ -121,7 +134,10 @@ def start_witnesses(
         "observe": [*bootstrap, *history, "--topic", topic, "--group", group],
     }
     if transactions:
-        commands["transactions"] = [*bootstrap, *history, "--topic", topic]
+        outputs = [f"--output={sink.topic}"] if sink else []
+        commands["transactions"] = [*bootstrap, *history, "--topic", topic, *outputs]
+    if sink:
+        commands["sink_topic"] = [*bootstrap, *history, *(f"--{name}={value}" for name, value in vars(sink).items())]
     return [start_witness(household, name, arguments, folder=folder) for name, arguments in commands.items()]
 
 
