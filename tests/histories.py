@@ -8,7 +8,7 @@ them: the run's phases and clock, the observer's control read of partition 0, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,17 +90,26 @@ def started(member: str) -> Line:
     return said(member, "started", pid=1, lane=int(member[1]))
 
 
-def effect(offset: int, *, outcome: str = "ok") -> Line:
-    return Line("sink", "effect", {"id": f"r{offset}", "outcome": outcome})
+def effect(record: int, *, outcome: str = "ok", **fields: Any) -> Line:
+    return Line("sink", "effect", {"id": f"r{record}", "outcome": outcome} | fields)
+
+
+def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | None = None) -> list[Line]:
+    """The workload sends r<offset>, its checksum the same number; Kafka acknowledges it there (or `at` elsewhere)."""
+    about = {"topic": TOPIC, "id": f"r{offset}"} | ({} if key is None else {"key": key})
+    place = {"partition": 0, "offset": offset if at is None else at} if outcome == "ok" else {}
+    invoke = Line("workload", "send", about | {"outcome": "invoke", "checksum": offset})
+    return [invoke, Line("workload", "send", about | place | {"outcome": outcome})]
 
 
 # --- the brokers' word -------------------------------------------------------------------------------------------
 
 
-def committed(value: int, *, by: str | None = None) -> list[Line]:
-    """A commit that took effect; `by` a member: the request log saw it on its lane; "operator": outside the lanes."""
+def committed(value: int, *, by: str | None = None, epoch: int | None = None) -> list[Line]:
+    """A commit that took effect; `by` a member: the request log saw it on its lane, with this epoch (or generation) if
+    one is given; "operator": outside the lanes."""
     line = Line("offsets", "committed", {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value})
-    return [line] if by is None else [line, asked("OFFSET_COMMIT", by, value)]
+    return [line] if by is None else [line, asked("OFFSET_COMMIT", by, value, epoch=epoch)]
 
 
 def tombstone() -> Line:
@@ -113,10 +122,12 @@ def aborted(value: int) -> list[Line]:
     return [Line("offsets", "committed", fields), Line("offsets", "commit_aborted", fields | {"same_place": True})]
 
 
-def owner(*members: str) -> Line:
-    """A classic group record that gives partition 0 to the members (none: to nobody)."""
+def owner(*members: str, idle: Sequence[str] = (), epoch: int = 1) -> Line:
+    """A classic group record that gives partition 0 to the members (none: to nobody); `idle` are members as well."""
     entries = [{"topic": TOPIC, "partition": 0, "member_id": f"id-{member}"} for member in members]
-    return Line("offsets", "group", {"group": GROUP, "protocol": "classic", "epoch": 1, "entries": entries})
+    listed = [{"member_id": f"id-{member}"} for member in (*members, *idle)]
+    fields = {"group": GROUP, "protocol": "classic", "epoch": epoch, "members": listed, "entries": entries}
+    return Line("offsets", "group", fields)
 
 
 def generation(epoch: int) -> Line:
@@ -129,10 +140,16 @@ def group_epoch(epoch: int) -> Line:
     return Line("offsets", "group_epoch", {"group": GROUP, "epoch": epoch})
 
 
-def holds(member: str, *partitions: int, pending: Sequence[int] = ()) -> Line:
-    """A KIP-848 assignment of one member."""
-    listed = {"entries": _by_id(partitions), "pending": _by_id(pending)}
-    return Line("offsets", "member_assignment", {"group": GROUP, "member_id": f"id-{member}", "epoch": 1} | listed)
+def holds(member: str, *partitions: int, pending: Sequence[int] = (), epoch: int = 1, since: int | None = None) -> Line:
+    """A KIP-848 assignment of one member; `since`: the epoch of the assignment (told by brokers from 4.3 on)."""
+    listed = {"entries": _by_id(partitions, since), "pending": _by_id(pending, since)}
+    fields = {"group": GROUP, "member_id": f"id-{member}", "epoch": epoch}
+    return Line("offsets", "member_assignment", fields | listed)
+
+
+def gone(member: str) -> Line:
+    """A KIP-848 member has left, or its session has expired."""
+    return Line("offsets", "group_tombstone", {"group": GROUP, "record_type": 8, "member_id": f"id-{member}"})
 
 
 def answered(member: str, value: int) -> Line:
@@ -140,8 +157,9 @@ def answered(member: str, value: int) -> Line:
     return asked("OFFSET_FETCH", member, value)
 
 
-def asked(api: str, member: str, value: int, *, error: int = 0) -> Line:
+def asked(api: str, member: str, value: int, *, error: int = 0, epoch: int | None = None) -> Line:
     lane = {} if member == "operator" else {"lane": int(member[1:]), "member_id": f"id-{member}"}
+    lane |= {} if epoch is None else {"epoch": epoch}
     entries = [_position(value) | {"error": error}]
     return Line("requests-b0", "request", {"api": api, "group": GROUP, "duration_ms": 25.0, "entries": entries} | lane)
 
@@ -156,6 +174,10 @@ def fetched(member: str, position: int | None, *, size_bytes: int = 0, complete:
 
 def log_end(position: int) -> Line:
     return Line("observer", "log_end", {"topic": TOPIC, "partition": 0, "offset": position})
+
+
+def log_start(position: int) -> Line:
+    return Line("observer", "log_start", {"topic": TOPIC, "partition": 0, "offset": position})
 
 
 # --- the harness's word ------------------------------------------------------------------------------------------
@@ -193,18 +215,22 @@ def history(
     old: bool = False,
     snapshot: bool = True,
     whole: bool = True,
+    control: Mapping[int, Mapping[str, Any] | None] | None = None,
+    policy: str = "delete",
 ) -> list[Event]:
     """Returns the events of a history in its frame.
 
-    `records`: how many lie in each partition, or their keys; `old`: they lay there before the first line.
-    Not `whole`: no control read, no witness that read
+    `records`: how many lie in each partition, or their keys; `control`: what the control read says of some of those of
+    partition 0 (None: it does not hold them); `old`: they lay there before the first line. `policy`: the topic's
+    cleanup policy. Not `whole`: no control read, no witness that read
     to the end. Every member's process is started before the first line.
     """
     keys = [None] * records if isinstance(records, int) else list(records)
     writer = _Writer()
     writer.add(Line("run", "topic_named", {"topic": TOPIC}), Line("run", "group_named", {"group": GROUP}))
     writer.add(Line("run", "clock", {"wall_ns": WALL_NS}, 0), phase("prepare"))
-    writer.add(Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": partitions}))
+    about = {"topic": TOPIC, "topic_id": "T", "partitions": partitions, "cleanup_policy": policy}
+    writer.add(Line("observer", "topic", about))
     writer.add(*(said(f"m{number}", "started", pid=1, lane=number) for number in range(members)))
     for number in range(members):  # every member is seen on its lane
         lane = {"lane": number, "member_id": f"id-m{number}", "group": GROUP}
@@ -216,7 +242,10 @@ def history(
         writer.add(phase("snapshot"))
     writer.add(after(1))
     for partition in range(partitions):
-        writer.add(*(_record(offset, key, partition=partition, old=old) for offset, key in enumerate(keys)))
+        said_of = (control or {}) if partition == 0 else {}
+        found = {offset: said_of.get(offset, {}) for offset in range(len(keys))}
+        held = ((offset, says) for offset, says in found.items() if says is not None)
+        writer.add(*(_record(offset, keys[offset], partition=partition, old=old, **says) for offset, says in held))
     if whole:
         writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
         writer.add(*(Line(name, "witness", {"state": "complete"}) for name in ("offsets", "requests-b0", "observer")))
@@ -298,12 +327,12 @@ class _Writer:
         return WALL_NS + self._now_ns
 
 
-def _record(offset: int, key: str | None, *, partition: int, old: bool) -> Line:
+def _record(offset: int, key: str | None, *, partition: int, old: bool, **says: Any) -> Line:
     keyed: dict[str, Any] = {} if key is None else {"key": key}
     keyed |= {"source_wall_ns": WALL_NS + 100 * SECOND_NS} if old else {}
     name = f"r{partition}-{offset}" if partition else f"r{offset}"
-    where = {"topic": TOPIC, "partition": partition, "offset": offset, "id": name}
-    return Line("observer", "record", where | keyed, 0)
+    named = {"topic": TOPIC, "partition": partition, "offset": offset, "id": name} | keyed | says
+    return Line("observer", "record", {name: value for name, value in named.items() if value is not None}, 0)
 
 
 def _position(value: int) -> dict[str, Any]:
@@ -314,5 +343,6 @@ def _places(partitions: Sequence[int]) -> list[dict[str, Any]]:
     return [{"topic": TOPIC, "partition": partition} for partition in partitions or (0,)]
 
 
-def _by_id(partitions: Sequence[int]) -> list[dict[str, Any]]:
-    return [{"topic_id": "T", "partition": partition} for partition in partitions]
+def _by_id(partitions: Sequence[int], since: int | None) -> list[dict[str, Any]]:
+    epoch = {} if since is None else {"assignment_epoch": since}
+    return [{"topic_id": "T", "partition": partition} | epoch for partition in partitions]

@@ -8,6 +8,7 @@ without one, the history is that of a sound at-least-once consumer.
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,8 @@ SINS = (
     "ahead-by-log",
     "past-end",
     "past-end-unread",
+    "lost-commit",
+    "stale-epoch",
     "split-by-log",
     "split-told",
     "late-work",
@@ -51,6 +54,13 @@ SINS = (
     "operator",
     "unassigned",
     "gap",
+    "lost-write",
+    "compacted",
+    "expired",
+    "corrupt",
+    "misplaced",
+    "phantom",
+    "duplicate-effect",
     "crash-loop",
     "deaf",
     "fat",
@@ -58,6 +68,7 @@ SINS = (
     "storm",
     "lazy",
     "starve",
+    "rogue",
     "paused",
     "swallowed",
     "fallen",
@@ -105,10 +116,10 @@ class History:
 def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, *SINS)) -> Plan:
     """Draws what one history shall contain; a sin that needs a handover gets members for it."""
     sin = draw(st.sampled_from(sins))
-    needs_two = sin in SINS_WITH_HANDOVER
+    needs_two = sin in SINS_WITH_HANDOVER or sin == "rogue"
     starves = sin == "starve"  # one member with three partitions or four, and records enough to go round
     members = draw(st.integers(2 if needs_two else 1, 1 if starves else 3))
-    handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=2)) if members > 1 else []
+    handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=0 if sin == "rogue" else 2)) if members > 1 else []
     second = sorted(set(COMMIT_SINS) - set(SINS_WITH_HANDOVER if members == 1 else ()))
     return Plan(
         sin=sin,
@@ -194,6 +205,8 @@ class World:
         self._next_tick = self.now
         self._log_offset = 0
         self._epoch = 0
+        self._epochs: dict[str, int] = {}  # KIP-848: of each member id
+        self._since: dict[tuple[str, Slice], int] = {}  # the epoch in which it was assigned the partition
         self._offsets_time = 0
         self.handed_over = 0
         self.slices: list[Slice] = [(TOPIC, number) for number in range(plan.partitions)]
@@ -204,6 +217,13 @@ class World:
         self.committed: dict[Slice, int | None] = dict.fromkeys(self.slices)
         self.sinned: Slice = self.slices[self.draw.randrange(len(self.slices))]
         self.read_log_ends = True
+        self.aside = random.Random(f"{plan.seed} aside")  # for what else is told: the load, ids, bodies
+        self.tells_ids, self.claims_places, self.posts_values = (
+            self.aside.random() < share for share in (0.6, 0.5, 0.7)
+        )
+        self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
+        # What the control read finds otherwise than it was sent: None, it does not find it.
+        self.control: dict[tuple[Slice, int], dict[str, Any] | None] = {}
 
     def _offsets(self) -> list[int]:
         """The offsets that hold records: a marker or an aborted record leaves a gap."""
@@ -303,16 +323,36 @@ class World:
         return max(self.records[tp]) + 1
 
     def deliver(self, member: Member, tp: Slice, offset: int) -> None:
-        self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset))
+        self.say_delivered(member, tp, offset, record_id(tp, offset) if self.tells_ids else None)
         self.work_time()
+
+    def say_delivered(self, member: Member, tp: Slice, offset: int, name: str | None) -> None:
+        named = {} if name is None else {"id": name}
+        self.say(member, "delivered", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), **named)
 
     def process(self, member: Member, tp: Slice, offset: int) -> None:
         if self.plan.sink:
             self.effect(tp, offset)
         self.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), outcome="done")
 
-    def effect(self, tp: Slice, offset: int) -> None:
-        self.emit("sink", "effect", id=record_id(tp, offset), outcome="ok")
+    def effect(self, tp: Slice, record: int, **said: Any) -> None:
+        """An effect, with what the consumer says of its place, and the checksum of its body."""
+        place = {"partition": tp[1], "offset": record} if self.claims_places else {}
+        body = {"checksum": checksum(record_id(tp, record))} if self.posts_values else {}
+        self.emit("sink", "effect", **{"id": record_id(tp, record), "outcome": "ok"} | place | body | said)
+
+    def send(self, name: str, outcome: str, **fields: Any) -> None:
+        """The workload sends a record; `outcome` is its fate."""
+        op = self.emit("workload", "send", topic=TOPIC, id=name, outcome="invoke", checksum=checksum(name))
+        self.emit("workload", "send", topic=TOPIC, id=name, outcome=outcome, op=op, **fields)
+
+    def load(self) -> None:
+        """Every record is sent and acknowledged; some sends are not, and some acknowledgements name no offset."""
+        for tp, offsets in self.records.items():
+            for offset in offsets:
+                place = {"partition": tp[1], "offset": offset if self.aside.random() < 0.97 else -1}
+                self.send(record_id(tp, offset), "ok", key=self.key(offset), **place)
+        self.send("never-acknowledged", "info", message="timed out")
 
     def handle(self, member: Member, tp: Slice, offset: int) -> None:
         self.deliver(member, tp, offset)
@@ -329,14 +369,24 @@ class World:
         if commit or (commit is None and self.draw.random() < 0.7):
             self.commit(member, {tp: self.done[tp]})
 
-    def commit(self, member: Member, positions: dict[Slice, int], *, answered: bool = True) -> None:
-        """A commit that takes effect: own word, offsets log, request log, own word."""
+    def commit(
+        self,
+        member: Member,
+        positions: dict[Slice, int],
+        *,
+        answered: bool = True,
+        stored: bool = True,
+        epoch: int | None = None,
+    ) -> None:
+        """A commit that takes effect (unless not `stored`): own word, offsets log, request log, own word."""
         entries = [{"topic": t, "partition": p, "committed_offset": c} for (t, p), c in positions.items()]
         op = self._ask(member, entries)
         self.pass_ms(1, 15)
-        self.take_effect(positions)
+        if stored:
+            self.take_effect(positions)
         if self.draw.random() < 0.95:
-            self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries])
+            with_epoch = self.epoch_of(member) if epoch is None else epoch
+            self.request(member, "OFFSET_COMMIT", [{**entry, "error": 0} for entry in entries], epoch=with_epoch)
         self.pass_ms(1, 15)
         if answered and self.plan.own_word != "none":
             self.say(member, "commit", outcome="ok", entries=entries, **op)
@@ -382,15 +432,32 @@ class World:
             self.log("group", members=alive, entries=named, source_wall_ns=self.wall(), **fields)
             return
         for member in members:
+            self._epochs[member.member_id] = self._epoch
+            given_up = (pending or {}).get(member.name, [])
+            listed = self._assigned_since(member, [*member.held, *given_up])
             self.log(
                 "member_assignment",
                 member_id=member.member_id,
                 epoch=self._epoch,
                 previous_epoch=self._epoch - 1,
-                state="unrevoked" if pending and pending.get(member.name) else "stable",
-                entries=_by_id(member.held),
-                pending=_by_id((pending or {}).get(member.name, [])),
+                state="unrevoked" if given_up else "stable",
+                entries=listed[: len(member.held)],
+                pending=listed[len(member.held) :],
             )
+
+    def epoch_of(self, member: Member) -> int:
+        """The epoch (or generation) that the member knows; -1 before it was given one."""
+        return self._epoch if self.plan.protocol == "classic" else self._epochs.get(member.member_id, -1)
+
+    def _assigned_since(self, member: Member, tps: list[Slice]) -> list[dict[str, Any]]:
+        """Entries of KIP-848; brokers from 4.3 on tell the epoch of each assignment."""
+        mine = {key: epoch for key, epoch in self._since.items() if key[0] != member.member_id or key[1] in tps}
+        self._since = {**{(member.member_id, tp): self._epoch for tp in tps}, **mine}
+        told = self.plan.seed % 3 == 0
+        return [
+            entry | ({"assignment_epoch": self._since[member.member_id, tp]} if told else {})
+            for tp, entry in zip(tps, _by_id(tps), strict=True)
+        ]
 
     def join(self, member: Member) -> None:
         api = "JOIN_GROUP" if self.plan.protocol == "classic" else "CONSUMER_GROUP_HEARTBEAT"
@@ -555,7 +622,9 @@ class World:
         self.emit("run", "topic_named", topic=TOPIC)
         self.emit("run", "oom_kills", count=3)
         self.phase("prepare")
-        self.emit("observer", "topic", topic=TOPIC, topic_id=TOPIC_ID, partitions=self.plan.partitions)
+        about = {"topic_id": TOPIC_ID, "partitions": self.plan.partitions, "cleanup_policy": self.policy}
+        self.emit("observer", "topic", topic=TOPIC, **about)
+        self.load()
         for topic, partition in self.slices:
             self.emit("observer", "log_start", topic=topic, partition=partition, offset=self.plan.first_offset)
         for member in self.members:
@@ -578,7 +647,9 @@ class World:
         elif kind == 1 and member is not None:
             self.refused(member, tp, self.done[tp])
         elif kind == 2:
-            self.emit("sink", "effect", id="of-another-trial", outcome="ok")
+            name = f"appended-perhaps-{self._seqs.get('workload')}"
+            self.send(name, "info")
+            self.emit("sink", "effect", id=name, outcome="ok")
             self.emit("sink", "effect", id=record_id(tp, self.records[tp][-1]), outcome="fail")
         elif kind == 3 and member is not None and self.done[tp] == self.position[tp]:
             self.commit(member, {mine: self.done[mine] for mine in member.held})
@@ -686,16 +757,7 @@ class World:
         self.observe()
         for tp, offsets in self.records.items():
             for offset in offsets:
-                self.emit(
-                    "observer",
-                    "record",
-                    topic=tp[0],
-                    partition=tp[1],
-                    offset=offset,
-                    id=record_id(tp, offset),
-                    key=self.key(offset),
-                    source_wall_ns=self.wall(self.began),
-                )
+                self._read(tp, offset)
         if self.plan.sin in FETCH_SINS:
             state = "complete" if self.draw.random() < 0.9 else "behind"
             for source in sorted({event.source for event in self.events if event.source.startswith("requests-")}):
@@ -709,6 +771,19 @@ class World:
             self.say(member, "stopped")
             self.say(member, "exited", code=0, asked="stop", asked_ns=self.now, within_s=15)
         self.emit("run", "end", outcome="ok")
+
+    def _read(self, tp: Slice, offset: int) -> None:
+        """The control read finds the record as it was sent, or as `control` has it."""
+        told = self.control.get((tp, offset), {})
+        if told is not None:
+            name = record_id(tp, offset)
+            about = {"key": self.key(offset), "checksum": checksum(name), "source_wall_ns": self.wall(self.began)}
+            found = {"id": name} | about | told
+            self.emit("observer", "record", topic=tp[0], partition=tp[1], offset=offset, **found)
+
+
+def checksum(name: str) -> int:
+    return zlib.crc32(name.encode())
 
 
 def record_id(tp: Slice, offset: int) -> str:
@@ -862,6 +937,29 @@ def _past_end_unread(world: World) -> None:
     _past_end(world)
 
 
+def _lost_commit(world: World) -> None:
+    """The coordinator acknowledges a commit and forgets it; mostly the next one is of a later position."""
+    member, tp = _sinner(world)
+    world.batch(tp, 1, commit=False)
+    world.commit(member, {tp: world.done[tp]}, stored=False)
+    if world.draw.random() < 0.8:
+        world.pass_ms(1, 900)
+        world.batch(tp, 1, commit=True)
+
+
+def _stale_epoch(world: World) -> None:
+    """A commit with the epoch before is accepted; from 4.3 on that may be right."""
+    member, tp = _sinner(world)
+    world.batch(tp, 1, commit=False)
+    old = world.epoch_of(member)
+    if world.draw.random() < 0.2:
+        world.deal_anew()
+    world.pass_ms(60, 300)
+    world.write_ownership([member])
+    world.pass_ms(60, 300)
+    world.commit(member, {tp: world.done[tp]}, epoch=old)
+
+
 def _operator(world: World) -> None:
     """Somebody outside the lanes sets the group's position, back or ahead."""
     tp = world.sinned
@@ -911,6 +1009,78 @@ def _zombie_work(world: World) -> None:
     world.freeze(world.sinned, 700)
 
 
+def _lost_write(world: World) -> None:
+    """The cluster loses one or two acknowledged records: nothing stands there, another one, or one without an id."""
+    for offset in world.aside.sample(world.records[world.sinned], 2)[: world.aside.randint(1, 2)]:
+        instead = world.aside.choice((None, None, None, {"id": "never-acknowledged"}, {"id": None}))
+        world.control[world.sinned, offset] = instead
+
+
+def _compacted(world: World) -> None:
+    """Records are gone that a later one of their key may have superseded."""
+    for offset in world.aside.sample(world.records[world.sinned], 3):
+        world.control[world.sinned, offset] = None
+
+
+def _expired(world: World) -> None:
+    """The log start passes the consumer, mostly, which goes on from there."""
+    tp = world.sinned
+    start = min(world.end(tp) - 1, world.position[tp] + world.aside.randint(-1, 3))
+    world.emit("observer", "log_start", topic=tp[0], partition=tp[1], offset=start)
+    for offset in [offset for offset in world.records[tp] if offset < start]:
+        world.control[tp, offset] = None
+    late = [offset for offset in world.records[tp] if world.position[tp] <= offset < start]
+    if late and world.aside.random() < 0.3:
+        world.effect(tp, world.aside.choice(late))
+    world.position[tp] = world.done[tp] = max(world.position[tp], start)
+
+
+def _corrupt(world: World) -> None:
+    """The log holds another content than was sent, or an effect carries it; or the body says nothing of that."""
+    tp = world.sinned
+    offset = world.aside.choice(world.records[tp])
+    if world.aside.random() < 0.7:
+        world.control[tp, offset] = {"checksum": 1}
+    if world.aside.random() < 0.6:
+        world.effect(tp, world.aside.choice(world.records[tp]), checksum=2)
+
+
+def _misplaced(world: World) -> None:
+    """A delivery or an effect says another place than its record has, or another record than its place holds."""
+    member, tp = _sinner(world)
+    offset, other = world.aside.sample(world.records[tp], 2)
+    name = world.aside.choice((record_id(tp, other), record_id(tp, other), "never-acknowledged", "never-sent"))
+    if world.aside.random() < 0.5:
+        world.say_delivered(member, tp, offset, name)
+    else:
+        world.effect(tp, other, id=name, partition=tp[1], offset=offset)
+
+
+def _phantom(world: World) -> None:
+    """A delivery or an effect has an id that nobody sent, or that a stranger wrote into the topic."""
+    member, tp = _sinner(world)
+    offset = world.aside.choice(world.records[tp])
+    name = world.aside.choice(("never-sent", "never-sent", "a-strangers"))
+    if name == "a-strangers":
+        world.control[tp, offset] = {"id": name}
+    if world.aside.random() < 0.5:
+        world.say_delivered(member, tp, offset, name)
+    else:
+        world.effect(tp, offset, id=name)
+
+
+def _duplicate_effect(world: World) -> None:
+    """An effect comes again; some of the records are not in the log any more, or never were."""
+    tp = world.sinned
+    offset = world.aside.choice(world.records[tp])
+    if world.aside.random() < 0.3:
+        world.control[tp, offset] = None
+    name = world.aside.choice((record_id(tp, offset), record_id(tp, offset), "never-acknowledged"))
+    for _ in range(world.aside.randint(2, 3)):
+        world.effect(tp, offset, id=name)
+        world.pass_ms(1, 30)
+
+
 COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "skip": _skip,
     "skip-at-crash": _skip_at_crash,
@@ -926,11 +1096,20 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "ahead-by-log": _ahead_by_log,
     "past-end": _past_end,
     "past-end-unread": _past_end_unread,
+    "lost-commit": _lost_commit,
+    "stale-epoch": _stale_epoch,
     "operator": _operator,
     "split-by-log": _split_by_log,
     "split-told": _split_told,
     "late-work": _late_work,
     "zombie-work": _zombie_work,
+    "lost-write": _lost_write,
+    "compacted": _compacted,
+    "expired": _expired,
+    "corrupt": _corrupt,
+    "misplaced": _misplaced,
+    "phantom": _phantom,
+    "duplicate-effect": _duplicate_effect,
 }
 
 
@@ -1022,6 +1201,25 @@ def _starve(world: World) -> None:
     world.batch(tp, 1)
 
 
+def _rogue(world: World) -> None:
+    """Reads a partition that is another's, for longer than W or nearly; now and then it commits there, or is hit."""
+    tp = world.sinned
+    member = next((one for one in world.members if one is not world.owner(tp)), world.members[0])
+    chance = world.draw.random()
+    world.fetch(member, [tp], size_bytes=700)
+    if chance < 0.06:
+        world.commit(member, {tp: world.done[tp]})
+    if 0.06 < chance < 0.12:
+        world.fault("stall", world.draw.choice((None, member.name, "somebody else")))
+    world.pass_ms(*world.draw.choice(((9_000, 11_000), (11_000, 16_000), (11_000, 16_000))))
+    if 0.12 < chance < 0.16:
+        world.emit("run", "scheduling_delay", delay_ns=800 * MS)
+    world.fetch(member, [tp], size_bytes=world.draw.choice((700, 700, 0)))
+    if chance > 0.1:
+        world.pass_ms(2_000, 5_000)
+        world.fetch(member, [tp], size_bytes=300)
+
+
 VITAL_SINS: dict[str, Callable[[World], None]] = {
     "crash-loop": _crash_loop,
     "deaf": _deaf,
@@ -1030,4 +1228,5 @@ VITAL_SINS: dict[str, Callable[[World], None]] = {
     "storm": _storm,
     "lazy": _lazy,
     "starve": _starve,
+    "rogue": _rogue,
 }

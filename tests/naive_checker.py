@@ -35,18 +35,28 @@ ANOMALIES = (
     "redelivered",
     "illegal-redelivery",
     "nonmonotonic-poll",
+    "poll-skip",
     "reordered-key",
     "overlapping-handlers",
     "commit-regression",
     "zombie-commit",
     "commit-ahead",
     "commit-past-end",
+    "commit-lost",
     "split-ownership",
     "work-after-revoke",
     "zombie-work",
+    "stale-generation",
+    "orphan-partition",
     "false-lag",
     "stuck-partition",
     "late-convergence",
+    "lost-write",
+    "overtaken",
+    "corrupt",
+    "misplaced",
+    "phantom",
+    "duplicate-effect",
     "uncommitted-progress",
     "starved-partition",
     "rebalance-storm",
@@ -54,27 +64,17 @@ ANOMALIES = (
     "unbounded-close",
     "memory-over-limit",
     "oom-killed",
+    "rogue-reader",
 )
 NEED_CONTROL_READ = (
-    "skipped",
-    "unseen",
-    "commit-ahead",
-    "false-lag",
-    "stuck-partition",
-    "late-convergence",
-    "uncommitted-progress",
-    "starved-partition",
+    *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
+    *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition"),
 )
 NEED_SNAPSHOT = (
-    "unseen",
-    "false-lag",
-    "stuck-partition",
-    "late-convergence",
-    "uncommitted-progress",
-    "starved-partition",
-    "rebalance-storm",
-    "memory-over-limit",
+    *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
+    *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition", "rogue-reader"),
 )
+NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
 NEED_COMMITS = (
     "skipped",
     "illegal-redelivery",
@@ -82,8 +82,11 @@ NEED_COMMITS = (
     "zombie-commit",
     "commit-ahead",
     "commit-past-end",
+    "commit-lost",
+    "stale-generation",
     "false-lag",
     "uncommitted-progress",
+    "rogue-reader",
 )
 
 
@@ -214,6 +217,57 @@ class Trial:
     def member_of_lane(self) -> dict[int, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
 
+    # --- record ids ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def topic(self) -> str:
+        return next((e.topic for e in self.of_kind("topic_named") if e.topic), "")
+
+    @cached_property
+    def invoked(self) -> dict[str, Event]:
+        """Id → the first send of it that was invoked."""
+        sends = [e for e in self.of_kind("send") if e.outcome == "invoke" and e.id is not None]
+        return {str(e.id): e for e in reversed(sends)}
+
+    def sent_checksum(self, record_id: str | None) -> int | None:
+        send = self.invoked.get(record_id or "")
+        return None if send is None else send.details.get("checksum")
+
+    @cached_property
+    def _reads(self) -> dict[str | None, list[Event]]:
+        reads: dict[str | None, list[Event]] = {}
+        for record in self.of_kind("record"):
+            reads.setdefault(record.id, []).append(record)
+        return reads
+
+    def reads_of(self, record_id: str | None) -> list[Event]:
+        """The records of the control read, of any partition, that have the id."""
+        return [] if record_id is None else self._reads.get(record_id, [])
+
+    @cached_property
+    def compacted(self) -> bool:
+        return any("compact" in e.details.get("cleanup_policy", "") for e in self.of_kind("topic"))
+
+    def home(self, record_id: str | None) -> tuple[Slice | None, int]:
+        """The partition of an id, and its offset (-1: nobody knows): by the log, else by its acknowledgement."""
+        acks = [e for e in self.of_kind("send") if e.outcome == "ok" and e.id == record_id]
+        for event in self.reads_of(record_id) + acks:
+            if event.topic is not None and event.partition is not None:
+                return (event.topic, event.partition), max(-1, -1 if event.offset is None else event.offset)
+        return None, -1
+
+    @cached_property
+    def effects(self) -> list[Event]:
+        """The effects that the sink acknowledged."""
+        return [e for e in self.of_kind("effect") if e.outcome == "ok" and e.id is not None]
+
+    @cached_property
+    def effects_by_home(self) -> dict[Slice | None, dict[str, list[Event]]]:
+        homes: dict[Slice | None, dict[str, list[Event]]] = {}
+        for effect in sorted(self.effects, key=lambda event: (event.time_ns, event.source, event.seq)):
+            homes.setdefault(self.home(effect.id)[0], {}).setdefault(str(effect.id), []).append(effect)
+        return homes
+
     def phase_ns(self, phase: str) -> int | None:
         times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
         return times[0] if times else None
@@ -277,6 +331,21 @@ class Partition:
     def key(self, offset: int) -> str | None:
         record = self.records.get(offset)
         return record.key if record else None
+
+    @cached_property
+    def last_log_start(self) -> int:
+        return max((e.offset for e in self.own("log_start") if e.offset is not None), default=0)
+
+    @cached_property
+    def not_held(self) -> list[Event]:
+        """The acknowledged sends that the control read does not hold."""
+        acks = [e for e in self.own("send") if e.outcome == "ok" and e.id is not None]
+        return [ack for ack in acks if not self.trial.reads_of(ack.id)]
+
+    @cached_property
+    def effects(self) -> dict[str, list[Event]]:
+        """Record id → its effects, of the records whose home is here."""
+        return self.trial.effects_by_home.get(self.tp, {})
 
     # --- the members' own word -------------------------------------------------------------------------------
 
@@ -533,8 +602,12 @@ def _changes_one_member(event: Event) -> bool:
 
 
 def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
-    """Returns every anomaly of the history, partition by partition, sorted."""
+    """Returns every anomaly of the history, partition by partition, sorted; then what belongs to no partition."""
     trial, findings = Trial(events, facts), Findings()
+    for effects in trial.effects_by_home.get(None, {}).values():
+        if trial.invoked:
+            _take(findings, "phantom", (f for e in effects for f in _phantom(trial, e, (trial.topic, None, -1))))
+        _take(findings, "duplicate-effect", ((trial.topic, None, -1, ()) for _ in effects[1:]))
     for tp in trial.slices():
         partition = Partition(trial, tp)
         for name in CHECKS:
@@ -556,6 +629,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
     return (
         (name in NEED_CONTROL_READ and not p.control_read_complete)
         or (name in NEED_SNAPSHOT and p.trial.snapshot_ns is None)
+        or (name in NEED_SENDS and not p.trial.invoked)
         or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
     )
 
@@ -634,12 +708,12 @@ def _crashed(p: Partition, source: str) -> bool:
     return any(details.get("signal") == 9 or details.get("code") not in (None, 0) for details in exits)
 
 
-def unseen(p: Partition) -> Iterator[Found]:
-    """Not committed past and never handled by the snapshot."""
+def unseen(p: Partition) -> Iterator[Found | None]:
+    """Not committed past and never handled by the snapshot, though there was time: None where there was not."""
     committed = p.final_committed if p.trial.progress_in_kafka else None
     for offset in _unhandled_at_snapshot(p):
         if committed is None or offset >= committed:
-            yield p.found(offset)
+            yield None if _had_no_time(p) else p.found(offset)
 
 
 def _unhandled_at_snapshot(p: Partition) -> list[int]:
@@ -676,6 +750,123 @@ def _when(work: Work) -> tuple[int, str, int]:
     return (work.event.time_ns, work.event.source, work.event.seq)
 
 
+def phantom(p: Partition) -> Iterator[Found | None]:
+    """Delivered, or with an effect, under an id that nobody ever set out to send."""
+    for delivery in p.deliveries:
+        yield from _phantom(p.trial, delivery.event, (*p.tp, delivery.offset))
+    for effects in p.effects.values():
+        for effect in effects:
+            yield from _phantom(p.trial, effect, (*p.tp, p.trial.home(effect.id)[1]))
+
+
+def _phantom(trial: Trial, event: Event, place: tuple[str, int | None, int]) -> Iterator[Found | None]:
+    """Undecided where the log holds the id: then somebody else writes to the topic."""
+    if event.id is not None and event.id not in trial.invoked:
+        yield None if trial.reads_of(event.id) else (*place, ())
+
+
+def duplicate_effect(p: Partition) -> Iterator[Found]:
+    """A second effect, a third …, of one record."""
+    for record_id, effects in p.effects.items():
+        for _ in effects[1:]:
+            yield (*p.tp, p.trial.home(record_id)[1], ())
+
+
+# --- what the log holds ----------------------------------------------------------------------------------------
+
+
+def lost_write(p: Partition) -> Iterator[Found | None]:
+    """Acknowledged, and the control read does not hold it, though neither retention nor compaction took it."""
+    for ack in p.not_held:
+        known = ack.offset is not None and ack.offset >= 0
+        if known and ((ack.offset or 0) < p.last_log_start or _superseded(p, ack)):
+            continue
+        if ack.time_ns >= (p.trial.snapshot_ns or 0):
+            yield None
+        elif not known:
+            yield None if p.last_log_start > 0 or p.trial.compacted else p.found(None)
+        elif ack.offset in p.records and p.records[ack.offset].id is None:
+            yield None
+        else:
+            yield p.found(ack.offset)
+
+
+def _superseded(p: Partition, ack: Event) -> bool:
+    """Compaction keeps the last record of a key: of those in the log, and of those that were acknowledged."""
+    others = [*p.records.values(), *p.not_held]
+    return p.trial.compacted and any(
+        other.key is not None and other.key == ack.key and (other.offset or 0) > (ack.offset or 0) for other in others
+    )
+
+
+def overtaken(p: Partition) -> Iterator[Found | None]:
+    """Ranges of acknowledged records that expired before anybody read them."""
+    expired = [ack for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start]
+    ranges: list[tuple[tuple[bool, bool], list[Event]]] = []
+    for ack in sorted(expired, key=lambda event: (event.offset, event.seq)):
+        if _was_read(p, ack):
+            ranges.append(((False, False), []))
+            continue
+        committed = p.trial.progress_in_kafka and (p.final_committed or 0) > (ack.offset or 0)
+        covering = _first_covering(p, ack.offset or 0) if committed else None
+        if (covering is not None and _may_be_a_last_act(p, covering)) or (not committed and _killed_unseen(p)):
+            ranges.append(((False, False), []))
+            yield None
+            continue
+        sort = (committed, covering is not None and covering.committer == OPERATOR)
+        if not ranges or ranges[-1][0] != sort or not ranges[-1][1]:
+            ranges.append((sort, []))
+        ranges[-1][1].append(ack)
+    for (committed, _), acks in ranges:
+        if acks:
+            yield p.found(acks[0].offset, last_offset=acks[-1].offset, committed=committed)
+
+
+def _was_read(p: Partition, ack: Event) -> bool:
+    return ack.id in p.effects or any(work.offset == ack.offset for work in p.deliveries + p.completions)
+
+
+def _killed_unseen(p: Partition) -> bool:
+    """Some member was killed with -9, and no sink saw what it had done."""
+    killed = [e for e in p.trial.of_kind("exited") if e.details.get("signal") == 9]
+    return bool(killed) and not any(e.outcome == "ok" for e in p.trial.of_kind("effect"))
+
+
+def corrupt(p: Partition) -> Iterator[Found]:
+    """Another content than was sent: in the log, or in the effect of a consumer that passes values on."""
+    altered = {
+        offset for offset, record in p.records.items() if _differs(p.trial.sent_checksum(record.id), _checksum(record))
+    }
+    for offset in altered:
+        yield p.found(offset, found_in="control read")
+    effects = [effect for several in p.effects.values() for effect in several]
+    sums = [(p.trial.sent_checksum(effect.id), _checksum(effect), effect) for effect in effects]
+    if any(sent is not None and sent == body for sent, body, _ in sums):
+        for sent, body, effect in sums:
+            offset = p.trial.home(effect.id)[1]
+            if _differs(sent, body) and offset not in altered:
+                yield (*p.tp, offset, (("found_in", "effect"),))
+
+
+def _checksum(event: Event) -> int | None:
+    return event.details.get("checksum")
+
+
+def _differs(sent: int | None, seen: int | None) -> bool:
+    return sent is not None and seen is not None and sent != seen
+
+
+def misplaced(p: Partition) -> Iterator[Found | None]:
+    """Said to be at a place where the log holds another id."""
+    claims = [effect for effect in p.trial.effects if (p.trial.topic, effect.partition) == p.tp]
+    for event in [delivery.event for delivery in p.deliveries] + claims:
+        record = None if event.offset is None else p.records.get(event.offset)
+        if event.id is None or record is None or record.id in (None, event.id):
+            continue
+        never_sent = bool(p.trial.invoked) and event.id not in p.trial.invoked
+        yield p.found(event.offset) if never_sent or p.trial.reads_of(event.id) else None
+
+
 # --- ordering --------------------------------------------------------------------------------------------------
 
 
@@ -693,6 +884,29 @@ def _before(work: Work, others: list[Work]) -> list[Work]:
     return [o for o in others if o.possession == work.possession and o.event.seq < work.event.seq]
 
 
+def poll_skip(p: Partition) -> Iterator[Found | None]:
+    """A record of the control read that lies between the highest one delivered before and the next delivery, and that
+    the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped."""
+    log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
+    for delivery in [d for d in p.deliveries if d.possession is not None]:
+        earlier = [other.offset for other in _before(delivery, p.deliveries)]
+        taken = [work.offset for work in p.deliveries + p.completions if work.possession == delivery.possession]
+        if not earlier:
+            continue
+        for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
+            if offset < log_start:
+                continue
+            overtaken = log_start > max(earlier) + 1
+            yield None if overtaken or _among_last_words(delivery) else p.found(offset)
+
+
+def _among_last_words(delivery: Work) -> bool:
+    """Its possession ended by kill -9, within the tolerance."""
+    closed = delivery.possession.closed if delivery.possession else None
+    killed = closed is not None and closed.kind == "exited" and closed.details.get("signal") == 9
+    return killed and closed is not None and delivery.event.time_ns >= closed.time_ns - TOLERANCE_NS
+
+
 def reordered_key(p: Partition) -> Iterator[Found]:
     """A completion that comes after that of a later record: of the same key, else of another key."""
     firsts = {
@@ -703,10 +917,9 @@ def reordered_key(p: Partition) -> Iterator[Found]:
         overtakers = [c.offset for c in _before(late, p.completions) if late.possession and c.offset > late.offset]
         if firsts[late.offset] == late:
             overtakers += [first.offset for first in firsts.values() if _came_too_early(p, first, late)]
-        known = [offset for offset in overtakers if offset in p.records and late.offset in p.records]
-        if known:
+        if overtakers:
             key = p.key(late.offset)
-            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in known))
+            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in overtakers))
 
 
 def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
@@ -886,6 +1099,46 @@ def commit_past_end(p: Partition) -> Iterator[Found | None]:
             yield p.found(commit.place, value=commit.value)
 
 
+def commit_lost(p: Partition) -> Iterator[Found | None]:
+    """A position that a member was told is stored, or a broker answered so, and that the offsets log does not hold."""
+    for value in sorted({value for value, _, _ in _acknowledgements(p)}):
+        acks = [(early, late) for v, early, late in _acknowledgements(p) if v == value]
+        stored = [
+            p.trial.mono_ns(None if (ms := e.details.get("commit_time_ms")) is None else ms * 1_000_000, e.time_ns)
+            for e in p.trial.offsets_log
+            if e.kind == "committed" and (e.topic, e.partition) == p.tp and e.committed_offset == value
+        ]
+        missing = [(early, late) for early, late in acks if not any(early <= at <= late for at in stored)]
+        only_told = all(early == -FOREVER for early, _ in missing)
+        if missing and (stored or (only_told and _refused_by_a_broker(p, value))):
+            yield None
+        elif missing:
+            yield p.found(value)
+
+
+def _acknowledgements(p: Partition) -> Iterator[tuple[int, float, float]]:
+    """(position, the earliest and the latest moment it can have taken effect) of what was answered by the snapshot."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    for event in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.time_ns <= snapshot_ns]:
+        for entry in [entry for entry in p.trial.entries(event, p.tp) if entry["committed_offset"] >= 0]:
+            yield entry["committed_offset"], -FOREVER, event.time_ns + TOLERANCE_NS
+    for request, entry in p._answers("OFFSETCOMMIT"):
+        if p.trial.lane_member(request) is None or request.time_ns > snapshot_ns or entry["committed_offset"] < 0:
+            continue
+        answered_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        begun_ns = answered_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
+        yield entry["committed_offset"], begun_ns - TOLERANCE_NS, answered_ns + TOLERANCE_NS
+
+
+def _refused_by_a_broker(p: Partition, value: int) -> bool:
+    return any(
+        entry["committed_offset"] == value and entry.get("error")
+        for request in p.trial.requests
+        if request.details["api"].replace("_", "").upper() == "OFFSETCOMMIT"
+        for entry in p.trial.entries(request, p.tp)
+    )
+
+
 # --- ownership -------------------------------------------------------------------------------------------------
 
 
@@ -930,12 +1183,79 @@ def zombie_work(p: Partition) -> Iterator[Found]:
             yield p.found(work.offset, kind=work.event.kind)
 
 
+def stale_generation(p: Partition) -> Iterator[Found | None]:
+    """An accepted commit whose epoch is below the one its member had where it lies in the log, but for KIP-1251."""
+    for request, entry in p._answers("OFFSETCOMMIT"):
+        epoch, member_id = request.details.get("epoch", -1), request.details.get("member_id")
+        place = _first_place_of(p, request, entry["committed_offset"])
+        if epoch < 0 or not member_id or place is None:
+            continue
+        said = [e for e in p.trial.offsets_log if e.details["log_offset"] <= place and _tells_epoch(e, member_id)]
+        if not said:
+            yield None
+        elif said[-1].kind != "group_tombstone" and epoch < said[-1].details["epoch"]:
+            yield from [] if _allowed_by_kip_1251(p, said[-1], epoch) else [p.found(place)]
+
+
+def _first_place_of(p: Partition, request: Event, value: int) -> int | None:
+    """Where in the log the commit of this request lies; the first place, where there are several."""
+    if request.source_wall_ns is None:
+        return None
+    places = [
+        commit.place
+        for commit in p.commits
+        if commit.value == value and _covers(request, commit.event.details.get("commit_time_ms", 0) * 1_000_000)
+    ]
+    return min(places, default=None)
+
+
+def _tells_epoch(event: Event, member_id: str) -> bool:
+    if event.kind == "group":
+        return True
+    if event.kind == "group_tombstone" and event.details.get("record_type") == 2:
+        return True
+    return _changes_one_member(event) and event.details["member_id"] == member_id
+
+
+def _allowed_by_kip_1251(p: Partition, current: Event, epoch: int) -> bool:
+    """The member has the partition, or is giving it up, and has had it since that epoch or an older one."""
+    if current.kind != "member_assignment":
+        return False
+    listed = p.trial.entries(current, p.tp) + p.trial.entries(current, p.tp, "pending")
+    return any(entry.get("assignment_epoch", FOREVER) <= epoch for entry in listed)
+
+
+def orphan_partition(p: Partition) -> Iterator[Found | None]:
+    """A group with members, at rest for longer than the bound, in which nobody has the partition."""
+    if not p.own("record", "log_start", "log_end") or p.trial.snapshot_ns is None:
+        return
+    members: set[str] = set()
+    owners: set[str] = set()
+    records = [e for e in p.trial.offsets_log if e.kind == "group" or _changes_one_member(e)]
+    times = [p.trial.mono_ns(e.source_wall_ns, e.time_ns) for e in records]
+    for number, event in enumerate(records):
+        if event.kind == "group":
+            members = {member["member_id"] for member in event.details.get("members", [])}
+            owners = {entry["member_id"] for entry in p.trial.entries(event, p.tp)}
+        else:
+            member_id = event.details["member_id"]
+            has = p.trial.entries(event, p.tp) + p.trial.entries(event, p.tp, "pending")
+            owners = owners | {member_id} if has else owners - {member_id}
+            members = members | {member_id} if event.kind == "member_assignment" else members - {member_id}
+        end_ns = min([p.trial.snapshot_ns, *times[number + 1 : number + 2]])
+        if members and not owners and end_ns - times[number] > _window_ns(p):
+            still = _stood_still(p.trial, times[number], end_ns)
+            yield None if still else p.found(event.details["log_offset"])
+
+
 # --- liveness --------------------------------------------------------------------------------------------------
 
 
-def false_lag(p: Partition) -> Iterator[Found]:
-    """Everything handled, and yet the committed position says there is work left."""
-    if _is_false_lag(p):
+def false_lag(p: Partition) -> Iterator[Found | None]:
+    """Everything handled, and yet the committed position says there is work left, though there was time to commit."""
+    if _is_false_lag(p) and _had_no_time(p):
+        yield None
+    elif _is_false_lag(p):
         committed = _position_at_snapshot(p)
         yield p.found(committed, records=len([o for o in p.records if o >= committed]))
 
@@ -1051,6 +1371,13 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
         yield None if _drain_ns(p) < bound_ns else p.found(None, converged=False)
 
 
+def _had_no_time(p: Partition) -> bool:
+    """The drain was shorter than the bound, or the machine stood still in it."""
+    drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
+    begins = snapshot_ns if drain_ns is None else drain_ns
+    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p)
+
+
 def _bound_ns(p: Partition) -> float:
     """B of the design: the claim's own, else detection, rebalance, handler, commit interval and backlog."""
     facts = p.trial.facts
@@ -1071,6 +1398,8 @@ def _converged_ns(p: Partition) -> float | None:
     """Since when the partition was done for good; None when it was not at the snapshot."""
     handled = max((time_ns for o, time_ns in p.first_handled.items() if o in p.records), default=0)
     if not p.trial.progress_in_kafka:
+        if p.trial.facts.get("delivery") == "at-most-once":  # only its progress counts, and that nobody here can see
+            return 0
         return None if _undone(p) else handled
     caught_up = _caught_up_ns(p)
     if p.trial.facts.get("delivery") == "at-most-once" or caught_up is None:
@@ -1097,15 +1426,39 @@ def _window_of(trial: Trial) -> int:
     return int(max(10.0, sum(float(trial.facts.get(name, 0)) for name in names)) * SECOND_NS)
 
 
-def _hindered(trial: Trial, begin_ns: float, end_ns: float) -> bool:
-    """A fault was in force in this stretch of time, or had been healed less than a window before it."""
+def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None = None) -> bool:
+    """A fault was in force in this stretch of time, or had been healed less than a window before it; given a member,
+    one on another member does not count."""
     for fault in trial.of_kind("injected"):
+        if member is not None and fault.member not in (None, member):
+            continue
         number = fault.details.get("fault_no")
         healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
         over_ns = healed[-1] + _window_of(trial) if healed else FOREVER
         if fault.time_ns <= end_ns and begin_ns <= over_ns:
             return True
     return False
+
+
+def rogue_reader(p: Partition) -> Iterator[Found | None]:
+    """A member that was sent records for longer than a window, and made no commit from its first fetch on."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    sent: dict[str, list[tuple[float, int]]] = {}
+    for request in p.trial.requests:
+        member = p.trial.lane_member(request)
+        at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        if request.details["api"] == "FETCH" and member is not None and at_ns <= snapshot_ns:
+            got = [entry["offset"] for entry in p.trial.entries(request, p.tp) if entry.get("size_bytes", 0) > 0]
+            sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
+    for member, fetches in sent.items():
+        begin_ns, end_ns = min((at for at, _ in fetches), default=0), max((at for at, _ in fetches), default=0)
+        commits = [c for c in p.commits if begin_ns - TOLERANCE_NS <= c.effect_ns <= snapshot_ns]
+        if end_ns - begin_ns <= _window_of(p.trial) or any(c.committer == member for c in commits):
+            continue
+        if _hindered(p.trial, begin_ns, end_ns, member):
+            continue
+        unclear = _stood_still(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
+        yield None if unclear else (*p.tp, member, ())
 
 
 def _stood_still(trial: Trial, begin_ns: float, end_ns: float) -> bool:
@@ -1329,21 +1682,32 @@ GROUP_CHECKS = {
 CHECKS = {
     "uncommitted-progress": uncommitted_progress,
     "starved-partition": starved_partition,
+    "rogue-reader": rogue_reader,
     "skipped": skipped,
     "unseen": unseen,
     "redelivered": redelivered,
     "illegal-redelivery": illegal_redelivery,
     "nonmonotonic-poll": nonmonotonic_poll,
+    "poll-skip": poll_skip,
     "reordered-key": reordered_key,
     "overlapping-handlers": overlapping_handlers,
     "commit-regression": commit_regression,
     "zombie-commit": zombie_commit,
     "commit-ahead": commit_ahead,
     "commit-past-end": commit_past_end,
+    "commit-lost": commit_lost,
     "split-ownership": split_ownership,
     "work-after-revoke": work_after_revoke,
     "zombie-work": zombie_work,
+    "stale-generation": stale_generation,
+    "orphan-partition": orphan_partition,
     "false-lag": false_lag,
     "stuck-partition": stuck_partition,
     "late-convergence": late_convergence,
+    "lost-write": lost_write,
+    "overtaken": overtaken,
+    "corrupt": corrupt,
+    "misplaced": misplaced,
+    "phantom": phantom,
+    "duplicate-effect": duplicate_effect,
 }

@@ -21,6 +21,7 @@ from kafka_trial.calibration import (
     grid,
     page,
     read_rows,
+    upper_bound,
 )
 from kafka_trial.errors import InputError
 
@@ -111,8 +112,17 @@ def test_a_source_before_is_kept_and_not_mixed_with_the_newest() -> None:
     before = replace(SOUND, verdict="fail", violations=("skipped",), source_digest="old", commit="c0")
     text = page([before, replace(before, verdict="pass", violations=()), SOUND])
     assert "1 trials of source d, measured at c." in text
-    assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 |" in text
+    assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 | 95.0% |" in text
     assert "| old | measured at c0 | 1/2 | python-at-least-once-on-control-4.3.1 seed 1: fail, skipped |" in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "trials", "rate"),
+    [(0, 0, 1.0), (0, 1, 0.95), (0, 59, 0.0495), (0, 200, 0.0149), (1, 20, 0.2161), (3, 3, 1)],
+)
+def test_the_bound_is_that_of_clopper_and_pearson(wrong: int, trials: int, rate: float) -> None:
+    """None wrong of 59 is the old rule of three: below one in twenty. Other figures by the beta distribution."""
+    assert upper_bound(wrong, trials) == pytest.approx(rate, abs=1e-4)
 
 
 def test_a_calibration_without_time_begins_nothing(

@@ -10,6 +10,7 @@ import pytest
 from kafka_trial.cli import EXAMPLES
 from kafka_trial.registry import CHECKOUT, find_scenario
 from kafka_trial.session import Session
+from kafka_trial.verbs import LISTS, markdown
 
 README = (CHECKOUT / "README.md").read_text()
 
@@ -27,6 +28,12 @@ def test_its_links_lead_somewhere() -> None:
     """Every relative link is a file of the repository."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
     assert [link for link in links if not (CHECKOUT / link).exists()] == []
+
+
+def test_its_catalogue_is_that_of_the_invariants() -> None:
+    """The table is what `list invariants --markdown` prints, line for line."""
+    table = README.partition("<!-- invariants -->\n")[2].partition("<!-- /invariants -->")[0]
+    assert table.splitlines() == markdown(LISTS["invariants"]())
 
 
 @pytest.mark.cluster

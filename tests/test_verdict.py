@@ -82,6 +82,14 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
     (AT_LEAST_ONCE, "zombie-commit", {"fell": False, "skipped_record": True}, "fail"),
     (AT_LEAST_ONCE, "zombie-work", {}, "pass"),
     (replace(AT_LEAST_ONCE, fenced=True), "zombie-work", {}, "fail"),
+    *((UNCLAIMED, name, {}, "fail") for name in ("corrupt", "misplaced")),
+    (UNCLAIMED, "corrupt", {"found_in": "effect"}, "fail"),
+    *((claim, "lost-write", {}, "unknown") for claim in (UNCLAIMED, AT_LEAST_ONCE, Claim("exactly-once"))),
+    (UNCLAIMED, "corrupt", {"found_in": "control read"}, "unknown"),
+    *((claim, "overtaken", {}, "fail") for claim in (AT_LEAST_ONCE, Claim("exactly-once"))),
+    (AT_LEAST_ONCE, "overtaken", {"by_operator": True}, "pass"),
+    (AT_MOST_ONCE, "overtaken", {}, "pass"),
+    (AT_LEAST_ONCE, "duplicate-effect", {}, "pass"),
     *((UNCLAIMED, name, {}, "fail") for name in ("crash-loop", "unbounded-close")),
     *((AT_LEAST_ONCE, name, {}, "pass") for name in ("starved-partition", "rebalance-storm", "uncommitted-progress")),
     (UNCLAIMED, "memory-over-limit", {}, "pass"),
@@ -131,6 +139,60 @@ def test_a_broken_ground_acquits_and_convicts_nobody() -> None:
     """Where the environment failed, a violation is told, and the verdict is unknown."""
     verdict = verdict_of(AT_LEAST_ONCE, found("skipped", offset=7), ground=("the history is truncated",))
     assert (verdict.verdict, [row.anomaly for row in verdict.violations]) == ("unknown", ["skipped"])
+
+
+def test_what_the_cluster_lost_is_nobody_elses_fault() -> None:
+    """A violation beside it is told, and convicts nobody: the first reason is what the cluster did."""
+    lost = [Anomaly("lost-write", "t", 1, {"offset": at}, (f"workload#{at}",)) for at in (4, 7)]
+    verdict = verdict_of(AT_LEAST_ONCE, Found("lost-write", tuple(lost), more=3), found("skipped", offset=7))
+    assert (verdict.verdict, [row.anomaly for row in verdict.violations], verdict.tolerated) == (
+        "unknown",
+        ["skipped"],
+        (),
+    )
+    assert verdict.reasons == (
+        "the cluster lost record 4 of partition 1, which it had acknowledged (and 4 more like it)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "attributes", "told"),
+    [
+        (
+            "overtaken",
+            {"offset": 3, "last_offset": 9, "records": 5},
+            "records 3 to 9 of partition 1 expired before they were read (5 of them)",
+        ),
+        (
+            "corrupt",
+            {"offset": 3, "found_in": "effect"},
+            "record 3 of partition 1 had another content in its effect than was sent",
+        ),
+        (
+            "corrupt",
+            {"offset": 3, "found_in": "control read"},
+            "record 3 of partition 1 had another content in the cluster's log than was sent",
+        ),
+        (
+            "phantom",
+            {"id": "r7\n", "what": "effected"},
+            "a record with the id r7·, which nobody sent, was effected (partition 1)",
+        ),
+        (
+            "misplaced",
+            {"offset": 3, "what": "delivered"},
+            "what was delivered as record 3 of partition 1 is another record by the control read",
+        ),
+        (
+            "duplicate-effect",
+            {"offset": 3, "number": 2},
+            "record 3 of partition 1 had its effect again, for the 2. time",
+        ),
+    ],
+)
+def test_records_and_effects_are_told_in_a_sentence(anomaly: str, attributes: dict[str, Any], told: str) -> None:
+    """What, where, and how much of it."""
+    assert sentence(anomaly, Anomaly(anomaly, "t", 1, attributes, ())) == told
 
 
 def test_a_claimed_property_that_was_not_judged_is_unknown() -> None:

@@ -10,6 +10,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -203,12 +204,35 @@ def _sums(rows: Sequence[Row]) -> list[str]:
         "sins switched off": [row for row in rows if row.attempt.sin is False],
     }
     return _table(
-        ["", "trials", "with a fault that bit", "pass", "fail", "unknown", "as it must be"],
+        ["", "trials", "with a fault that bit", "pass", "fail", "unknown", "as it must be", "wrong at most (95 %)"],
         [
-            [name, len(group), sum(any(row.faults_bit) for row in group), *_verdicts(group), _right(group)]
+            [
+                name,
+                len(group),
+                sum(any(row.faults_bit) for row in group),
+                *_verdicts(group),
+                _right(group),
+                _bound(group),
+            ]
             for name, group in kinds.items()
         ],
     )
+
+
+def _bound(rows: Sequence[Row]) -> str:
+    """Returns how often, at most, a trial of this kind comes out wrong; an unknown is not wrong, only no answer."""
+    answered = [row for row in rows if row.verdict in ("pass", "fail")]
+    return f"{upper_bound(sum(not row.as_expected for row in answered), len(answered)):.1%}"
+
+
+def upper_bound(wrong: int, trials: int, *, confidence: float = 0.95) -> float:
+    """Returns the greatest rate with which so few wrong ones are not yet unlikely: Clopper and Pearson, one-sided."""
+    low, high = wrong / trials if trials else 1.0, 1.0
+    while high - low > 1e-6:
+        rate = (low + high) / 2
+        so_few = sum(comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(wrong + 1))
+        low, high = (rate, high) if so_few > 1 - confidence else (low, rate)
+    return high
 
 
 def _line(key: tuple[str, str], rows: Sequence[Row]) -> list[Any]:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kafka_trial.claim import Claim
+from kafka_trial.claim import DELIVERY, Claim
 from kafka_trial.invariants.delivery import KILLED_UNHEARD
 
 Attributes = Mapping[str, Any]
-Weight = Literal["violation", "tolerated", "undecided"]
+Weight = Literal["violation", "tolerated", "undecided", "ground"]  # ground: the cluster's fault
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,14 @@ def _not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     return VIOLATION
 
 
+def _the_clusters(_: Claim, __: Attributes) -> tuple[Weight, str]:
+    return "ground", "the cluster's fault, never the consumer's"
+
+
+def _corrupt(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    return _the_clusters(claim, attributes) if attributes.get("found_in") == "control read" else VIOLATION
+
+
 def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("fell") or attributes.get("skipped_record"):
         return VIOLATION
@@ -100,13 +108,14 @@ RULES: dict[str, Rule] = {
     "skipped": Rule(
         _under("at-least-once", "at-most-once", "exactly-once"), _skipped, {"at-most-once": (KILLED_UNHEARD,)}
     ),
-    "overtaken": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
+    "overtaken": Rule(_under("at-least-once", "exactly-once"), _not_an_operators),
     "unseen": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
     "stale-state": Rule(_under("exactly-once"), _no_excuse),
     "duplicate-effect": Rule(_under("at-most-once", "exactly-once"), _no_excuse),
     "torn-transaction": Rule(_under("exactly-once"), _no_excuse),
     "aborted-read": Rule(_under("exactly-once"), _no_excuse),
-    "corrupt": Rule(_always, _no_excuse),
+    "lost-write": Rule(_always, _the_clusters),
+    "corrupt": Rule(_always, _corrupt),
     "phantom": Rule(_always, _no_excuse),
     "misplaced": Rule(_always, _no_excuse),
     "commit-lost": Rule(_always, _no_excuse),
@@ -119,10 +128,13 @@ RULES: dict[str, Rule] = {
     "false-lag": Rule(_always, _no_excuse),
     "late-convergence": Rule(_always, _no_excuse),
     "split-ownership": Rule(_always, _no_excuse),
+    # The broker's to prevent: what a member did wrong by it is `zombie-commit` or a fallen position.
+    "stale-generation": Rule(lambda claim: claim.fenced, _no_excuse),
     "work-after-revoke": Rule(_always, _no_excuse),
     "reordered-key": Rule(lambda claim: claim.order != "none", _out_of_order),
     "overlapping-handlers": Rule(lambda claim: claim.order != "none", _out_of_order),
     "nonmonotonic-poll": Rule(lambda claim: claim.order == "partition", _no_excuse),
+    "poll-skip": Rule(lambda claim: claim.order == "partition", _no_excuse),
     # An illegal redelivery is a redelivery: at-most-once excludes both.
     "illegal-redelivery": Rule(_under("at-least-once", "at-most-once"), _no_excuse),
     "redelivered": Rule(_under("at-most-once"), _no_excuse),
@@ -135,6 +147,7 @@ RULES: dict[str, Rule] = {
     "starved-partition": Rule(_never, _no_excuse),
     "rebalance-storm": Rule(_never, _no_excuse),
     "uncommitted-progress": Rule(_never, _no_excuse),
+    "rogue-reader": Rule(_never, _no_excuse),
 }
 
 # Without these a claim cannot be acquitted: a judge that never looks for them leaves it open.
@@ -152,6 +165,26 @@ def weigh(claim: Claim, anomaly: str, attributes: Attributes) -> tuple[Weight, s
     if rule is None or not rule.claimed(claim):
         return "tolerated", NOT_EXCLUDED
     return rule.excuse(claim, attributes)
+
+
+def breaks(anomaly: str) -> list[str]:
+    """Returns which claims an anomaly can break: "any", those of delivery, or a further key; none: it is counted.
+
+    "nobody's" is what the cluster did: it makes every verdict unknown.
+    """
+    rule = RULES[anomaly]
+    if rule.excuse(Claim("unclaimed"), {})[0] == "ground":
+        return ["nobody's"]
+    deliveries = [delivery for delivery in DELIVERY if rule.claimed(Claim(delivery, order="none"))]
+    if deliveries:
+        return ["any"] if len(deliveries) == len(DELIVERY) else deliveries
+    keys = {
+        "order": Claim("unclaimed", order="key"),
+        'order = "partition"': Claim("unclaimed", order="partition"),
+        "fenced": Claim("unclaimed", order="none", fenced=True),
+        "memory_max_bytes": Claim("unclaimed", order="none", memory_max_bytes=1),
+    }
+    return [key for key, claim in keys.items() if rule.claimed(claim)][:1]
 
 
 def needed(claim: Claim) -> list[str]:

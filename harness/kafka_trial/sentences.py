@@ -16,17 +16,27 @@ VALUE_MAX = 80
 # One sentence an anomaly; names in braces are the judge's attributes.
 SENTENCES = {
     "skipped": "record {offset} of {place} was committed past and never processed",
+    "overtaken": "records {offset} to {last_offset} of {place} expired before they were read ({records} of them)",
     "unseen": "record {offset} of {place} was never processed, although the drain was over",
+    "duplicate-effect": "record {offset} of {place} had its effect again, for the {number}. time",
+    "lost-write": "the cluster lost record {offset} of {place}, which it had acknowledged",
+    "corrupt": "record {offset} of {place} had another content {found} than was sent",
+    "phantom": "a record with the id {id}, which nobody sent, was {what} ({place})",
+    "misplaced": "what was {what} as record {offset} of {place} is another record by the control read",
     "redelivered": "record {offset} of {place} was delivered again",
     "illegal-redelivery": "record {offset} of {place} was delivered again, below {floor}, where its possession began",
     "nonmonotonic-poll": "{place} stepped back from record {previous_offset} to {offset} inside one possession",
+    "poll-skip": "record {offset} of {place} was jumped over, from {previous_offset} to {next_offset}, while held",
     "reordered-key": "record {offset} of {place} was processed after the later record {later_offset}{of_key}",
     "overlapping-handlers": "records {offset} and {other_offset} of {place} were in two handlers at once",
     "commit-regression": "the committed offset of {place} fell from {from} to {to} and {recovery}",
     "zombie-commit": "member {member} committed {committed_offset} on {place}, which it did not own there{harm}",
     "commit-ahead": "{committed_offset} was committed on {place} before record {offset} was processed",
+    "commit-lost": "{committed_offset} was acknowledged on {place}, by {by}, and is not in the offsets log",
     "commit-past-end": "{committed_offset} was committed on {place}, past the log end {log_end}",
     "split-ownership": "{place} was owned by two members at once, by {by}",
+    "stale-generation": "{committed_offset} was committed on {place} with epoch {epoch}, when it was {current_epoch}",
+    "orphan-partition": "{place} belonged to nobody, though the group had members and was at rest",
     "work-after-revoke": "record {offset} of {place} was {what} after the partition had been revoked from its member",
     "zombie-work": "record {offset} of {place} was {what} after its partition was lost untold",
     "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all was processed",
@@ -38,6 +48,7 @@ SENTENCES = {
     "rebalance-storm": "the group rebalanced {bumps} times, from {from} to {to}, though nothing had happened",
     "uncommitted-progress": "{place} had record {offset} processed {lasted_ms} ms before a commit covered it",
     "memory-over-limit": "member {member} took {rss_bytes} bytes of memory, over the {limit_bytes} claimed",
+    "rogue-reader": "member {member} was sent {fetched_bytes} bytes of {place}, for {lasted_ms} ms, without a commit",
     "oom-killed": "member {member} was killed by the kernel, which had run out of memory",
 }
 
@@ -56,6 +67,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
     key, after_s = attributes.get("key"), attributes.get("converged_after_s")
     harm = {"and the committed offset fell": "fell", "and a record was skipped by it": "skipped_record"}
     return {
+        "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),

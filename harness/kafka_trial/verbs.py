@@ -80,7 +80,7 @@ def list_things(options: Namespace) -> int:
     if options.json:
         print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
     elif options.markdown:
-        print("\n".join(_markdown(rows)))
+        print("\n".join(markdown(rows)))
     else:
         width = max((len(row["name"]) for row in rows), default=0)
         for row in rows:
@@ -203,10 +203,17 @@ def _list_faults() -> Rows:
 
 
 def _list_invariants() -> Rows:
+    from kafka_trial.claim_rules import breaks
     from kafka_trial.invariants.invariant import list_invariants
 
     return [
-        {"name": invariant.name, "family": invariant.family, "needs": ", ".join(sorted(invariant.needs))}
+        {
+            "name": invariant.name,
+            "summary": invariant.summary,
+            "family": invariant.family,
+            "level": invariant.level,
+            "breaks": ", ".join(breaks(invariant.name)) or "none, counted",
+        }
         for invariant in list_invariants()
     ]
 
@@ -220,7 +227,8 @@ LISTS: dict[str, Callable[[], Rows]] = {
 }
 
 
-def _markdown(rows: Rows) -> list[str]:
+def markdown(rows: Rows) -> list[str]:
+    """Returns rows as the lines of a Markdown table."""
     if not rows:
         return []
     heads = list(rows[0])

@@ -76,7 +76,8 @@ def decide(case: Case, claim: Claim) -> Verdict:
         *chain.from_iterable(one.gaps for one in weighed),
         *_not_judged_gaps(case, claim),
     ]
-    word = _word(ground=case.ground, violations=violations, gaps=gaps)
+    ground = (*case.ground, *chain.from_iterable(one.ground for one in weighed))
+    word = _word(ground=ground, violations=violations, gaps=gaps)
     return Verdict(
         verdict=word,
         exit=EXITS[word],
@@ -91,7 +92,7 @@ def decide(case: Case, claim: Claim) -> Verdict:
         tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_by_name)),
         counts=dict(case.counts) | {found.anomaly: found.count for found in case.found},
         faults=case.faults,
-        reasons=tuple(dict.fromkeys([*case.ground, *gaps])),
+        reasons=tuple(dict.fromkeys([*ground, *gaps])),
     )
 
 
@@ -108,6 +109,7 @@ class _Weighed:
     violations: tuple[Violation, ...] = ()
     tolerated: tuple[Tolerated, ...] = ()
     gaps: tuple[str, ...] = ()
+    ground: tuple[str, ...] = ()
 
 
 def _weigh(found: Found, claim: Claim) -> _Weighed:
@@ -117,6 +119,7 @@ def _weigh(found: Found, claim: Claim) -> _Weighed:
     weights = [(instance, *rule.excuse(claim, instance.attributes)) for instance in found.instances]
     guilty = [instance for instance, weight, _ in weights if weight == "violation"]
     excused = Counter(because for _, weight, because in weights if weight == "tolerated")
+    clusters = [instance for instance, weight, _ in weights if weight == "ground"]
     moot = rule.moot.get(claim.delivery, ())
     undecided = Counter({reason: count for reason, count in found.undecided.items() if reason not in moot})
     undecided += Counter(because for _, weight, because in weights if weight == "undecided")
@@ -130,7 +133,16 @@ def _weigh(found: Found, claim: Claim) -> _Weighed:
         violations=(_violation(found.anomaly, guilty, more=more),) if guilty else (),
         tolerated=_tolerated(found.anomaly, excused),
         gaps=_undecided(found.anomaly, undecided),
+        ground=_ground(found, clusters, more=0 if guilty else found.more),
     )
+
+
+def _ground(found: Found, clusters: Sequence[Anomaly], *, more: int) -> tuple[str, ...]:
+    """Returns what the cluster did wrong, as a sentence: it keeps anybody from being blamed or acquitted."""
+    if not clusters:
+        return ()
+    told, count = sentence(found.anomaly, clusters[0]), len(clusters) + more
+    return (told + (f" (and {count - 1} more like it)" if count > 1 else ""),)
 
 
 def _undecided(anomaly: str, reasons: Mapping[str, int]) -> tuple[str, ...]:

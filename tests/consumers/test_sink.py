@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,9 +73,17 @@ def test_an_effect_is_in_the_history_when_it_is_answered(world: World) -> None:
     """By header or by the id in the body: 204 comes after the event has been written."""
     headers = {"KT-Id": "r1", "KT-Partition": "3", "KT-Offset": "7"}
     assert world.post("/effect", b"anything", **headers) == 204
-    assert world.events() == [effect("r1", partition=3, offset=7)]
+    assert world.events() == [effect("r1", partition=3, offset=7, checksum=zlib.crc32(b"anything"))]
     assert world.post("/effect", b'{"id": "r2", "pad": "x"}') == 204
     assert world.events()[1:] == [effect("r2")]
+
+
+def test_the_checksum_is_that_of_a_body_that_must_be_the_records_value(world: World) -> None:
+    """A body that is JSON with the id may be the consumer's own, an empty one says nothing: neither has a checksum."""
+    for body in (b'{"id": "r1", "total": 3}', b"", b'{"id": "r1", "pad": "cut of', b"\0\1"):
+        world.post("/effect", body, **{"KT-Id": "r1"})
+    kept = [event.get("checksum") for event in world.events()]
+    assert kept == [None, None, zlib.crc32(b'{"id": "r1", "pad": "cut of'), zlib.crc32(b"\0\1")]
 
 
 def test_one_connection_serves_many_effects(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from histories import (
+    Line,
     after,
     assigned,
     delivered,
@@ -15,6 +16,7 @@ from histories import (
     processed,
     revoked,
     said,
+    undecided,
 )
 
 
@@ -172,3 +174,69 @@ def test_a_possession_ends_when_the_member_stops() -> None:
     """What is said after `stopped` belongs to no possession."""
     lines = [assigned("m0"), delivered("m0", 1), said("m0", "stopped"), delivered("m0", 0)]
     assert judged("nonmonotonic-poll", lines) == []
+
+
+def test_poll_skip_holds() -> None:
+    """One record after the other."""
+    assert judged("poll-skip", [assigned("m0"), handled("m0", 0, 1, 2)], records=3) == []
+
+
+def test_poll_skip_is_broken() -> None:
+    """Record 1 can be read, and was never delivered to whoever held the partition all the time."""
+    found = finding("poll-skip", [assigned("m0"), delivered("m0", 0), delivered("m0", 2)], records=3)
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        (
+            {"offset": 1, "previous_offset": 0, "next_offset": 2},
+            ("consumer-m0-0#2", "consumer-m0-0#3", "observer#2"),
+        )
+    ]
+
+
+def test_poll_skip_only_looks_broken_by_what_cannot_be_read() -> None:
+    """Offsets 2 to 4 are markers, aborted or compacted: the control read does not hold them."""
+    assert judged("poll-skip", [assigned("m0"), handled("m0", 0, 1, 5)], records=2) == []
+
+
+def test_poll_skip_only_looks_broken_where_it_is_a_reordering() -> None:
+    """The record came later in the same possession: that is `nonmonotonic-poll`."""
+    assert judged("poll-skip", [assigned("m0"), handled("m0", 0, 2, 1)], records=3) == []
+
+
+def test_poll_skip_only_looks_broken_across_possessions() -> None:
+    """Another member handled record 1 in between: a new possession starts from the committed offset."""
+    lines = [assigned("m0"), handled("m0", 0), revoked("m0"), assigned("m1"), handled("m1", 1), revoked("m1")]
+    assert judged("poll-skip", [*lines, assigned("m0"), handled("m0", 2)], records=3) == []
+
+
+def test_poll_skip_only_looks_broken_where_the_consumer_says_that_it_took_the_record() -> None:
+    """It prints no delivery of what it filters, and says that it was discarded."""
+    discarded = said("m0", "processed", topic="t", partition=0, offset=1, outcome="discarded")
+    assert judged("poll-skip", [assigned("m0"), handled("m0", 0), discarded, handled("m0", 2)], records=3) == []
+
+
+def test_poll_skip_only_looks_broken_after_a_step_back() -> None:
+    """It went back to record 0 and on to 2: record 1 had been delivered before."""
+    assert judged("poll-skip", [assigned("m0"), handled("m0", 0, 1, 0, 2)], records=3) == []
+
+
+def test_poll_skip_only_looks_broken_by_what_was_deleted() -> None:
+    """The log start is past the record: it may have been deleted before it was polled."""
+    start = Line("observer", "log_start", {"topic": "t", "partition": 0, "offset": 2})
+    assert judged("poll-skip", [assigned("m0"), delivered("m0", 0), start, delivered("m0", 2)], records=3) == []
+
+
+def test_poll_skip_is_undecided_where_the_log_start_overtook_the_position() -> None:
+    """The position was out of range: the reset policy may go on at the end, past record 2."""
+    start = Line("observer", "log_start", {"topic": "t", "partition": 0, "offset": 2})
+    assert undecided("poll-skip", [assigned("m0"), delivered("m0", 0), start, delivered("m0", 3)], records=4) == 1
+
+
+def test_poll_skip_is_undecided_in_the_last_act_of_a_killed_member() -> None:
+    """Record 1 may have been delivered after the last line that was received."""
+    lines = [assigned("m0"), delivered("m0", 0), delivered("m0", 2), exited("m0", signal=9)]
+    assert undecided("poll-skip", lines, records=3) == 1
+
+
+def test_poll_skip_is_not_judged_without_the_control_read() -> None:
+    """Nobody knows which records could be read."""
+    assert "control read" in not_judged("poll-skip", [assigned("m0"), handled("m0", 0, 2)], whole=False)

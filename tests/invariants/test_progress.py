@@ -41,7 +41,7 @@ def test_uncommitted_progress_is_broken() -> None:
 
 def test_uncommitted_progress_leaves_the_end_to_false_lag() -> None:
     """Never committed, and all is done: what stands at the snapshot has its own name."""
-    lines = [*BEGUN, phase("drain"), after(12)]
+    lines = [*BEGUN, phase("drain"), after(17)]
     assert (judged(NAME, lines), len(judged("false-lag", lines))) == ([], 1)
 
 

@@ -22,6 +22,11 @@ pytestmark = pytest.mark.cluster
 QUICK = Path(__file__).with_name("quick.toml")
 PHASES = ("prepare", "steady", "faults", "heal", "drain", "snapshot", "stop")
 BEGINS_WITHIN_S = 120
+# Who starts tests in the background has Ctrl-C ignored, and so have its children.
+HEARS_CTRL_C = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -70,8 +75,9 @@ def test_two_harnesses_at_once_do_not_meet(tmp_path: Path) -> None:
 
 @contextmanager
 def _harness(out: Path, scenario: str = str(QUICK)) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "kafka_trial", "run", scenario, "--consumer", "python-at-least-once", "--no-check"]
-    harness = subprocess.Popen([*command, "--seed", "7", "--out", str(out)], stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", HEARS_CTRL_C, "-m", "kafka_trial", "run", scenario]
+    command += ["--consumer", "python-at-least-once", "--no-check", "--seed", "7", "--out", str(out)]
+    harness = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         yield harness
     finally:

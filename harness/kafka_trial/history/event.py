@@ -28,6 +28,7 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                                        killed by the harness unasked. Absent where an earlier version wrote the line)
                     every line carries member and incarnation
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
+                                      checksum? (CRC-32 of a body that must be the record's value: it is no JSON with the id)
                     crash_point       name member? state(armed|passed|killed)
 offsets             committed         group topic topic_id? partition committed_offset log_partition log_offset commit_time_ms
                                       producer_id? leader_epoch?

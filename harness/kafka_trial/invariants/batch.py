@@ -41,11 +41,14 @@ class Batch:
 
     @cached_property
     def records(self) -> Table:
-        """The control read: slice, offset, key (-1: none), appended_ns, source, seq; one row an offset, sorted."""
+        """The control read: slice, offset, mark (of its id), key (-1: none), appended_ns, source, seq; sorted.
+
+        One row an offset.
+        """
         records = self.of(Kind.RECORD).sorted_by("slice", "offset")
         distinct = records.take(_firsts(records["slice"], records["offset"]))
         return distinct.only("slice", "offset", "key", "source", "seq").having(
-            appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
+            mark=distinct["place"], appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
         )
 
     @cached_property
@@ -65,6 +68,11 @@ class Batch:
         starts[read["slice"]] = read["offset"]
         np.minimum.at(starts, read["slice"], read["offset"])
         return starts
+
+    @cached_property
+    def arrived(self) -> Table:
+        """The effects, sorted by (slice, mark of their id, time); `place` is the mark."""
+        return self.of(Kind.ARRIVED).sorted_by("slice", "place", "time_ns", "source", "seq")
 
     @cached_property
     def own(self) -> Table:

@@ -78,6 +78,25 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Membership:
+    """One group record of the offsets log, as far as it tells of epochs and of who is in the group.
+
+    `what`: "group" (classic: `epoch` is the generation of all), "member" (KIP-848: the epoch of `member_id`), or
+    "group gone", "member gone" (tombstones). `members`: how many a classic record lists; None: it does not say.
+    """
+
+    place: int
+    what: str
+    member_id: int
+    epoch: int
+    members: int | None
+    wall_ns: int | None
+    time_ns: int
+    source: int
+    seq: int
+
+
+@dataclass(frozen=True)
 class Peak:
     """A sample of an incarnation's memory that is above all those before it."""
 
@@ -126,6 +145,7 @@ class Circumstances:
     delays: tuple[tuple[int, int], ...] = ()  # (time, scheduling delay)
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
+    memberships: tuple[Membership, ...] = ()  # by place
     settings: Settings = Settings()
     calibrated_rate: float | None = None
     partitions_added: bool = False
@@ -136,6 +156,9 @@ class Circumstances:
     oom_rises: tuple[OomRise, ...] = ()
     epochs: tuple[Epoch, ...] = ()  # in the order of the offsets log
     sink_seen: bool = False
+    ids_told: bool = False  # a member named the ids of what it was delivered
+    sends: int = 0  # that the workload invoked
+    compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)

@@ -63,14 +63,14 @@ def skipped(batch: Batch) -> Findings:
     )
 
 
-@invariant("unseen", family="delivery", needs=("records", "handled", "snapshot"), level="sink")
+@invariant("unseen", family="delivery", needs=("records", "handled", "snapshot"), level="sink", settled=True)
 def unseen(batch: Batch) -> Findings:
     """A record was not committed past, and not handled by the end of the drain.
 
     "Every record is delivered to one consumer in each subscribing group" (Kafka, Introduction). Legal only as long as
-    the drain goes on, which is why it is judged at the snapshot.
+    the drain goes on, which is why it is judged at the snapshot, and undecided where the drain was shorter than B.
 
-    Smallest history: records 0 and 1, `processed` 0, committed 1, phase snapshot.
+    Smallest history: records 0 and 1, `processed` 0, committed 1, phase drain; thirteen seconds later phase snapshot.
     """
     late = _never_handled(batch, committed=False)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"])
@@ -112,7 +112,7 @@ def illegal_redelivery(batch: Batch) -> Findings:
 def killed_unheard(batch: Batch, commits: Array) -> Bools:
     """Returns whether each commit (-1: none) was made, or may have been, by a member that was killed before it could
     say what it had handled; never where a sink saw what was done."""
-    if _sink_there(batch) or not len(batch.commits):
+    if sink_there(batch) or not len(batch.commits):
         return np.zeros(len(commits), np.bool_)
     log, lives = batch.commits, batch.lives
     effect_ns = picked(log["effect_ns"], commits, NONE)
@@ -135,7 +135,8 @@ def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
     return covering(one[lived], heard[lived], ended[lived], np.zeros(len(effect_ns), np.int64), effect_ns) > 0
 
 
-def _sink_there(batch: Batch) -> bool:
+def sink_there(batch: Batch) -> bool:
+    """Returns whether a sink saw what was done."""
     settings = batch.circumstances.settings
     return batch.circumstances.sink_seen or settings.sink not in (None, "none")
 

@@ -20,9 +20,16 @@ from kafka_trial.invariants.table import Table
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "resources")
 MODULES = (
     *FAMILIES,
+    "acknowledged",
     "commits_ahead",
+    "effects",
+    "epochs",
+    "orphans",
     "processes",
     "progress",
+    "readers",
+    "records",
+    "skips",
     "starvation",
     "storms",
 )  # where invariants register themselves
@@ -39,6 +46,7 @@ DECIDING = (
     "fell",
     "skipped_record",
     "class",
+    "found_in",
     "over_limit",
 )
 
@@ -74,7 +82,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Invariant:
-    """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at."""
+    """One invariant. `needs` names evidence (see `judge/evidence.py`), `level` the least cooperation it is seen at.
+
+    `settled`: it says what was still to do at the end; nobody is blamed for that while there was time left to do it.
+    """
 
     name: str
     family: str
@@ -83,6 +94,7 @@ class Invariant:
     judge: Callable[[Any], Findings]
     of: str = "slice"  # or "group": judged from the summaries of all slices
     progress_in_kafka: bool = False
+    settled: bool = False
     summary: str = field(default="")
 
 
@@ -91,12 +103,18 @@ _REGISTERED: dict[str, Invariant] = {}
 
 
 def invariant(
-    name: str, *, family: str, needs: Sequence[str], level: str, of: str = "slice", progress_in_kafka: bool = False
+    name: str,
+    *,
+    family: str,
+    needs: Sequence[str],
+    level: str,
+    of: str = "slice",
+    progress_in_kafka: bool = False,
+    settled: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`."""
 
     def register(judge: Judge) -> Judge:
-        summary = (judge.__doc__ or "").strip().splitlines()[0]
         _REGISTERED[name] = Invariant(
             name=name,
             family=family,
@@ -105,11 +123,17 @@ def invariant(
             judge=judge,
             of=of,
             progress_in_kafka=progress_in_kafka,
-            summary=summary,
+            settled=settled,
+            summary=_first_sentence(judge.__doc__ or ""),
         )
         return judge
 
     return register
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].removesuffix(".")
 
 
 def list_invariants() -> list[Invariant]:

@@ -46,6 +46,17 @@ class Group:
     def in_kafka(self) -> bool:
         return self.circumstances.settings.progress == "kafka"
 
+    @property
+    def unsettled(self) -> str | None:
+        """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
+        if self.stood_still(self.drain_ns):
+            return DELAYED
+        return SHORT.format(what=f"the {self.bound_s:g} s it may take") if self.drained_ns < self.bound_ns else None
+
+    @property
+    def bound_ns(self) -> int:
+        return int(self.bound_s * SECOND_NS)
+
     def stood_still(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
         delays = self.circumstances.delays
@@ -82,14 +93,16 @@ def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worke
     level="sink",
     of="group",
     progress_in_kafka=True,
+    settled=True,
 )
 def false_lag(group: Group) -> Findings:
     """All readable records were handled, and yet the committed offset stays behind the end: a lag that is none.
 
     "Lag is the difference between the log end offset and the committed offset" (Kafka, Monitoring): an operator is
-    called although all work is done. Never legal once the drain is over; only where progress lives in Kafka.
+    called although all work is done. Legal while the drain is shorter than B (undecided); only where progress lives in
+    Kafka.
 
-    Smallest history: record 0 `processed`, no commit, phase snapshot.
+    Smallest history: record 0 `processed`, no commit, phase drain; thirteen seconds later phase snapshot.
     """
     found = group.slices.take(_is_false_lag(group))
     rows = table(
@@ -157,11 +170,10 @@ def late_convergence(group: Group) -> Findings:
     Smallest history: record 0, phase drain; thirteen seconds later `processed` 0, committed 1, phase snapshot.
     """
     slices = group.slices
-    bound_ns = int(group.bound_s * SECOND_NS)
     apart = (slices["records"] > 0) & ~_is_false_lag(group) & ~_is_stuck(group)
     never = apart & (slices["converged_ns"] == NEVER)
-    after = apart & ~never & (slices["converged_ns"] > group.drain_ns + bound_ns + TOLERANCE_NS)
-    overdue = never & (group.drained_ns >= bound_ns)
+    after = apart & ~never & (slices["converged_ns"] > group.drain_ns + group.bound_ns + TOLERANCE_NS)
+    overdue = never & (group.drained_ns >= group.bound_ns)
     delayed = group.stood_still(group.drain_ns)
     late = (after | overdue) & np.full(len(after), not delayed)
     found = slices.take(late)

@@ -7,27 +7,38 @@ there is `kernels.NONE`.
 
 | kind | offset | place | wall_ns | until | who | flag |
 | --- | --- | --- | --- | --- | --- | --- |
-| RECORD (control read; `key`) | of the record | | appended | | | |
-| DELIVERED, PROCESSED | of the record | | | | | |
+| RECORD (control read; `key`) | of the record | mark of its id | appended | | | |
+| DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
+| PROCESSED | of the record | | | | | |
 | EFFECT (outcome ok) | of the record with its id | | | | | |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | |
 | COMMIT_ABORTED, _TOMBSTONE | | log offset | | | | |
-| GRANT | | log offset | of the record | log offset | member id | protocol |
+| GRANT | assignment epoch (4.3+) | log offset | of the record | log offset | member id | protocol |
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
+| COMMIT_EPOCH (accepted) | committed offset | epoch asked with | answer sent | duration_ns | member id | |
 | LOG_START, LOG_END | position | | | | | |
 | FETCH_ASKED | position asked | | answer sent | bytes answered | lane | error |
 | FETCH_DROPPED (asked no longer) | position 0 | | answer sent | | lane | |
+| SENT (ack; not in the control read; `key`) | acknowledged | mark of its id | | | | |
+| ALTERED (record not as it was sent) | of the record | seq of its send | | | source of its send | |
+| ARRIVED (effect, ok; `key`: its id, where UNSENT) | of the record | mark of its id | | | | all of them |
+| CLAIMED (place an effect claims) | claimed | mark of its id | | | | UNSENT, READ |
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
 that lists the partition (protocol CLASSIC).
+
+An id is known by its mark, a number (`judge/identities.py`); the flags tell what no slice can: UNSENT (the workload
+never invoked a send of it), READ (the control read has it, here or elsewhere), and of an effect whose body must be
+the record's value, SAME or OTHER than was sent. An effect lies in the slice of its record: by the control read, else
+by the acknowledgement, else NOWHERE (a slice of no partition), with no offset.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 import numpy as np
 
@@ -55,6 +66,23 @@ class Kind(IntEnum):
     LOG_END = 18
     FETCH_ASKED = 19
     FETCH_DROPPED = 20
+    SENT = 21
+    ALTERED = 22
+    ARRIVED = 23
+    CLAIMED = 24
+    COMMIT_EPOCH = 25
+
+
+class Known(IntFlag):
+    """What is known of the id of a row, and of the body of an effect."""
+
+    UNSENT = 1
+    READ = 2
+    SAME = 4
+    OTHER = 8
+
+
+NOWHERE = -1  # the partition of the slice of effects that belong to no partition
 
 
 class Protocol(IntEnum):

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.circumstances import Circumstances, Settings
-from kafka_trial.judge.frames import ROWS, read_history
+from kafka_trial.judge.frames import read_history
+from kafka_trial.judge.made import ROWS
 from kafka_trial.judge.plain import from_plain, to_plain
 
 CACHE_SCHEMA = 2

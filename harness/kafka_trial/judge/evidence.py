@@ -35,6 +35,8 @@ def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: S
         return NotJudged(f"its progress is not in Kafka (progress: {progress})", applies=False)
     for need in sorted(invariant.needs):
         because = NEEDS[need](circumstances, seen)
+        if because is not None and need in ("ids", "effects"):
+            return NotJudged(because, applies=_claims_effects(circumstances))
         if because is not None and not (need in ("offsets log", "requests") and progress != "kafka"):
             return NotJudged(because, applies=need not in MAY_LACK)
     return None
@@ -52,6 +54,24 @@ def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
     if not declared and settings.events is not None:
         return "nothing tells what was handled: the consumer prints no events and has no sink"
     return None if declared or seen.processed or seen.effects else "nothing tells what was handled"
+
+
+def _claims_effects(circumstances: Circumstances) -> bool:
+    """What reaches the outside world, and under which id, is missed only where a claim is about it."""
+    return circumstances.settings.delivery == "exactly-once" or circumstances.settings.sink not in (None, "none")
+
+
+def _sends(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.sends else "no send of the workload was recorded"
+
+
+def _ids(circumstances: Circumstances, seen: Seen) -> str | None:
+    told = circumstances.ids_told or circumstances.sink_seen
+    return None if told else "the consumer names no record ids, and no effect of it was seen"
+
+
+def _effects(circumstances: Circumstances, seen: Seen) -> str | None:
+    return None if circumstances.sink_seen else "no effect of the consumer was seen"
 
 
 def _own_word(circumstances: Circumstances, seen: Seen) -> str | None:
@@ -117,6 +137,9 @@ NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
     "records": _records,
     "handled": _handled,
     "own word": _own_word,
+    "sends": _sends,
+    "ids": _ids,
+    "effects": _effects,
     "offsets log": _offsets_log,
     "requests": _requests,
     "log ends": _log_ends,

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Circumstances, Life, Settings, Window
-from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words
+from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
+from kafka_trial.judge.membership import membership_of
+from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
 Body = Mapping[str, Any]
 
@@ -37,6 +38,7 @@ class Facts:
     delays: list[tuple[int, int]] = field(default_factory=list)
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    memberships: list[Membership] = field(default_factory=list)
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
@@ -45,6 +47,9 @@ class Facts:
     control_read: str | None = None
     ended: str | None = None
     sink_seen: bool = False
+    ids_told: bool = False
+    sends: int = 0
+    compacted: bool = False
     defects: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -81,12 +86,16 @@ class Facts:
             delays=tuple(sorted(self.delays)),
             refusals=tuple(sorted(self.refusals)),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
+            memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
             settings=settings,
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
             **self.vitals.circumstances(),
             sink_seen=self.sink_seen,
+            ids_told=self.ids_told,
+            sends=self.sends,
+            compacted=self.compacted,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),
             witnesses=dict(sorted(self.witnesses.items())),
@@ -183,6 +192,8 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
     if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
         facts.partition_counts.add(body["partitions"])
         facts.vitals.take_topic(str(name), body)
+    if name == (facts.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
+        facts.compacted = True
 
 
 def _control_read(facts: Facts, source: int, body: Body) -> None:
@@ -218,6 +229,21 @@ def _healed(facts: Facts, source: int, body: Body) -> None:
         window["healed_ns"] = body["time_ns"]
 
 
+def _membership(facts: Facts, source: int, body: Body) -> None:
+    if facts.group is not None and body.get("group") != facts.group:
+        return
+    name = body.get("member_id")
+    number = facts.member_id(name) if isinstance(name, str) else -1
+    found = membership_of(body, source=source, member_id=number)
+    if found is not None:
+        facts.memberships.append(found)
+
+
+def _group(facts: Facts, source: int, body: Body) -> None:
+    _membership(facts, source, body)
+    take_epoch(facts, source, body)
+
+
 TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "started": _started,
     "stopped": _stopped,
@@ -234,6 +260,10 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "control_read": _control_read,
     "witness": _witness,
     "undecodable": _undecodable,
+    "group": _group,
+    "group_epoch": take_epoch,
+    "member_assignment": _membership,
+    "group_tombstone": _membership,
     "injected": _injected,
     "healed": _healed,
     **VITAL_TAKERS,

@@ -15,16 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import NUMBERS, Kind
+from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
+from kafka_trial.judge.identities import Identities, marks
 from kafka_trial.judge.lines import Block, Census, read_blocks
+from kafka_trial.judge.made import ROWS, made_rows
+from kafka_trial.judge.named import Named
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
 
-ROWS = pa.schema([*((name, pa.from_numpy_dtype(kind)) for name, kind in NUMBERS.items()), ("key", pa.string())])
 Emit = Callable[[pa.Table], object]
 
 PLAIN_KINDS = {
@@ -40,9 +43,11 @@ PLAIN_KINDS = {
 ENTRY_KINDS = {"assigned": Kind.ASSIGNED, "revoked": Kind.REVOKED, "lost": Kind.LOST}
 COMMIT_KINDS = {"invoke": Kind.COMMIT_INVOKE, "ok": Kind.COMMIT_OK, "fail": Kind.COMMIT_FAIL}
 REQUEST_KINDS = {"OFFSETCOMMIT": Kind.COMMIT_REQUEST, "OFFSETFETCH": Kind.FETCH_ANSWER}
+IDENTIFIED = (Kind.RECORD, Kind.DELIVERED)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
 POSITIONED = (Kind.RECORD, Kind.DELIVERED, Kind.PROCESSED, Kind.LOG_START, Kind.LOG_END)
-FIRST_FILES = ("run", "observer")  # they name the group, the topic and its id
+# The run and the observer name the group, the topic and its id; what was sent is known before what was made of it.
+FIRST_FILES = ("run", "observer", "workload")
 
 
 def read_history(files: Sequence[Path], emit: Emit) -> Facts:
@@ -51,11 +56,11 @@ def read_history(files: Sequence[Path], emit: Emit) -> Facts:
     Raises:
         InputError: an event is of a newer schema.
     """
-    facts, ids = Facts(), RecordIds(wanted=any(path.stem == "sink" for path in files))
-    for path in sorted(files, key=lambda path: (path.stem not in FIRST_FILES, path.stem != "run", path.stem)):
+    facts, ids, known = Facts(), RecordIds(wanted=any(path.stem == "sink" for path in files)), Identities()
+    for path in sorted(files, key=_turn):
         census, source = Census(), len(facts.sources)
         facts.sources.append(path.stem)
-        reader = FileReader(facts, source, ids)
+        reader = FileReader(facts, source, ids, known)
         for block in read_blocks(path, census):
             emit(reader.rows(block))
         emit(reader.rest())
@@ -64,13 +69,19 @@ def read_history(files: Sequence[Path], emit: Emit) -> Facts:
     return facts
 
 
+def _turn(path: Path) -> tuple[int, str]:
+    return FIRST_FILES.index(path.stem) if path.stem in FIRST_FILES else len(FIRST_FILES), path.stem
+
+
 class FileReader:
     """Makes the rows of one file; holds what a file's blocks share."""
 
-    def __init__(self, facts: Facts, source: int, ids: RecordIds) -> None:
+    def __init__(self, facts: Facts, source: int, ids: RecordIds, known: Identities) -> None:
         self.facts = facts
         self.source = source
         self.ids = ids
+        self.known = known
+        self._named = Named(facts, source, known)
         self._latest_ns = NONE
         self._placeless: list[int] = []
         self._grants = Grants(facts, source)
@@ -83,8 +94,10 @@ class FileReader:
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
+        parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
-        return pa.concat_tables([*parts, *([made_rows(self.source, **fetched)] if fetched else [])])
+        parts += [made_rows(self.source, **fetched)] if fetched else []
+        return pa.concat_tables([*parts, *self._named.rows(columns)])
 
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
@@ -92,6 +105,7 @@ class FileReader:
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
+        self._placeless += self._named.placeless
         if not self._placeless:
             return []
         name = self.facts.sources[self.source]
@@ -132,6 +146,8 @@ class FileReader:
         rows, kinds, slices, position = rows[placed], kinds[placed], slices[placed], position[placed]
         records = kinds == Kind.RECORD
         self.ids.take(columns.text("id", rows[records]), slices[records], position[records])
+        mark, flag, key = self._identified(columns, rows, kinds)
+        self._take_records(columns, rows[records], mark[records], slices[records], position[records])
         wall_ns = np.where(
             columns["commit_time_ms"][rows] == NONE,
             columns["source_wall_ns"][rows],
@@ -144,10 +160,27 @@ class FileReader:
             seq=columns["seq"][rows],
             time_ns=_asked(columns, time_ns)[rows],
             offset=position,
-            place=columns["log_offset"][rows],
+            place=np.where(np.isin(kinds, IDENTIFIED), mark, columns["log_offset"][rows]),
             wall_ns=wall_ns,
-            key=pc.if_else(pa.array(records), columns.text("key", rows), pa.scalar(None, pa.string())),
+            flag=flag,
+            key=key,
         )
+
+    def _identified(self, columns: Columns, rows: Array, kinds: Array) -> tuple[Array, Array, pa.Array]:
+        """Returns mark, flag and key of the rows: of records their key, of deliveries what is known of their id."""
+        mark, flag = np.full(len(rows), NONE, np.int64), np.zeros(len(rows), np.int64)
+        named = np.flatnonzero(np.isin(kinds, IDENTIFIED) & ~columns.absent("id")[rows])
+        mark[named] = marks(columns.text("id", rows[named]))
+        told = named[kinds[named] == Kind.DELIVERED]
+        flag[told] = self._named.known_of(mark[told])
+        self.facts.ids_told |= bool(len(told))
+        text = pc.if_else(pa.array(kinds == Kind.RECORD), columns.text("key", rows), pa.scalar(None, pa.string()))
+        unsent = flag & Known.UNSENT > 0
+        return mark, flag, pc.if_else(pa.array(unsent), columns.text("id", rows), text) if unsent.any() else text
+
+    def _take_records(self, columns: Columns, rows: Array, mark: Array, slices: Array, offsets: Array) -> None:
+        sources, sums, seqs = np.full(len(rows), self.source), columns["checksum"][rows], columns["seq"][rows]
+        self.known.records.take(mark=mark, slice=slices, offset=offsets, checksum=sums, source=sources, seq=seqs)
 
     def _listed(self, columns: Columns, time_ns: Array) -> pa.Table:
         """Returns a row for each entry of the events that list several partitions."""
@@ -220,18 +253,6 @@ class FileReader:
 def _asked(columns: Columns, time_ns: Array) -> Array:
     """A log end counts from when it was asked for: the answer may be older than the moment it was received."""
     return np.where(columns["asked_ns"] == NONE, time_ns, columns["asked_ns"])
-
-
-def made_rows(source: int, *, key: pa.Array | None = None, **columns: Array) -> pa.Table:
-    """Returns slice rows; columns that are not given are absent in every row."""
-    size = len(columns["slice"])
-    blank = {"source": source, "who": -1, "flag": 0, "until": 0}
-    made = {
-        name: np.asarray(columns[name]) if name in columns else np.full(size, blank.get(name, NONE)) for name in NUMBERS
-    }
-    arrays = [pa.array(made[name].astype(kind)) for name, kind in NUMBERS.items()]
-    keys = pa.nulls(size, pa.string()) if key is None else key
-    return pa.Table.from_arrays([*arrays, keys], schema=ROWS)
 
 
 def read_tables(files: Sequence[Path]) -> tuple[pa.Table, Facts]:

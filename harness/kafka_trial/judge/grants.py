@@ -16,7 +16,7 @@ from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.places import slices_of
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
-FIELDS = ("slice", "flag", "place", "time_ns", "wall_ns", "seq", "who")
+FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who")
 
 
 class Grants:
@@ -51,7 +51,7 @@ class Grants:
         if len(ids):
             until = _next_place(ids, places, found["who"], found["place"])
         until[found["flag"] == Protocol.CLASSIC] = NEVER
-        return found | {"until": until, "kind": np.full(len(until), Kind.GRANT), "offset": found["place"]}
+        return found | {"until": until, "kind": np.full(len(until), Kind.GRANT)}
 
     def _mark(self, columns: Columns, mask: Array) -> None:
         rows = np.flatnonzero(mask)
@@ -69,6 +69,7 @@ class Grants:
                 "slice": slices[known],
                 "flag": np.full(len(rows), protocol),
                 "place": columns["log_offset"][rows],
+                "offset": entries["assignment_epoch"][known],
                 "time_ns": columns["time_ns"][rows],
                 "wall_ns": columns["source_wall_ns"][rows],
                 "seq": columns["seq"][rows],
@@ -77,14 +78,19 @@ class Grants:
         )
 
     def _ids(self, names: pa.Array) -> Array:
-        encoded = names.dictionary_encode()
-        numbers = [self._facts.member_id(name) for name in encoded.dictionary.to_pylist()]
-        table = np.array([*numbers, -1], np.int64)
-        found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-        return found
+        return numbers_of(self._facts, names)
 
     def _joined(self, name: str) -> Array:
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])
+
+
+def numbers_of(facts: Facts, names: pa.Array) -> Array:
+    """Returns the number of each member id; -1 where there is none."""
+    encoded = names.dictionary_encode()
+    numbers = [facts.member_id(name) for name in encoded.dictionary.to_pylist()]
+    table = np.array([*numbers, -1], np.int64)
+    found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return found
 
 
 def _next_place(ids: Array, places: Array, of_id: Array, at: Array) -> Array:

@@ -21,6 +21,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.invariant import Anomaly, Findings, Invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
+from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.starvation import WAITS, WORKED
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["Coverage", "Finding", "Judgement", "SliceCoverage", "Through", "concluded", "judge", "judge_events"]
+
+OF_PARTITIONS = ("coverage", "summary", "series")  # what is said of partitions only
 
 
 def judge(
@@ -80,7 +83,8 @@ def concluded(
     """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
-        parts[row["what"]].append(row)
+        if row["what"] not in OF_PARTITIONS or circumstances.slices[row["slice"]][1] != NOWHERE:
+            parts[row["what"]].append(row)
     coverage = _coverage(parts["coverage"], circumstances)
     crashed = {row["name"]: row["body"] for row in parts["crashed"]}
     gathered = _Gathered(parts, circumstances)
@@ -96,6 +100,8 @@ def concluded(
                 gathered.conclude(one.name, one.judge(group))
             except Exception as error:  # noqa: BLE001 - whatever broke makes that one not judged, by name
                 crashed[one.name] = f"{type(error).__name__}: {error}"
+    if group.unsettled is not None:
+        gathered.leave_open([one.name for one in list_invariants() if one.settled], group.unsettled)
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -119,7 +125,8 @@ class _Gathered:
         places = circumstances.slices
         for row in parts["anomaly"]:
             body = orjson.loads(row["body"])
-            topic, partition = places[row["slice"]]
+            topic, number = places[row["slice"]]
+            partition = None if number == NOWHERE else number
             events = tuple(body["events"])
             self._anomalies[row["name"]].append(Anomaly(row["name"], topic, partition, body["attributes"], events))
         for row in parts["count"]:
@@ -136,6 +143,13 @@ class _Gathered:
         self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
             self._undecided[name][reason] += len(slices)
+
+    def leave_open(self, names: Iterable[str], reason: str) -> None:
+        """Makes everything found under these names cases that could not be decided."""
+        for name in names:
+            self._anomalies.pop(name, None)
+            if found := self._counts.pop(name, 0):
+                self._undecided[name][reason] += found
 
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
@@ -156,7 +170,7 @@ def _in_order(anomaly: Anomaly) -> tuple[Any, ...]:
         (anomaly.attributes[key] for key in ("log_offset", "offset", "committed_offset") if key in anomaly.attributes),
         0,
     )
-    return anomaly.topic, anomaly.partition, order, anomaly.events
+    return anomaly.topic, NOWHERE if anomaly.partition is None else anomaly.partition, order, anomaly.events
 
 
 def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:

@@ -32,6 +32,7 @@ ENTRY = pa.struct(
         ("committed_offset", pa.int64()),
         ("member_id", pa.string()),
         ("error", pa.int64()),
+        ("assignment_epoch", pa.int64()),
         ("offset", pa.int64()),
         ("size_bytes", pa.int64()),
     ]
@@ -50,6 +51,7 @@ EVENTS = pa.schema(
         ("id", pa.string()),
         ("key", pa.string()),
         ("outcome", pa.string()),
+        ("checksum", pa.int64()),
         ("source_wall_ns", pa.int64()),
         ("asked_ns", pa.int64()),
         ("group", pa.string()),
@@ -58,6 +60,7 @@ EVENTS = pa.schema(
         ("protocol", pa.string()),
         ("member_id", pa.string()),
         ("record_type", pa.int64()),
+        ("epoch", pa.int64()),
         ("api", pa.string()),
         ("lane", pa.int64()),
         ("connection", pa.string()),

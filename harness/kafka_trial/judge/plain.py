@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Circumstances, Epoch, Life, OomRise, Peak, Settings, Window
+from kafka_trial.invariants.circumstances import (
+    Circumstances,
+    Epoch,
+    Life,
+    Membership,
+    OomRise,
+    Peak,
+    Settings,
+    Window,
+)
 
 
 def to_plain(circumstances: Circumstances) -> dict[str, Any]:
@@ -23,6 +32,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
             "lives": tuple(Life(**life) for life in plain["lives"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
+            "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "settings": Settings(**plain["settings"]),
             "lanes": dict(plain["lanes"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),

@@ -21,7 +21,7 @@ from pyspark.util import PythonEvalType
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
-from kafka_trial.judge.frames import ROWS
+from kafka_trial.judge.made import ROWS
 
 if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows

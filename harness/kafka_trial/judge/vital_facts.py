@@ -86,7 +86,8 @@ def _oom_kills(facts: Facts, source: int, body: Body) -> None:
         facts.vitals.take_oom(body["count"], body["time_ns"], source, body["seq"])
 
 
-def _epoch(facts: Facts, source: int, body: Body) -> None:
+def take_epoch(facts: Facts, source: int, body: Body) -> None:
+    """Takes the group's generation, or its epoch, of a record of the offsets log."""
     if facts.group not in (None, body.get("group")) or not _whole(body.get("epoch")):
         return
     wall_ns = body["source_wall_ns"] if _whole(body.get("source_wall_ns")) else None
@@ -101,6 +102,4 @@ def _whole(value: Any) -> Any:
 VITAL_TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "resources": _resources,
     "oom_kills": _oom_kills,
-    "group": _epoch,
-    "group_epoch": _epoch,
 }

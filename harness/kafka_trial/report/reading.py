@@ -161,7 +161,7 @@ def _shown(folder: RunFolder, gaps: list[str]) -> list[Mapping[str, Any]]:
         return []
     lines = [row for row in map(orjson.loads, _lines(path)) if row.get("events")]
     chosen: list[Mapping[str, Any]] = []
-    for weight in ("violation", "undecided", "tolerated"):
+    for weight in ("ground", "violation", "undecided", "tolerated"):
         taken: dict[str, int] = {}
         for line in lines:
             name = str(line.get("anomaly"))

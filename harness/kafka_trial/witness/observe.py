@@ -86,9 +86,7 @@ class Observer:
 
     def log_ends(self) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
         """Asks each leader for the log starts, ends and last stable offsets of its partitions, and records them."""
-        by_leader: dict[int, list[int]] = defaultdict(list)
-        for part in self._topic.partitions if self._topic else ():
-            by_leader[part.leader].append(part.partition)
+        by_leader = self._by_leader()
         starts: dict[int, int] = {}
         ends: dict[int, int] = {}
         stable: dict[int, int] = {}
@@ -103,11 +101,23 @@ class Observer:
         self._tell_offsets("log_end", ends, always=True, asked_ns=asked_ns)
         return starts, ends, stable
 
+    def _by_leader(self) -> dict[int, list[int]]:
+        by_leader: dict[int, list[int]] = defaultdict(list)
+        for part in self._topic.partitions if self._topic else ():
+            by_leader[part.leader].append(part.partition)
+        return by_leader
+
+    def _log_starts_again(self) -> None:
+        """What expired while the control read went on is not lost: the log starts at its end are recorded."""
+        for leader, partitions in self._by_leader().items():
+            self._tell_offsets("log_start", self._offsets(leader, partitions, which=EARLIEST), always=False)
+
     def _control_read(
         self, starts: Mapping[int, int], ends: Mapping[int, int], stable: Mapping[int, int], *, until_s: float
     ) -> Answer:
         begin = {partition: max(start, self._read_to.get(partition, 0)) for partition, start in starts.items()}
         read = control_read(self._bootstrap, self._topic_name, begin, stable, self._recorder, until_s=until_s)
+        self._log_starts_again()
         self._read_to = {partition: min(position, stable[partition]) for partition, position in read.positions.items()}
         held = {partition: end for partition, end in ends.items() if stable[partition] < end}
         problem = _problem(read.complete, read.error, held)

@@ -1,0 +1,137 @@
+"""Epochs: was every commit that took effect asked for with the epoch (or generation) its member had by then?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    between,
+    greatest_in,
+    joined,
+    ordered,
+    picked,
+)
+from kafka_trial.invariants.rows import Kind, Protocol
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+NO_EPOCH = "no group record before the commit tells the member's epoch"
+
+
+@invariant(
+    "stale-generation",
+    family="ownership",
+    needs=("offsets log", "requests"),
+    level="none",
+    progress_in_kafka=True,
+)
+def stale_generation(batch: Batch) -> Findings:
+    """A commit was accepted although it was asked for with an older epoch or generation than its member had by then.
+
+    "The member epoch is stale. The member must retry after receiving its updated member epoch" (Kafka, Protocol, Error
+    Codes: STALE_MEMBER_EPOCH, KIP-848; for classic groups ILLEGAL_GENERATION): a broker that lets it pass lets a member
+    commit what is no longer its own. Legal under KIP-1251 (4.3 and later, told by the assignment epoch in the
+    record): the member still owned or was revoking the partition, and the epoch was at least that of the assignment.
+    Refused ones are normal, and so is a commit without an epoch. Of several commits of one position at one time the
+    first in the log is taken to be this one: it is the innocent reading.
+
+    Smallest history: group record of generation 2, OffsetCommit 1 with generation 1 and no error, committed 1.
+    """
+    asked = _stored(batch)
+    now = _current(batch, asked)
+    known = now["place"] != NONE
+    older = known & (asked["epoch"] < now["epoch"]) & ~_relaxed(batch, asked, now)
+    stale, by = asked.take(older), now.take(older)
+    rows = table(
+        slice=stale["slice"],
+        order=stale["at"],
+        log_offset=stale["at"],
+        committed_offset=stale["offset"],
+        epoch=stale["epoch"],
+        current_epoch=by["epoch"],
+        member=_names(batch, stale["who"]),
+    )
+    proofs = [("source", "seq"), ("log_source", "log_seq")]
+    found = [(by["source"], by["seq"]), *((stale[source], stale[seq]) for source, seq in proofs)]
+    return Findings(rows, found, [(NO_EPOCH, asked["slice"][~known])])
+
+
+def _stored(batch: Batch) -> Table:
+    """Returns the accepted commits with the first place in the log (`at`) that may be theirs; others are left out."""
+    asked = batch.of(Kind.COMMIT_EPOCH)
+    asked = asked.take(asked["wall_ns"] != NONE)
+    log = batch.commits
+    both = joined(np.concatenate([log["slice"], asked["slice"]]), np.concatenate([log["value"], asked["offset"]]))
+    stored, wanted = both[: len(log)], both[len(log) :]
+    order = ordered(stored, log["wall_ns"])
+    began = asked["wall_ns"] - asked["until"] - LOG_TOLERANCE_NS
+    first, end = between(stored[order], log["wall_ns"][order], wanted, began, asked["wall_ns"] + LOG_TOLERANCE_NS + 1)
+    row = _first_place(log["place"], order, first, end)
+    asked = asked.having(
+        epoch=asked["place"],
+        at=picked(log["place"], row, NONE),
+        log_source=picked(log["source"], row, -1),
+        log_seq=picked(log["seq"], row, -1),
+    )
+    return asked.take(row >= 0)
+
+
+def _first_place(places: Array, order: Ints, first: Ints, end: Ints) -> Ints:
+    """Returns the row of the least place in each range of `order`, -1 where the range is empty."""
+    found = greatest_in(-places[order], first, end)
+    return picked(order, found, -1)
+
+
+def _current(batch: Batch, asked: Table) -> Table:
+    """Returns what the last group record before each commit said of its member: epoch, place (NONE: none), source, seq.
+
+    A tombstone says that there is no epoch: -1.
+    """
+    records = batch.circumstances.memberships
+    columns = {
+        name: np.array([getattr(one, name) for one in records], np.int64)
+        for name in ("place", "member_id", "epoch", "source", "seq")
+    }
+    gone = np.array([one.what.endswith("gone") for one in records], np.bool_)
+    told = table(**columns | {"epoch": np.where(gone, -1, columns["epoch"])}).sorted_by("member_id", "place")
+    own = at_or_before(told["member_id"], told["place"], asked["who"], asked["at"])
+    of_all = at_or_before(told["member_id"], told["place"], np.full(len(asked), -1), asked["at"])
+    own_place, place = picked(told["place"], own, NONE), picked(told["place"], of_all, NONE)
+    row = np.where(own_place > place, own, of_all)
+    return table(**{name: picked(told[name], row, start) for name, start in _MISSING.items()}, own=own_place > place)
+
+
+_MISSING = {"place": NONE, "epoch": -1, "source": -1, "seq": -1}
+
+
+def _relaxed(batch: Batch, asked: Table, now: Table) -> Bools:
+    """Returns whether KIP-1251 lets each commit pass: the partition was assigned, or pending, by its epoch."""
+    grants = batch.of(Kind.GRANT)
+    grants = grants.take(grants["flag"] != Protocol.CLASSIC)
+    grants = grants.take(ordered(grants["slice"], grants["who"], grants["place"]))
+    both = joined(np.concatenate([grants["slice"], asked["slice"]]), np.concatenate([grants["who"], asked["who"]]))
+    group, wanted = both[: len(grants)], both[len(grants) :]
+    row = at_or_before(group, grants["place"], wanted, asked["at"])
+    holds = picked(grants["until"], row, NONE) > asked["at"]
+    since = picked(grants["offset"], row, NONE)
+    allowed: Bools = now["own"] & holds & (since != NONE) & (since <= asked["epoch"])
+    return allowed
+
+
+def _names(batch: Batch, ids: Array) -> Array:
+    """Returns the member behind each member id; None where it was seen on no lane."""
+    names = np.array([*batch.circumstances.members, None], dtype=object)
+    owners = np.array([*batch.circumstances.owners, -1], np.int64)
+    told: Array = names[owners[ids]]
+    return told

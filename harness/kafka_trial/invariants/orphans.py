@@ -1,0 +1,147 @@
+"""Orphans: partitions that a settled group with members in it gave to nobody, by the offsets log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.bounds import stall_window_s, timing_of
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, per_group
+from kafka_trial.invariants.rows import Kind, Protocol
+from kafka_trial.invariants.table import table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+SECOND_NS = 1_000_000_000
+DELAYED = "the machine stood still for over a quarter of the session timeout"
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Calm:
+    """A stretch in which the group had members, and neither a group record was written nor a fault in force.
+
+    `place`, `source`, `seq` are those of the group record before it; `listing` is the place of the last classic record,
+    None where none counts.
+    """
+
+    begin_ns: int
+    end_ns: int
+    place: int
+    source: int
+    seq: int
+    members: int
+    listing: int | None
+
+
+@invariant("orphan-partition", family="ownership", needs=("offsets log", "log ends", "snapshot"), level="none")
+def orphan_partition(batch: Batch) -> Findings:
+    """A partition belonged to nobody, although the group had members and had been at rest for longer than the bound.
+
+    "Each partition is consumed by exactly one consumer within each subscribing consumer group at any given time"
+    (Kafka, Design, Consumer Position). Owned is what a member of the group has assigned or is still to give up, by the
+    last group records; the bound is that of a stuck partition: detection of a lost member, a rebalance, a commit (and
+    a metadata refresh where partitions were added). At rest: no group record is written, and no fault is in force.
+    Legal in a group without members, while it rebalances, and for a partition that did not exist yet. Undecided where
+    the machine stood still meanwhile.
+
+    Smallest history: group record with member m0 and no partition; eleven seconds later phase snapshot.
+    """
+    stretches = list(_calm(batch))
+    bound_ns = _bound_ns(batch.circumstances)
+    existed_ns = _existed_ns(batch)
+    alone = [
+        ~_owned(batch, calm) & (calm.end_ns - np.maximum(existed_ns, calm.begin_ns).astype(np.float64) > bound_ns)
+        for calm in stretches
+    ]
+    delayed = [_stood_still(batch.circumstances, calm) for calm in stretches]
+    slices = [np.flatnonzero(mask) for mask in alone]
+    guilty = [(calm, found) for calm, found, still in zip(stretches, slices, delayed, strict=True) if not still]
+    open_cases = [found for found, still in zip(slices, delayed, strict=True) if still]
+
+    def told(values: Sequence[int]) -> Ints:
+        sizes = [len(found) for _, found in guilty]
+        return np.repeat(np.array(values, np.int64), np.array(sizes, np.int64))
+
+    rows = table(
+        slice=np.concatenate([np.empty(0, np.int64), *(found for _, found in guilty)]),
+        order=told([calm.begin_ns for calm, _ in guilty]),
+        log_offset=told([calm.place for calm, _ in guilty]),
+        members=told([calm.members for calm, _ in guilty]),
+        lasted_ms=told([(calm.end_ns - calm.begin_ns) // 1_000_000 for calm, _ in guilty]),
+    )
+    proof = (told([calm.source for calm, _ in guilty]), told([calm.seq for calm, _ in guilty]))
+    return Findings(rows, [proof], [(DELAYED, np.concatenate([np.empty(0, np.int64), *open_cases]))])
+
+
+def _bound_ns(circumstances: Circumstances) -> int:
+    settings = circumstances.settings
+    metadata_s = settings.metadata_age_s if circumstances.partitions_added else 0.0
+    return int((stall_window_s(timing_of(settings)) + metadata_s) * SECOND_NS)
+
+
+def _calm(batch: Batch) -> Iterator[Calm]:
+    """Yields the stretches at rest that are longer than the bound: a handful, for groups are mostly at rest once."""
+    circumstances = batch.circumstances
+    records, snapshot_ns = circumstances.memberships, circumstances.snapshot_ns
+    if not records or snapshot_ns is None:
+        return
+    wall_ns = np.array([NONE if one.wall_ns is None else one.wall_ns for one in records], np.int64)
+    at_ns = batch.monotonic(wall_ns, np.array([one.time_ns for one in records], np.int64)).tolist()
+    present: set[int] = set()
+    listing, listed = None, 0
+    for number, one in enumerate(records):
+        if one.what == "group":
+            listing, listed = one.place, one.members or 0
+        elif one.what == "group gone":
+            listing, listed = None, 0
+        else:
+            present = present | {one.member_id} if one.what == "member" else present - {one.member_id}
+        end_ns = min(at_ns[number + 1] if number + 1 < len(records) else snapshot_ns, snapshot_ns)
+        for begin_ns, until_ns in _without_faults(circumstances, (at_ns[number], end_ns)):
+            if listed + len(present) and until_ns - begin_ns > _bound_ns(circumstances):
+                members = listed + len(present)
+                yield Calm(begin_ns, until_ns, one.place, one.source, one.seq, members, listing)
+
+
+def _without_faults(circumstances: Circumstances, span: Span) -> list[Span]:
+    """Returns the parts of a stretch in which no fault was in force; one that was never healed lasts for ever."""
+    parts = [span]
+    for window in circumstances.windows:
+        end_ns = NEVER if window.healed_ns is None else window.healed_ns
+        cut = [((begin, min(until, window.injected_ns)), (max(begin, end_ns), until)) for begin, until in parts]
+        parts = [part for both in cut for part in both if part[0] < part[1]]
+    return parts
+
+
+def _owned(batch: Batch, calm: Calm) -> Bools:
+    """Returns whether each slice belongs to a member by the group records before the stretch."""
+    grants = batch.of(Kind.GRANT)
+    classic = grants["flag"] == Protocol.CLASSIC
+    held = ~classic & (grants["place"] <= calm.place) & (grants["until"] > calm.place)
+    if calm.listing is not None:
+        held |= classic & (grants["place"] == calm.listing)
+    owned = np.zeros(batch.size, np.bool_)
+    owned[grants["slice"][held]] = True
+    return owned
+
+
+def _existed_ns(batch: Batch) -> Array:
+    """Returns since when each slice is known to exist; NEVER for one that only a consumer or a group names.
+
+    Where no partition was added, those that an observer saw existed from the beginning.
+    """
+    seen = batch.of(Kind.RECORD, Kind.LOG_START, Kind.LOG_END)
+    first_ns = per_group(seen["slice"], seen["time_ns"], batch.size, how="min", start=NEVER)
+    return first_ns if batch.circumstances.partitions_added else np.where(first_ns == NEVER, NEVER, NONE)
+
+
+def _stood_still(circumstances: Circumstances, calm: Calm) -> bool:
+    gaps = [delay for at, delay in circumstances.delays if calm.begin_ns <= at and at - delay <= calm.end_ns]
+    return max(gaps, default=0) > circumstances.settings.session_timeout_s / 4 * SECOND_NS

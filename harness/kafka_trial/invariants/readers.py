@@ -1,0 +1,121 @@
+"""Readers: who is answered records of a partition, and whether its commits say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, members_of
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import NONE, Bools, Ints, first_of, joined, ordered, per_group
+from kafka_trial.invariants.progress import DELAYED, stood_still, window_ns_of
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+NOBODY = -1
+WHOSE = "nobody knows who made a commit on the partition meanwhile"
+
+
+@invariant(
+    "rogue-reader",
+    family="resources",
+    needs=("offsets log", "requests", "snapshot"),
+    level="none",
+    progress_in_kafka=True,
+)
+def rogue_reader(batch: Batch) -> Findings:
+    """A member was answered records of a partition for longer than W, and never committed on it: bytes that no commit
+    explains.
+
+    Lag is read from commits: "the position of all consumers in a consumer group as well as how far behind the end of
+    the log they are" (Kafka, Operations, Checking Consumer Position); who reads and does not commit is not seen there,
+    and loads the brokers all the same. W (`bounds.py`) is the declared commit interval on top of detection and a
+    rebalance. Legal while a fault on this member, or on all, was in force or was healed less than W before; undecided
+    where the machine stood still, or where nobody knows who committed there. Partitions of other topics are not seen.
+
+    Smallest history: m0's FETCH from 0 is answered 100 bytes; eleven seconds later its FETCH from 1 is; phase snapshot.
+    """
+    reads = _reads(batch)
+    window_ns = window_ns_of(batch.circumstances)
+    reads = reads.take((reads["last_ns"] - reads["first_ns"] > window_ns) & ~_explained(batch, reads, by_nobody=False))
+    reads = reads.take(~_under_own_fault(batch.circumstances, reads, window_ns))
+    delayed = stood_still(batch.circumstances, reads["first_ns"], reads["last_ns"])
+    unclear = _explained(batch, reads, by_nobody=True) & ~delayed
+    found = reads.take(~delayed & ~unclear)
+    members = batch.circumstances.members
+    return Findings(
+        table(
+            slice=found["slice"],
+            order=found["member"],
+            member=np.array([members[number] for number in found["member"].tolist()], dtype=object),
+            fetched_bytes=found["bytes"],
+            offset=found["position"],
+            lasted_ms=(found["last_ns"] - found["first_ns"]) // 1_000_000,
+        ),
+        [(found["source"], found["seq"]), (found["last_source"], found["last_seq"])],
+        [(DELAYED, reads["slice"][delayed]), (WHOSE, reads["slice"][unclear])],
+    )
+
+
+def _reads(batch: Batch) -> Table:
+    """Returns one row for each partition and member that was answered bytes of it before the snapshot."""
+    snapshot_ns = batch.circumstances.snapshot_ns
+    asks = batch.of(Kind.FETCH_ASKED)
+    asks = asks.having(
+        at_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]), member=members_of(batch, asks["who"], otherwise=NOBODY)
+    )
+    answered = (asks["until"] > 0) & (asks["member"] != NOBODY)
+    asks = asks.take(answered & (asks["at_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)))
+    asks = asks.take(ordered(asks["slice"], asks["member"], asks["at_ns"], asks["source"], asks["seq"]))
+    pair = joined(asks["slice"], asks["member"])
+    first = first_of(pair)
+    last = np.append(first[1:], len(asks)) - 1 if len(first) else first
+    sizes = np.add.reduceat(asks["until"], first) if len(first) else first
+    return table(
+        slice=asks["slice"][first],
+        member=asks["member"][first],
+        position=asks["offset"][first],
+        first_ns=asks["at_ns"][first],
+        last_ns=asks["at_ns"][last],
+        bytes=sizes,
+        source=asks["source"][first].astype(np.int64),
+        seq=asks["seq"][first],
+        last_source=asks["source"][last].astype(np.int64),
+        last_seq=asks["seq"][last],
+    )
+
+
+def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:
+    """Returns whether the reader, or (`by_nobody`) somebody unknown, committed on the partition since it began."""
+    snapshot_ns = batch.circumstances.snapshot_ns
+    log = batch.commits.take(batch.commits["effect_ns"] <= (NONE if snapshot_ns is None else snapshot_ns))
+    log = log.take(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)) == by_nobody)
+    whose = np.zeros(len(log), np.int64) if by_nobody else log["committer"]
+    wanted = np.zeros(len(reads), np.int64) if by_nobody else reads["member"]
+    latest = _latest(np.concatenate([log["slice"], reads["slice"]]), np.concatenate([whose, wanted]), log["effect_ns"])
+    explained: Bools = latest[len(log) :] >= reads["first_ns"] - TOLERANCE_NS
+    return explained
+
+
+def _latest(slices: Ints, whose: Ints, effect_ns: Ints) -> Ints:
+    """Returns for each (slice, whose) the latest of the commits, which are the first rows; NONE where there is none."""
+    pair = np.unique(joined(slices, whose - int(whose.min(initial=0))), return_inverse=True)[1]
+    size = int(pair.max(initial=-1)) + 1
+    return per_group(pair[: len(effect_ns)], effect_ns, size, how="max", start=NONE)[pair]
+
+
+def _under_own_fault(circumstances: Circumstances, reads: Table, window_ns: int) -> Bools:
+    """Returns where a fault on the reader, or on nobody in particular, was in force while it read, or just before."""
+    touched = np.zeros(len(reads), np.bool_)
+    for window in circumstances.windows:
+        known = window.member in circumstances.members
+        mine = reads["member"] == (circumstances.members.index(str(window.member)) if known else NOBODY)
+        over_ns = np.iinfo(np.int64).max if window.healed_ns is None else window.healed_ns + window_ns
+        during = (window.injected_ns <= reads["last_ns"]) & (reads["first_ns"] <= over_ns)
+        touched |= during & (mine | (window.member is None))
+    return touched

@@ -1,0 +1,209 @@
+"""Records: what the log holds, against what was sent; and what retention took away before it was read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, first_covering
+from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard, sink_there
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    exactly,
+    joined,
+    per_group,
+    picked,
+    starts_of,
+)
+from kafka_trial.invariants.rows import Kind, Known
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+AFTER_SNAPSHOT = "acknowledged after the snapshot had begun: the control read may have passed its place before"
+PLACE_UNKNOWN = "acknowledged without an offset, in a log that was compacted or whose beginning expired"
+NO_ID_THERE = "the control read holds a record without an id at its place"
+REPLACED = "what was delivered is not in the log, which holds another record there: the cluster may have replaced it"
+KILLED_NEAR = "expired, not committed past, and a member was killed with -9 that may have read it and could not say so"
+
+
+@invariant("lost-write", family="delivery", needs=("records", "sends", "log ends", "snapshot"), level="none")
+def lost_write(batch: Batch) -> Findings:
+    """A send was acknowledged, and the complete control read does not hold its record: the cluster lost it.
+
+    "A committed message will not be lost, as long as there is at least one in sync replica alive, at all times" (Kafka,
+    Design, Replication); acks=all waits for all of them. Never the consumer's fault: the verdict is unknown. Legal
+    below the log start at the end (retention, deleted records: see `overtaken`), and under compaction where a later
+    record has its key.
+
+    Smallest history: send `ok` at offset 1; the control read is complete, log start 0, and holds record 0 only.
+    """
+    sent = _sent(batch)
+    known = sent["offset"] != NONE
+    starts = _log_starts(batch)[sent["slice"]]
+    gone = known & ((sent["offset"] < starts) | _superseded(batch, sent))
+    snapshot_ns = batch.circumstances.snapshot_ns
+    late = sent["time_ns"] >= (NONE if snapshot_ns is None else snapshot_ns)
+    placeless = ~known & ((starts > 0) | batch.circumstances.compacted)
+    record = exactly(batch.records["slice"], batch.records["offset"], sent["slice"], sent["offset"])
+    nameless = known & (record >= 0) & (picked(batch.records["mark"], record, 0) == NONE)
+    lost = sent.take(~gone & ~late & ~placeless & ~nameless)
+    rows = table(slice=lost["slice"], order=lost["offset"], offset=lost["offset"])
+    return Findings(
+        rows,
+        [(lost["source"], lost["seq"])],
+        [
+            (AFTER_SNAPSHOT, sent["slice"][~gone & late]),
+            (PLACE_UNKNOWN, sent["slice"][~gone & ~late & placeless]),
+            (NO_ID_THERE, sent["slice"][~gone & ~late & ~placeless & nameless]),
+        ],
+    )
+
+
+@invariant("overtaken", family="delivery", needs=("records", "sends", "handled", "log ends"), level="sink")
+def overtaken(batch: Batch) -> Findings:
+    """Records expired before they were read: the log start passed the consumer. One finding a range.
+
+    "The Kafka cluster durably persists all published records, whether or not they have been consumed, using a
+    configurable retention period" (Kafka, Introduction): a consumer that falls behind it loses what it had not read,
+    and `auto.offset.reset` lets it go on as if nothing had been. Only acknowledged sends are known to have been there.
+    Legal where an operator moved the position past them. A member killed with -9 never reports its last act: without
+    a sink, what it may have read is undecided. Committed past or not, it is neither `skipped` nor `unseen`.
+
+    Smallest history: sends `ok` at 0 and 1, `processed` 1, log start 1.
+    """
+    expired = _sent(batch)
+    expired = expired.take((expired["offset"] != NONE) & (expired["offset"] < _log_starts(batch)[expired["slice"]]))
+    unread = ~_read(batch, expired)
+    past = expired["offset"] < batch.final[expired["slice"]]
+    covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
+    unheard = killed_unheard(batch, covered_by)
+    near = ~past & bool(batch.lives["killed"].any()) & (not sink_there(batch))
+    by_operator = picked(batch.commits["committer"], covered_by, UNKNOWN) == OPERATOR
+    told = unread & ~unheard & ~near
+    ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
+    rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")
+    proofs = [(ranges["source"], ranges["seq"]), (ranges["last_source"], ranges["last_seq"])]
+    undecided = [(KILLED_UNHEARD, unread & unheard), (KILLED_NEAR, unread & near & ~unheard)]
+    return Findings(rows, proofs, [(reason, expired["slice"][cases]) for reason, cases in undecided])
+
+
+@invariant("corrupt", family="delivery", needs=("records", "sends"), level="none")
+def corrupt(batch: Batch) -> Findings:
+    """A record has another content than was sent: in the log (the cluster's fault), or as an effect (the consumer's).
+
+    "This ensures no on-the-wire or on-disk corruption to the messages occurred" (Kafka, Consumer Configs, check.crcs).
+    Content is compared by the CRC-32 of the value. Where the control read itself found another content, the cluster is
+    to blame: the verdict is unknown, and no effect of that record convicts.
+    An effect's body is compared only where it must be the record's
+    value (CONTRACTS §4: it is no JSON with an id), and other effects of the partition carry theirs unaltered; a
+    consumer that posts something of its own is not meant.
+
+    Smallest history: send `invoke` with checksum 1, the control read finds it with checksum 2.
+    """
+    altered = batch.of(Kind.ALTERED).sorted_by("slice", "offset")
+    effects = batch.arrived
+    passes_on = np.zeros(batch.size, np.bool_)
+    passes_on[effects["slice"][effects["flag"] & Known.SAME > 0]] = True
+    by_cluster = exactly(altered["slice"], altered["offset"], effects["slice"], effects["offset"]) >= 0
+    wrong = effects.take((effects["flag"] & Known.OTHER > 0) & passes_on[effects["slice"]] & ~by_cluster)
+    found_in = np.array(["control read"] * len(altered) + ["effect"] * len(wrong), dtype=object)
+    offset = np.concatenate([altered["offset"], wrong["offset"]])
+    rows = table(
+        slice=np.concatenate([altered["slice"], wrong["slice"]]), order=offset, offset=offset, found_in=found_in
+    )
+    own = tuple(np.concatenate([altered[name], wrong[name]]) for name in ("source", "seq"))
+    none = np.full(len(wrong), -1)
+    send = (np.concatenate([altered["who"], none]), np.concatenate([altered["place"], none]))
+    return Findings(rows, [(own[0], own[1]), send])
+
+
+@invariant("misplaced", family="delivery", needs=("records", "ids"), level="sink")
+def misplaced(batch: Batch) -> Findings:
+    """A record was delivered, or had its effect, under a partition and offset where the log holds another record.
+
+    "The records in the partitions are each assigned a sequential id number called the offset that uniquely identifies
+    each record within the partition" (Kafka, Introduction). Judged where the id's own record lies elsewhere in the log,
+    or was never sent; an id that was sent and is not in the log leaves it undecided. Never legal.
+
+    Smallest history: records r0 and r1; `delivered` offset 0 with id r1.
+    """
+    told = batch.of(Kind.DELIVERED, Kind.CLAIMED)
+    told = told.take(told["place"] != NONE).sorted_by("slice", "offset")
+    record = exactly(batch.records["slice"], batch.records["offset"], told["slice"], told["offset"])
+    there = picked(batch.records["mark"], record, NONE)
+    other = (there != NONE) & (there != told["place"])
+    sure = told["flag"] & (Known.READ | Known.UNSENT) > 0
+    wrong, record = told.take(other & sure), record[other & sure]
+    what = np.where(wrong["kind"] == Kind.CLAIMED, "effected", "delivered").astype(object)
+    rows = table(slice=wrong["slice"], order=wrong["offset"], offset=wrong["offset"], what=what)
+    proofs = [(wrong[name], picked(batch.records[name], record, -1)) for name in ("source", "seq")]
+    return Findings(
+        rows,
+        [(proofs[0][0], proofs[1][0]), (proofs[0][1], proofs[1][1])],
+        [(REPLACED, told["slice"][other & ~sure])],
+    )
+
+
+def _sent(batch: Batch) -> Table:
+    """Returns the acknowledged sends that the control read does not hold, sorted by (slice, offset)."""
+    return batch.of(Kind.SENT).sorted_by("slice", "offset", "seq")
+
+
+def _log_starts(batch: Batch) -> Ints:
+    """Returns the log start of each slice at the end, 0 where none was read: log starts only rise."""
+    read = batch.of(Kind.LOG_START)
+    return per_group(read["slice"], read["offset"], batch.size, how="max", start=0)
+
+
+def _superseded(batch: Batch, sent: Table) -> Bools:
+    """Returns which sends compaction may have taken: a later record of the partition has their key."""
+    if not batch.circumstances.compacted:
+        return np.zeros(len(sent), np.bool_)
+    group = joined(np.concatenate([sent["slice"], batch.records["slice"]]), _keys(sent, batch.records))
+    offsets = np.concatenate([sent["offset"], batch.records["offset"]])
+    number = np.unique(group, return_inverse=True)[1]
+    last = per_group(number, offsets, len(group), how="max", start=NONE)
+    superseded: Bools = (last[number[: len(sent)]] > sent["offset"]) & (sent["key"] >= 0)
+    return superseded
+
+
+def _keys(*parts: Table) -> Array:
+    return np.concatenate([part["key"] for part in parts])
+
+
+def _read(batch: Batch, sent: Table) -> Bools:
+    """Returns whether the record of each send was delivered, processed, or had its effect."""
+    own = batch.of(Kind.DELIVERED, Kind.PROCESSED).sorted_by("slice", "offset")
+    effects = batch.arrived
+    told = exactly(own["slice"], own["offset"], sent["slice"], sent["offset"])
+    seen = exactly(effects["slice"], effects["place"], sent["slice"], sent["place"])
+    read: Bools = (told >= 0) | (seen >= 0)
+    return read
+
+
+def _ranges(expired: Table, told: Bools) -> Table:
+    """Returns one row a range of expired records that were not read: the first and the last of it, and how many."""
+    alike = joined(
+        expired["slice"],
+        expired["committed"].astype(np.int64),
+        expired["by_operator"].astype(np.int64),
+        np.cumsum(~told),
+    )
+    rows, alike = expired.take(told), alike[told]
+    first = np.flatnonzero(starts_of(alike))
+    last = np.append(first[1:], len(rows)) - 1 if len(rows) else first
+    begin, end = rows.take(first), rows.take(last)
+    return begin.having(
+        order=begin["offset"],
+        last_offset=end["offset"],
+        records=last - first + 1,
+        last_source=end["source"],
+        last_seq=end["seq"],
+    )

@@ -1,0 +1,118 @@
+"""Skips: records that a member passed over while it held their partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    between,
+    exactly,
+    in_ranges,
+    max_before,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.possessions import BY_EXIT
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+LAST_ACT = "a member that was killed may have taken the record in its last act"
+EXPIRED = "the log start overtook the position: the reset policy decided where to go on"
+
+
+@invariant("poll-skip", family="ordering", needs=("own word", "records"), level="events")
+def poll_skip(batch: Batch) -> Findings:
+    """Inside one possession the deliveries jumped over a readable record, and no later delivery there made it good.
+
+    "The position … will be one larger than the highest offset the consumer has seen in that partition. It
+    automatically advances every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer Position).
+    Offsets are not dense: only what the control read holds can be skipped, so markers, aborted, compacted and deleted
+    records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome), and for
+    one that claims order per key, or none: its handlers begin in another order. Undecided where a killed member may
+    have taken it in its last act, or the log start overtook the position. A later delivery that fills the gap makes it
+    a reordering (`nonmonotonic-poll`).
+
+    Smallest history: records 0 to 2, `assigned`, `delivered` 0, `delivered` 2.
+    """
+    skipped = _passed_over(batch)
+    killed, expired = _in_last_act(batch, skipped), _overtaken(batch, skipped)
+    found = skipped.take(~killed & ~expired)
+    rows = table(
+        slice=found["slice"],
+        order=found["offset"],
+        offset=found["offset"],
+        previous_offset=found["previous_offset"],
+        next_offset=found["next_offset"],
+    )
+    proofs = [("before_source", "before_seq"), ("after_source", "after_seq"), ("record_source", "record_seq")]
+    undecided = [(EXPIRED, skipped["slice"][expired]), (LAST_ACT, skipped["slice"][killed & ~expired])]
+    return Findings(rows, [(found[source], found[seq]) for source, seq in proofs], undecided)
+
+
+def _passed_over(batch: Batch) -> Table:
+    """Returns one row for each record that a possession's deliveries jumped over and never came back to."""
+    held = batch.deliveries.take(batch.deliveries["possession"] >= 0)  # sorted by possession, then seq
+    highest = max_before(held["possession"], held["offset"])
+    jump = (highest >= 0) & (held["offset"] > picked(held["offset"], highest, NEVER))
+    before, after = held.take(highest[jump]), held.take(jump)
+    records = batch.records
+    which, row = in_ranges(
+        *between(records["slice"], records["offset"], after["slice"], before["offset"], after["offset"])
+    )
+    over = records["offset"][row] > before["offset"][which]
+    which, row = which[over], row[over]
+    skipped = table(
+        slice=after["slice"][which],
+        offset=records["offset"][row],
+        possession=after["possession"][which],
+        previous_offset=before["offset"][which],
+        next_offset=after["offset"][which],
+        jumped_ns=after["time_ns"][which],
+        before_source=before["source"][which],
+        before_seq=before["seq"][which],
+        after_source=after["source"][which],
+        after_seq=after["seq"][which],
+        record_source=records["source"][row],
+        record_seq=records["seq"][row],
+    )
+    return skipped.take(~_taken(batch, skipped) & (skipped["offset"] >= _log_starts_max(batch, skipped)))
+
+
+def _taken(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether the same possession was delivered each record after all, or says that it handled it."""
+    own = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (batch.own["possession"] >= 0))
+    own = own.sorted_by("possession", "offset")
+    return exactly(own["possession"], own["offset"], skipped["possession"], skipped["offset"]) >= 0
+
+
+def _log_starts_max(batch: Batch, skipped: Table) -> Ints:
+    """Returns the highest log start that was read: what lies below it may have been deleted before it was polled."""
+    read = batch.of(Kind.LOG_START)
+    return per_group(read["slice"], read["offset"], batch.size, how="max", start=NONE)[skipped["slice"]]
+
+
+def _overtaken(batch: Batch, skipped: Table) -> Bools:
+    overtaken: Bools = _log_starts_max(batch, skipped) - 1 > skipped["previous_offset"]
+    return overtaken & (_log_starts_max(batch, skipped) != NONE)
+
+
+def _in_last_act(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether the jump is among the last words of a member that was killed while it held the partition."""
+    held = batch.possessions
+    life = picked(held["life"], skipped["possession"], -1)
+    killed = picked(batch.lives["killed"], life, 0) == 1
+    by_exit = picked(held["closed_by"], skipped["possession"], 0) == BY_EXIT
+    closed_ns = picked(held["close_ns"], skipped["possession"], NEVER)
+    last: Bools = killed & by_exit & (skipped["jumped_ns"] >= closed_ns - TOLERANCE_NS)
+    return last

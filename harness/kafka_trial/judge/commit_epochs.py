@@ -1,0 +1,34 @@
+"""Commit epochs: with which epoch (or generation) each accepted commit was asked for, as slice rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.facts import Facts
+from kafka_trial.judge.grants import numbers_of
+from kafka_trial.judge.places import slices_of
+
+
+def commit_epochs(facts: Facts, columns: Columns, of_group: Array) -> dict[str, Array]:
+    """Returns the columns of one row for each position that a member committed with an epoch and was not refused."""
+    asked = columns.codes("api", {"OFFSETCOMMIT": 1}, fold=True) == 1
+    rows, entries = columns.entries("entries", columns.is_kind("request") & of_group & asked & (columns["epoch"] >= 0))
+    slices = slices_of(facts, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+    who = numbers_of(facts, columns.text("member_id", rows))
+    accepted = (entries["error"] == NONE) | (entries["error"] == 0)
+    kept = (slices >= 0) & (entries["committed_offset"] != NONE) & (who >= 0) & accepted
+    rows = rows[kept]
+    return {
+        "slice": slices[kept],
+        "kind": np.full(len(rows), Kind.COMMIT_EPOCH),
+        "seq": columns["seq"][rows],
+        "time_ns": columns["time_ns"][rows],
+        "offset": entries["committed_offset"][kept],
+        "place": columns["epoch"][rows],
+        "wall_ns": columns["source_wall_ns"][rows],
+        "until": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
+        "who": who[kept],
+    }

@@ -1,0 +1,101 @@
+"""Identities: which send, record, delivery and effect are the same, by record id, across files and partitions.
+
+Filled while the files are read, the control read first, then the workload, then everybody else; asked by `frames.py`
+for the facts that no single slice holds. An id is known by its *mark*, a number of 63 bits that equal ids share:
+different marks are different ids for certain; two ids of one mark would be missed once in 10^16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, picked
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def marks(ids: pa.Array) -> Ints:
+    """Returns the mark of each id, NONE where there is no id."""
+    if not len(ids) or ids.null_count == len(ids):
+        return np.full(len(ids), NONE, np.int64)
+    text = pc.fill_null(ids.cast(pa.large_string()), "")
+    ends = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
+    data = text.buffers()[2]
+    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.empty(0, np.uint8)
+    sizes = np.diff(ends)
+    within = np.arange(len(letters)) - np.repeat(ends[:-1] - ends[0], sizes)
+    weights = _mixed(np.arange(1, int(sizes.max()) + 1, dtype=np.uint64) * _STEP)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum((letters.astype(np.uint64) + 1) * weights[within])])
+    whole = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]]
+    found = (_mixed(whole) >> np.uint64(1)).astype(np.int64)
+    return np.where(np.asarray(ids.is_null().to_numpy(zero_copy_only=False)), NONE, found)
+
+
+def _mixed(numbers: Array) -> Array:
+    """Returns the numbers scattered over 64 bits, equal ones equally (the finaliser of splitmix64)."""
+    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+class Register:
+    """Rows by mark: grows while a file is read, and is sorted when it is first asked. Of one mark the first counts."""
+
+    def __init__(self, *columns: str) -> None:
+        self._columns = columns
+        self._parts: list[dict[str, Array]] = []
+        self._sorted: Mapping[str, Array] | None = None
+
+    def take(self, *, mark: Array, **columns: Array) -> None:
+        """Takes rows; those without an id are nothing."""
+        known = mark != NONE
+        if known.any():
+            self._parts.append({"mark": mark[known], **{name: columns[name][known] for name in self._columns}})
+            self._sorted = None
+
+    def find(self, mark: Array) -> Ints:
+        """Returns the row of each mark, -1 where there is none."""
+        held = self._rows()["mark"]
+        found = np.searchsorted(held, mark)
+        fits = held[found.clip(0, len(held) - 1)] == mark if len(held) else np.zeros(len(mark), np.bool_)
+        return np.where(fits, found, -1)
+
+    def all_of(self, mark: Array) -> tuple[Ints, Ints]:
+        """Returns every row of each mark: which of the marks, and the row."""
+        held = self._rows()["mark"]
+        begins = np.searchsorted(held, mark, "left")
+        counts = np.searchsorted(held, mark, "right") - begins
+        which = np.repeat(np.arange(len(mark)), counts)
+        rows = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + begins[which]
+        return which, rows
+
+    def has(self, mark: Array) -> Bools:
+        """Returns whether there is a row of each mark."""
+        there: Bools = self.find(mark) >= 0
+        return there
+
+    def get(self, name: str, rows: Array) -> Ints:
+        """Returns a column of rows that `find` found, NONE for -1."""
+        return picked(self._rows()[name], rows, NONE)
+
+    def _rows(self) -> Mapping[str, Array]:
+        if self._sorted is None:
+            names = ("mark", *self._columns)
+            whole = {name: np.concatenate([np.empty(0, np.int64), *(p[name] for p in self._parts)]) for name in names}
+            order = np.argsort(whole["mark"], kind="stable")
+            self._sorted = {name: column[order] for name, column in whole.items()}
+            self._parts = [dict(self._sorted)]
+        return self._sorted
+
+
+class Identities:
+    """What is known of record ids: the control read's `records`, the `sends` that were invoked, and those `acked`."""
+
+    def __init__(self) -> None:
+        self.records = Register("slice", "offset", "checksum", "source", "seq")
+        self.sends = Register("checksum", "seq")
+        self.acked = Register("slice", "offset")

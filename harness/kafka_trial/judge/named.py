@@ -1,0 +1,147 @@
+"""Named rows: the rows that follow from record ids: sends the log does not hold, altered records, effects.
+
+Stands beside `frames.py`, which reads the files in the order that makes this possible: the control read, the workload,
+then everybody else. It joins by id and judges nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.rows import NOWHERE, Kind, Known
+from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.facts import Facts
+from kafka_trial.judge.identities import Identities, marks
+from kafka_trial.judge.made import made_rows
+from kafka_trial.judge.places import ELSEWHERE, slices_of
+
+
+class Named:
+    """Makes the named rows of one file; `placeless` are the acknowledgements that lack a place."""
+
+    def __init__(self, facts: Facts, source: int, known: Identities) -> None:
+        self.facts = facts
+        self.source = source
+        self.known = known
+        self.placeless: list[int] = []
+
+    def rows(self, columns: Columns) -> list[pa.Table]:
+        """Returns the named rows of a block."""
+        return [*self._sends(columns), *self._arrivals(columns)]
+
+    def known_of(self, mark: Array) -> Array:
+        """Returns what is known of ids that are there; nothing is UNSENT where no send was recorded."""
+        unsent = ~self.known.sends.has(mark) if self.facts.sends else np.zeros(len(mark), np.bool_)
+        return np.where(unsent, int(Known.UNSENT), 0) + np.where(self.known.records.has(mark), int(Known.READ), 0)
+
+    def _sends(self, columns: Columns) -> list[pa.Table]:
+        """Notes the sends of the block; returns the records that are not as they were sent, and the acknowledged sends
+        that the control read does not hold."""
+        outcome = columns.codes("outcome", {"invoke": 1, "ok": 2})
+        sends = columns.is_kind("send")
+        invoked, acked = (np.flatnonzero(sends & (outcome == code)) for code in (1, 2))
+        self.facts.sends += len(invoked)
+        return [
+            *([self._altered(columns, invoked)] if len(invoked) else []),
+            *([self._acknowledged(columns, acked)] if len(acked) else []),
+        ]
+
+    def _altered(self, columns: Columns, rows: Array) -> pa.Table:
+        mark = marks(columns.text("id", rows))
+        sent, records = columns["checksum"][rows], self.known.records
+        self.known.sends.take(mark=mark, checksum=sent, seq=columns["seq"][rows])
+        send, found = records.all_of(mark)
+        read = records.get("checksum", found)
+        altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)
+        rows, found = rows[send[altered]], found[altered]
+        return made_rows(
+            records.get("source", found),
+            slice=records.get("slice", found),
+            kind=np.full(len(found), Kind.ALTERED),
+            seq=records.get("seq", found),
+            time_ns=columns["time_ns"][rows],
+            offset=records.get("offset", found),
+            place=columns["seq"][rows],
+            who=np.full(len(found), self.source),
+        )
+
+    def _acknowledged(self, columns: Columns, rows: Array) -> pa.Table:
+        mark = marks(columns.text("id", rows))
+        slices = slices_of(self.facts, columns.text("topic", rows), columns["partition"][rows])
+        offsets = np.where(columns["offset"][rows] < 0, NONE, columns["offset"][rows])
+        placed = (slices >= 0) & (mark != NONE)
+        self.placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
+        self.known.acked.take(mark=mark[placed], slice=slices[placed], offset=offsets[placed])
+        gone = placed & ~self.known.records.has(mark)
+        rows = rows[gone]
+        return made_rows(
+            self.source,
+            slice=slices[gone],
+            kind=np.full(len(rows), Kind.SENT),
+            seq=columns["seq"][rows],
+            time_ns=columns["time_ns"][rows],
+            offset=offsets[gone],
+            place=mark[gone],
+            key=columns.text("key", rows),
+        )
+
+    def _arrivals(self, columns: Columns) -> list[pa.Table]:
+        """Returns a row for each effect where its record lies, and one where it claims to come from."""
+        done = columns.codes("outcome", {"ok": 1}) == 1
+        rows = np.flatnonzero(columns.is_kind("effect") & done & ~columns.absent("id"))
+        if not len(rows):
+            return []
+        text = columns.text("id", rows)
+        mark = marks(text)
+        flag = self.known_of(mark)
+        return [self._arrived(columns, rows, mark, flag, text), self._claimed(columns, rows, mark, flag)]
+
+    def _arrived(self, columns: Columns, rows: Array, mark: Array, flag: Array, text: pa.Array) -> pa.Table:
+        records, acked = self.known.records.find(mark), self.known.acked.find(mark)
+        slices, offsets = (
+            np.where(records >= 0, self.known.records.get(name, records), self.known.acked.get(name, acked))
+            for name in ("slice", "offset")
+        )
+        nowhere = slices == NONE
+        if nowhere.any():
+            place = (self.facts.topic or "", NOWHERE)
+            slices = np.where(nowhere, self.facts.slices.setdefault(place, len(self.facts.slices)), slices)
+        sent = self.known.sends.get("checksum", self.known.sends.find(mark))
+        body = columns["checksum"][rows]
+        compared = np.where(sent == body, int(Known.SAME), int(Known.OTHER))
+        unsent = pa.array(flag & Known.UNSENT > 0)
+        return made_rows(
+            self.source,
+            slice=slices,
+            kind=np.full(len(rows), Kind.ARRIVED),
+            seq=columns["seq"][rows],
+            time_ns=columns["time_ns"][rows],
+            offset=offsets,
+            place=mark,
+            flag=flag + np.where((sent != NONE) & (body != NONE), compared, 0),
+            key=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
+        )
+
+    def _claimed(self, columns: Columns, rows: Array, mark: Array, flag: Array) -> pa.Table:
+        partitions, offsets = columns["partition"][rows], columns["offset"][rows]
+        numbers = {partition: number for (topic, partition), number in self.facts.slices.items() if self._ours(topic)}
+        values, inverse = np.unique(partitions, return_inverse=True)
+        slices = np.array([numbers.get(value, -1) for value in values.tolist()], np.int64)[inverse]
+        claims = (partitions >= 0) & (slices >= 0) & (offsets >= 0)
+        return made_rows(
+            self.source,
+            slice=slices[claims],
+            kind=np.full(int(claims.sum()), Kind.CLAIMED),
+            seq=columns["seq"][rows[claims]],
+            time_ns=columns["time_ns"][rows[claims]],
+            offset=offsets[claims],
+            place=mark[claims],
+            flag=flag[claims],
+        )
+
+    def _ours(self, topic: str) -> bool:
+        """An effect does not say its topic: it is the trial's, where that was named."""
+        return topic == self.facts.topic

@@ -1,0 +1,235 @@
+"""What the log holds, and what expired: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+from histories import (
+    assigned,
+    committed,
+    delivered,
+    effect,
+    exited,
+    finding,
+    handled,
+    judged,
+    log_start,
+    not_judged,
+    phase,
+    processed,
+    sent,
+    undecided,
+    with_settings,
+)
+
+GONE = {1: None}
+SINK = with_settings(sink="http")
+
+
+def test_lost_write_holds() -> None:
+    """Both acknowledged sends are in the log."""
+    assert judged("lost-write", [sent(0), sent(1)]) == []
+
+
+def test_lost_write_is_broken() -> None:
+    """Record 1 was acknowledged, and the control read does not hold it: the acknowledgement proves it."""
+    found = finding("lost-write", [sent(0), sent(1)], control=GONE)
+    assert [(one.attributes, one.partition, one.events) for one in found.instances] == [
+        ({"offset": 1}, 0, ("workload#3",))
+    ]
+
+
+def test_lost_write_is_broken_where_another_record_stands_there() -> None:
+    """The log was cut, and written anew: record r9 has the place of r1."""
+    assert judged("lost-write", [sent(1), sent(9, outcome="info")], control={1: {"id": "r9"}}) == [{"offset": 1}]
+
+
+def test_lost_write_only_looks_broken_below_the_log_start() -> None:
+    """Record 0 expired."""
+    assert judged("lost-write", [sent(0), sent(1), log_start(0), log_start(1)], control={0: None}) == []
+
+
+def test_lost_write_only_looks_broken_under_compaction() -> None:
+    """A later record has its key."""
+    lines = [sent(0, key="k"), sent(1, key="k")]
+    assert judged("lost-write", lines, records=["k", "k"], control={0: None}, policy="compact") == []
+
+
+def test_lost_write_is_broken_under_compaction_where_nothing_has_its_key_any_more() -> None:
+    """Compaction keeps the last record of each key: of the two that are gone, the later one is lost."""
+    lines = [sent(0, key="k"), sent(1, key="k"), sent(2, key="other")]
+    found = judged(
+        "lost-write", lines, records=["k", "k", "other"], control={0: None, 1: None}, policy="compact,delete"
+    )
+    assert found == [{"offset": 1}]
+
+
+def test_lost_write_only_looks_broken_where_the_fate_is_unknown() -> None:
+    """Never acknowledged: Kafka promised nothing."""
+    assert judged("lost-write", [sent(0), sent(1, outcome="info")], control=GONE) == []
+
+
+def test_lost_write_only_looks_broken_where_the_acknowledgement_named_no_offset() -> None:
+    """A duplicate's acknowledgement has no offset; the record is in the log."""
+    assert judged("lost-write", [sent(0), sent(1, at=-1)]) == []
+
+
+def test_lost_write_without_an_offset_is_undecided_where_records_expired() -> None:
+    """Nobody knows whether it lay below the log start; in a log that lost nothing else it is lost."""
+    assert undecided("lost-write", [sent(1, at=-1), log_start(1)], records=3, control=FIRST_TWO) == 1
+    assert judged("lost-write", [sent(1, at=-1), log_start(0)], control=GONE) == [{}]
+
+
+def test_lost_write_is_undecided_where_a_record_has_no_id() -> None:
+    """What stands there may be the record, without its header."""
+    assert undecided("lost-write", [sent(1)], control={1: {"id": None}}) == 1
+
+
+def test_lost_write_is_undecided_after_the_snapshot_began() -> None:
+    """The control read may have passed the place before the record came there."""
+    assert undecided("lost-write", [phase("snapshot"), sent(1)], control=GONE, snapshot=False) == 1
+
+
+def test_lost_write_is_not_judged_without_sends() -> None:
+    """Nothing was sent."""
+    assert "no send" in not_judged("lost-write", [assigned("m0")])
+
+
+def test_lost_write_is_not_judged_where_the_control_read_is_not_complete() -> None:
+    """What it did not read is not lost."""
+    assert "not known to be complete" in not_judged("lost-write", [sent(0)], records=0, whole=False)
+
+
+EXPIRED = [sent(0), sent(1), sent(2)]
+FIRST_TWO = {0: None, 1: None}
+
+
+def test_overtaken_holds() -> None:
+    """Record 0 expired after it had been read."""
+    assert judged("overtaken", [sent(0), sent(1), assigned("m0"), handled("m0", 0, 1), log_start(1)]) == []
+
+
+def test_overtaken_is_broken() -> None:
+    """Records 0 and 1 expired unread: one finding, with the range."""
+    found = finding(
+        "overtaken", [*EXPIRED, assigned("m0"), log_start(2), handled("m0", 2)], records=3, control=FIRST_TWO
+    )
+    attributes = {"offset": 0, "last_offset": 1, "records": 2, "committed": False, "by_operator": False}
+    assert [(one.attributes, one.events) for one in found.instances] == [(attributes, ("workload#1", "workload#3"))]
+
+
+def test_overtaken_is_told_in_ranges() -> None:
+    """What was read in between parts them; what was committed past makes no difference but is said."""
+    lines = [*EXPIRED, assigned("m0"), handled("m0", 1), committed(3), log_start(3)]
+    found = judged("overtaken", lines, records=4, control={0: None, 1: None, 2: None})
+    assert [(one["offset"], one["last_offset"], one["committed"]) for one in found] == [(0, 0, True), (2, 2, True)]
+
+
+def test_overtaken_only_looks_broken_where_a_sink_saw_the_effect() -> None:
+    """The record is gone from the log; its acknowledgement tells where its effect belongs."""
+    lines = [*EXPIRED, assigned("m0"), effect(0), effect(1), log_start(2)]
+    assert judged("overtaken", lines, records=3, control=FIRST_TWO, settings=SINK) == []
+
+
+def test_overtaken_only_looks_broken_where_nothing_was_sent() -> None:
+    """Offsets below the log start that hold no acknowledged record: markers, or records of aborted transactions."""
+    assert judged("overtaken", [sent(2), log_start(2), assigned("m0"), handled("m0", 2)], records=3) == []
+
+
+def test_overtaken_by_an_operators_commit_says_so() -> None:
+    """The position was moved from outside the lanes."""
+    lines = [*EXPIRED, assigned("m0"), committed(2, by="operator"), log_start(2)]
+    assert [one["by_operator"] for one in judged("overtaken", lines, records=3, control=FIRST_TWO)] == [True]
+
+
+def test_overtaken_is_undecided_where_a_killed_member_could_not_speak() -> None:
+    """It may have read them: committed past by it, or not committed past at all."""
+    lines = [*EXPIRED, assigned("m0"), committed(1, by="m0"), exited("m0", signal=9), log_start(2)]
+    assert undecided("overtaken", lines, records=3, control=FIRST_TWO) == 2
+
+
+def test_overtaken_is_neither_skipped_nor_unseen() -> None:
+    """The log does not hold it any more: only its own name fits."""
+    lines = [*EXPIRED, assigned("m0"), log_start(2), processed("m0", 2), committed(3)]
+    assert [judged(name, lines, records=3, control=FIRST_TWO) for name in ("skipped", "unseen")] == [[], []]
+
+
+def test_overtaken_is_not_judged_without_sends() -> None:
+    """Nobody knows what was there."""
+    assert "no send" in not_judged("overtaken", [assigned("m0"), log_start(1)])
+
+
+def test_corrupt_holds() -> None:
+    """The control read found what was sent."""
+    assert judged("corrupt", [sent(0), sent(1)], control={0: {"checksum": 0}, 1: {"checksum": 1}}) == []
+
+
+def test_corrupt_in_the_log_is_the_clusters() -> None:
+    """The control read itself finds another content: the record and its send prove it."""
+    found = finding("corrupt", [sent(0), sent(1)], control={1: {"checksum": 7}})
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        ({"offset": 1, "found_in": "control read"}, ("observer#2", "workload#2"))
+    ]
+
+
+def test_corrupt_is_broken_by_an_effect() -> None:
+    """Record 0 arrived as it was sent, record 1 did not."""
+    lines = [sent(0), sent(1), effect(0, checksum=0), effect(1, checksum=7)]
+    assert judged("corrupt", lines, settings=SINK) == [{"offset": 1, "found_in": "effect"}]
+
+
+def test_corrupt_only_looks_broken_where_the_consumer_posts_something_of_its_own() -> None:
+    """No effect carries its record's value: it is not what this consumer posts."""
+    assert judged("corrupt", [sent(0), sent(1), effect(0, checksum=5), effect(1, checksum=6)], settings=SINK) == []
+
+
+def test_corrupt_only_looks_broken_where_the_body_is_json_with_the_id() -> None:
+    """The sink keeps no checksum of such a body."""
+    assert judged("corrupt", [sent(0), sent(1), effect(0, checksum=0), effect(1)], settings=SINK) == []
+
+
+def test_corrupt_effects_of_a_corrupt_record_are_not_the_consumers() -> None:
+    """It passed on what the log holds: one finding, and it is the cluster's."""
+    lines = [sent(0), sent(1), effect(0, checksum=0), effect(1, checksum=7)]
+    found = judged("corrupt", lines, settings=SINK, control={1: {"checksum": 7}})
+    assert [one["found_in"] for one in found] == ["control read"]
+
+
+def test_corrupt_is_not_judged_without_records() -> None:
+    """An empty topic shows nothing."""
+    assert not_judged("corrupt", [sent(0)], records=0) == "there are no records"
+
+
+def test_misplaced_holds() -> None:
+    """The id is that of the record at this place."""
+    assert judged("misplaced", [assigned("m0"), delivered("m0", 0, id="r0"), effect(1, partition=0, offset=1)]) == []
+
+
+def test_misplaced_is_broken_by_a_delivery() -> None:
+    """Offset 0 holds r0, and r1 was delivered as it."""
+    found = finding("misplaced", [assigned("m0"), delivered("m0", 0, id="r1")])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        ({"offset": 0, "what": "delivered"}, ("consumer-m0-0#2", "observer#1"))
+    ]
+
+
+def test_misplaced_is_broken_by_an_effect() -> None:
+    """The effect of r1 claims to come from offset 0."""
+    assert judged("misplaced", [effect(1, partition=0, offset=0)]) == [{"offset": 0, "what": "effected"}]
+
+
+def test_misplaced_only_looks_broken_where_the_log_holds_nothing() -> None:
+    """No other id is there: the record expired, or has none; a partition without an offset is no place."""
+    lines = [delivered("m0", 0, id="r0"), delivered("m0", 1, id="r1"), effect(1, partition=7), effect(1, partition=0)]
+    assert judged("misplaced", [assigned("m0"), *lines], records=3, control={0: None, 1: {"id": None}}) == []
+
+
+def test_misplaced_is_undecided_where_the_cluster_may_have_replaced_the_record() -> None:
+    """What was delivered was sent, and is not in the log; another record has its place."""
+    lines = [sent(1, outcome="info"), assigned("m0"), delivered("m0", 1, id="r1")]
+    assert undecided("misplaced", lines, control={1: {"id": "r9"}}) == 1
+
+
+def test_misplaced_is_not_missed_where_no_ids_are_told() -> None:
+    """A consumer that names no ids and has no sink: not judged, and not missed."""
+    missing = finding("misplaced", [assigned("m0"), delivered("m0", 0)]).not_judged
+    assert missing is not None
+    assert not missing.applies
