@@ -19,6 +19,7 @@ from kafka_trial.calibration import (
     ask,
     expected_of,
     grid,
+    header_of,
     page,
     read_rows,
     upper_bound,
@@ -43,14 +44,18 @@ def test_the_committed_page_is_made_of_the_committed_rows() -> None:
 
 
 def test_the_grid_is_whole() -> None:
-    """Every reference on every suite; every sin on its own, on and off; each time with another seed."""
+    """Every reference on every suite; every sin and twin on its own, sins on and off; each time with another seed."""
     attempts = list(grid(times=2))
     assert len(set(attempts)) == len(attempts)
     tries = Counter((one.consumer, one.scenario) for one in attempts if one.sin is None)
     references = {name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents}
-    assert tries == {(name, scenario): 2 for name in references for scenario in registry.scenarios()}
+    twins = {name: header.suite for name in registry.consumers() if (header := header_of(name)) and header.sound}
+    everywhere = {(name, scenario): 2 for name in references for scenario in registry.scenarios()}
+    assert tries == everywhere | dict.fromkeys(twins.items(), 2)
     sins = Counter((one.consumer, one.sin) for one in attempts if one.sin is not None)
-    assert sins == {(name, sin): 2 for name in registry.consumers().keys() - references for sin in (True, False)}
+    assert sins == {
+        (name, sin): 2 for name in registry.consumers().keys() - references - twins.keys() for sin in (True, False)
+    }
 
 
 def test_a_consumer_that_does_not_exist_is_refused() -> None:

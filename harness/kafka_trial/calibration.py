@@ -68,7 +68,7 @@ class Row:
 
 
 def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
-    """Yields every attempt: sound consumers on every scenario; each sin, on and off, on the suite its header names.
+    """Yields every attempt: references on every scenario; each sin, on and off, and each twin, on its header's suite.
 
     Raises:
         InputError: `only` names a consumer that does not exist.
@@ -82,6 +82,8 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
             header = header_of(name)
             if header is None:
                 yield from (Attempt(name, scenario, seed=seed) for scenario in registry.scenarios())
+            elif header.sound:
+                yield Attempt(name, header.suite, seed=seed)
             else:
                 yield from (Attempt(name, header.suite, seed=seed, sin=sin) for sin in (True, False))
 
@@ -180,9 +182,9 @@ def append_row(path: Path, row: Row) -> None:
 
 
 def header_of(consumer: str) -> FixtureHeader | None:
-    """Returns what a faulty fixture's header promises; None for a reference."""
-    file, folder = registry.find_consumer(consumer), registry.faulty_folder()
-    return fixture_header(file.parent / "main.py") if folder is not None and folder in file.parents else None
+    """Returns what a fixture's header promises; None for a reference."""
+    file = registry.find_consumer(consumer)
+    return fixture_header(file.parent / "main.py") if set(registry.zoo_folders()) & set(file.parents) else None
 
 
 def _row(table: dict[str, Any]) -> Row:

@@ -1,4 +1,6 @@
-"""The header of a faulty fixture: its sin, the suite that shows it, and exactly the anomalies it must cause.
+"""The header of a fixture of the zoo: its sin, the suite that shows it, and exactly the anomalies it must cause.
+
+A twin looks like a sin and is sound: its header names the sin, and promises no anomaly.
 
 Read by tests and calibration only. The judge never sees a fixture's file, name or header.
 """
@@ -15,25 +17,32 @@ from kafka_trial.errors import InputError
 
 @dataclass(frozen=True)
 class FixtureHeader:
-    """What the docstring of a faulty `main.py` promises."""
+    """What the docstring of a `main.py` promises; of a twin `sin` is the name of the fixture it is the twin of."""
 
     sin: str
     suite: str
     anomalies: tuple[str, ...]
 
+    @property
+    def sound(self) -> bool:
+        return not self.anomalies
+
 
 def fixture_header(main: Path) -> FixtureHeader:
-    """Returns the header of a faulty fixture's `main.py`: lines `Sin:`, `Suite:`, `Anomalies:` of its docstring.
+    """Returns the header of a `main.py`: lines `Sin:`, `Suite:`, `Anomalies:` of its docstring; `Twin of:`, `Suite:`.
 
     Raises:
         InputError: the file has no such header.
     """
     text = ast.get_docstring(ast.parse(main.read_text())) or ""
-    found = {name.lower(): value for name, value in re.findall(r"^(Sin|Suite|Anomalies):\s*(.+)$", text, re.MULTILINE)}
+    lines = re.findall(r"^(Sin|Suite|Anomalies|Twin of):\s*(.+)$", text, re.MULTILINE)
+    found = {name.lower(): value.strip() for name, value in lines}
+    if "twin of" in found and "suite" in found:
+        return FixtureHeader(found["twin of"], found["suite"], ())
     missing = [name for name in ("sin", "suite", "anomalies") if name not in found]
     if missing:
         raise InputError(
             str(main), f"its docstring lacks the lines {', '.join(name.title() + ':' for name in missing)}"
         )
     anomalies = tuple(name.strip() for name in found["anomalies"].rstrip(".").split(",") if name.strip())
-    return FixtureHeader(found["sin"].strip(), found["suite"].strip(), anomalies)
+    return FixtureHeader(found["sin"], found["suite"], anomalies)

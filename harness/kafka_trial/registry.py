@@ -30,10 +30,9 @@ def reference_folder() -> Path:
     return _first_folder(CHECKOUT / "fixtures" / "reference", PACKAGE / "reference")
 
 
-def faulty_folder() -> Path | None:
-    """Returns the folder of the faulty consumers; None outside a checkout (they are not shipped)."""
-    folder = CHECKOUT / "fixtures" / "faulty"
-    return folder if folder.is_dir() else None
+def zoo_folders() -> list[Path]:
+    """Returns the folders of the faulty consumers and of their sound twins; none outside a checkout (not shipped)."""
+    return [folder for name in ("faulty", "twins") if (folder := CHECKOUT / "fixtures" / name).is_dir()]
 
 
 @cache
@@ -83,8 +82,8 @@ def find_scenario(given: str) -> Scenario:
 def consumers() -> dict[str, Path]:
     """Returns the fixture consumers by name: `<folder>` for its consumer.toml, `<folder>/<variant>` for the others."""
     found: dict[str, Path] = {}
-    for root in (reference_folder(), faulty_folder()):
-        for file in sorted(root.glob("*/*.toml")) if root else ():
+    for root in (reference_folder(), *zoo_folders()):
+        for file in sorted(root.glob("*/*.toml")):
             name = file.parent.name if file.stem == "consumer" else f"{file.parent.name}/{file.stem}"
             found[name] = file
     return found

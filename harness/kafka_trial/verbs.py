@@ -188,7 +188,8 @@ def _list_consumers() -> Rows:
     rows = []
     for name, file in registry.consumers().items():
         claim = spec_from_toml(file).claim
-        kind = "reference" if registry.reference_folder() in file.parents else "faulty"
+        kinds = {"faulty": "faulty", "twins": "twin"}
+        kind = kinds.get(file.parent.parent.name, "reference")
         rows.append({"name": name, "kind": kind, "claims": f"{claim.delivery}, order per {claim.order}"})
     return rows
 
