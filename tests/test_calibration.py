@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.calibrate import PAGE, calibrate, reports_folder, source_digest
+from kafka_trial.calibrate import PAGE, calibrate, commit, reports_folder, source_digest
 from kafka_trial.calibration import (
     NOT_BEGUN,
     ROWS_NAME,
@@ -154,3 +155,29 @@ def test_a_trial_that_could_not_be_begun_is_asked_again(
     append_row(tmp_path / ROWS_NAME, replace(SIN, attempt=off, source_digest=source_digest(), verdict=NOT_BEGUN))
     assert calibrate(times=1, minutes=0, only=["commits-backwards"]) == 1
     assert "1 of 1 trials still to run" in capfd.readouterr().err
+
+
+def test_a_commit_is_marked_where_code_was_changed_and_not_where_reports_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows say at which commit they were measured; the rows themselves change meanwhile. No checkout: a dash."""
+
+    def git(*words: str) -> None:
+        name = ["-c", "user.name=t", "-c", "user.email=t@t"]
+        subprocess.run(["git", "-C", str(tmp_path), *name, *words], check=True, capture_output=True)
+
+    monkeypatch.setattr("kafka_trial.registry.CHECKOUT", tmp_path)
+    told = [commit()]
+    git("init")
+    for place in ("code", "reports"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "file").write_text("1")
+    git("add", ".")
+    git("commit", "-m", "first")
+    told.append(commit())
+    (tmp_path / "reports" / "file").write_text("2")
+    told.append(commit())
+    (tmp_path / "code" / "file").write_text("2")
+    told.append(commit())
+    assert told == ["-", told[1], told[1], f"{told[1]}+"]
+    assert len(told[1]) >= 7

@@ -32,12 +32,13 @@ MAY_IMPORT = {
     "case": {"invariants"},
     "claim_rules": {"invariants", "claim"},
     "sentences": {"invariants"},
-    "verdict": {"case", "claim_rules", "sentences", "invariants", "claim", "errors"},
+    "cascades": {"case", "invariants"},
+    "verdict": {"case", "cascades", "claim_rules", "sentences", "invariants", "claim", "errors"},
     "verdict_files": {"verdict", "case", "claim_rules", "sentences", "claim", "history"},
-    "report": {"report", "verdict", "history", "errors", "claim"},
-    "witness": {"witness", "history", "errors", "waiting", "concurrency", "cluster"},
+    "report": {"report", "verdict", "claim_rules", "history", "errors", "claim"},
+    "witness": {"witness", "history", "errors", "waiting", "concurrency", "dialogue", "cluster"},
     "consumers": {"consumers", "history", "errors", "waiting", "concurrency", "cluster", "claim"},
-    "workload": {"workload", "history", "errors", "waiting", "concurrency", "cluster", "scenario"},
+    "workload": {"workload", "history", "errors", "waiting", "concurrency", "dialogue", "cluster", "scenario"},
     "cluster": {"cluster", "errors", "waiting", "concurrency", "supervisor", "history"},
 }
 STARTERS = {

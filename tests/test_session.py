@@ -41,7 +41,7 @@ def test_a_judge_that_died_is_told(places: tuple[Path, Path]) -> None:
     """Not a broken pipe: whoever waits for the verdict hears that its judge has died."""
     with Session() as session:
         assert session._judge is not None
-        session._judge._child.kill()
-        session._judge._child.wait(within_s=10)
-        with pytest.raises(UnjudgeableError, match="judge's process has died"):
+        session._judge._dialogue.child.kill()
+        session._judge._dialogue.child.wait(within_s=10)
+        with pytest.raises(UnjudgeableError, match=r"the judgement on .*: it has exited with -9"):
             session.check(open_run_folder(places[1]))

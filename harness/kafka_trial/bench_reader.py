@@ -7,7 +7,6 @@ monotonic clock at its last record.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -16,8 +15,7 @@ from contextlib import contextmanager
 from confluent_kafka import Consumer
 
 from kafka_trial.concurrency import Household
-from kafka_trial.errors import UnjudgeableError
-from kafka_trial.waiting import wait_until
+from kafka_trial.dialogue import Dialogue, start_dialogue
 
 COMMIT_EVERY = 1000
 SILENT_FOR_S = 30.0
@@ -27,10 +25,8 @@ READ_WITHIN_S = 300.0
 class Reader:
     """A running reader; `ready` and `done` wait for its two lines."""
 
-    def __init__(self, answers: int) -> None:
-        self._answers = answers
-        self._read = b""
-        os.set_blocking(answers, False)
+    def __init__(self, dialogue: Dialogue) -> None:
+        self._dialogue = dialogue
 
     def ready(self) -> None:
         """Waits until it has partitions."""
@@ -40,40 +36,24 @@ class Reader:
         """Waits until it has read everything; returns the instant (s, monotonic) of its last record.
 
         Raises:
-            UnjudgeableError: it gave up.
+            WaitTimeout: it gave up.
         """
         return float(self._line())
 
-    def _line(self) -> str:
-        wait_until(self._arrived, within_s=READ_WITHIN_S, what="the measured reader", every_s=0.005)
-        line, _, self._read = self._read.partition(b"\n")
-        if not line:
-            raise UnjudgeableError("the measured reader gave up before it had read every record")
-        return line.decode()
-
-    def _arrived(self) -> bool:
-        try:
-            new = os.read(self._answers, 4096)
-        except BlockingIOError:
-            return b"\n" in self._read
-        self._read += new or b"\n"  # closed: it has ended
-        return b"\n" in self._read
+    def _line(self) -> bytes:
+        return self._dialogue.answer(within_s=READ_WITHIN_S, what="the measured reader", every_s=0.005)
 
 
 @contextmanager
 def start_reader(household: Household, *, bootstrap: str, topic: str, group: str, records: int) -> Iterator[Reader]:
     """Yields a reader that has been started and is about to join."""
-    answers, theirs = os.pipe()
     argv = [sys.executable, "-m", "kafka_trial.bench_reader", bootstrap, topic, group, str(records)]
+    dialogue = start_dialogue(household, f"reader of {topic}", argv, stderr=None)
     try:
-        child = household.spawn(f"reader of {topic}", argv, stdout=theirs, stderr=2)
+        yield Reader(dialogue)
     finally:
-        os.close(theirs)
-    try:
-        yield Reader(answers)
-    finally:
-        child.end(within_s=10.0)
-        os.close(answers)
+        dialogue.child.end(within_s=10.0)
+        dialogue.close()
 
 
 def main() -> int:

@@ -91,10 +91,18 @@ def source_digest() -> str:
 
 
 def commit() -> str:
-    """Returns the short commit of the checkout, with + when it has uncommitted changes; `-` outside a checkout."""
-    asked = ["git", "-C", str(registry.CHECKOUT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    """Returns the short commit of the checkout, with + when its code was changed since; `-` outside a checkout.
+
+    The reports are no code: they change while they are being made.
+    """
+    at = _git("describe", "--always", "--exclude=*")
+    return "-" if at is None else at + ("+" if _git("status", "--porcelain", "--", ".", ":!reports") else "")
+
+
+def _git(*words: str) -> str | None:
+    asked = ["git", "-C", str(registry.CHECKOUT), *words]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "-"
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _asked(attempt: Attempt) -> Asked:

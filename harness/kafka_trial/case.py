@@ -43,12 +43,16 @@ class Fault:
 
 @dataclass(frozen=True)
 class Violation:
-    """One anomaly that breaks the claim: how often, the worst of them in a sentence, and the events that prove it."""
+    """One anomaly that breaks the claim: how often, the worst of them in a sentence, and the events that prove it.
+
+    `follows`: the violation that explains every instance of it (`cascades.py`).
+    """
 
     anomaly: str
     count: int
     sentence: str
     events: tuple[str, ...]
+    follows: str | None = None
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from kafka_trial.concurrency import Household
+from kafka_trial.dialogue import start_dialogue
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.verdict import Verdict
-from kafka_trial.waiting import wait_until
 
 JUDGED_WITHIN_S = 900.0
 
@@ -31,20 +31,10 @@ class JudgeProcess:
     """
 
     def __init__(self, household: Household, scratch: Path) -> None:
-        their_folders, self._folders = os.pipe()
-        self._answers, their_answers = os.pipe()
-        os.set_blocking(self._answers, False)
-        self._read = b""
-        self._turn = threading.Lock()
         argv = [sys.executable, "-m", "kafka_trial.judge_process", str(scratch)]
         environment = os.environ | {"TMPDIR": str(scratch)}
-        try:
-            self._child = household.spawn(
-                "judge", argv, env=environment, stdin=their_folders, stdout=their_answers, stderr=2
-            )
-        finally:
-            os.close(their_folders)
-            os.close(their_answers)
+        self._dialogue = start_dialogue(household, "judge", argv, env=environment, stderr=None)
+        self._turn = threading.Lock()
 
     def check(self, folder: RunFolder) -> Verdict:
         """Has a run folder judged, its verdict and pages written, and returns the verdict.
@@ -55,14 +45,8 @@ class JudgeProcess:
         """
         with self._turn:
             with suppress(BrokenPipeError):  # it has died: the wait says so
-                os.write(self._folders, os.fsencode(folder.path) + b"\n")
-            wait_until(
-                self._answered,
-                within_s=JUDGED_WITHIN_S,
-                what=f"the judgement on {folder.path.name}",
-                alive=lambda: None if self._child.alive or self._answered() else "the judge's process has died",
-            )
-            line, _, self._read = self._read.partition(b"\n")
+                self._dialogue.tell(str(folder.path))
+            line = self._dialogue.answer(within_s=JUDGED_WITHIN_S, what=f"the judgement on {folder.path.name}")
         outcome = pickle.loads(base64.b64decode(line))
         if isinstance(outcome, Verdict):
             return outcome
@@ -70,13 +54,7 @@ class JudgeProcess:
 
     def close(self) -> None:
         """Closes our ends: the process ends when it has read the last folder."""
-        os.close(self._folders)
-        os.close(self._answers)
-
-    def _answered(self) -> bool:
-        with suppress(BlockingIOError):
-            self._read += os.read(self._answers, 1 << 16)
-        return b"\n" in self._read
+        self._dialogue.close()
 
 
 def main() -> None:

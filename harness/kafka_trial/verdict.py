@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from kafka_trial.cascades import folded
 from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim
 from kafka_trial.claim_rules import NOT_EXCLUDED, RULES, needed, severity
@@ -67,8 +68,10 @@ class Verdict:
 def decide(case: Case, claim: Claim) -> Verdict:
     """Returns the verdict on a case under a claim; the same case gives the same verdict, byte for byte."""
     weighed = [_weigh(found, claim) for found in case.found]
-    violations = sorted(
-        chain(case.failures, *(one.violations for one in weighed), _ratio(case, claim)), key=_by_severity
+    guilty = {found.anomaly: one.guilty for found, one in zip(case.found, weighed, strict=True)}
+    violations = folded(
+        sorted(chain(case.failures, *(one.violations for one in weighed), _ratio(case, claim)), key=_by_severity),
+        guilty,
     )
     gaps = [
         *_fault_gaps(case.faults),
@@ -107,6 +110,7 @@ def _word(*, ground: Sequence[str], violations: Sequence[Violation], gaps: Seque
 @dataclass(frozen=True)
 class _Weighed:
     violations: tuple[Violation, ...] = ()
+    guilty: tuple[Anomaly, ...] = ()
     tolerated: tuple[Tolerated, ...] = ()
     gaps: tuple[str, ...] = ()
     ground: tuple[str, ...] = ()
@@ -131,6 +135,7 @@ def _weigh(found: Found, claim: Claim) -> _Weighed:
         excused += Counter({because: found.more for because, _ in excused.most_common(1)})
     return _Weighed(
         violations=(_violation(found.anomaly, guilty, more=more),) if guilty else (),
+        guilty=tuple(guilty),
         tolerated=_tolerated(found.anomaly, excused),
         gaps=_undecided(found.anomaly, undecided),
         ground=_ground(found, clusters, more=0 if guilty else found.more),

@@ -26,6 +26,10 @@ def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
     """Returns the verdict as plain data, for verdict.json."""
     table = {"schema": VERDICT_SCHEMA} | asdict(verdict)
     table["faults"] = [{name: value for name, value in fault.items() if name != "healed"} for fault in table["faults"]]
+    table["violations"] = [
+        {name: value for name, value in violation.items() if name != "follows" or value is not None}
+        for violation in table["violations"]
+    ]
     return table
 
 

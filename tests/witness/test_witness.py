@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.concurrency import Household
+from kafka_trial.dialogue import start_dialogue
 from kafka_trial.errors import StartError
 from kafka_trial.history.event import from_line
 from kafka_trial.witness.witness import Witness, snapshot_all
@@ -40,14 +40,9 @@ with Recorder(Path(sys.argv[1]), "w") as recorder:
 
 @contextmanager
 def _witness(folder: Path, behaviour: str) -> Iterator[Witness]:
-    their_commands, commands = os.pipe()
-    answers, their_answers = os.pipe()
-    with Household("witness") as household, (folder / "stderr").open("wb") as stderr:
-        argv: list[str | Path] = [sys.executable, "-c", PROGRAM, folder, behaviour]
-        child = household.spawn("witness", argv, stdin=their_commands, stdout=their_answers, stderr=stderr)
-        os.close(their_commands)
-        os.close(their_answers)
-        witness = Witness("w", child, commands, answers, folder / "stderr")
+    argv = [sys.executable, "-c", PROGRAM, str(folder), behaviour]
+    with Household("witness") as household:
+        witness = Witness("w", start_dialogue(household, "witness", argv, stderr=folder / "stderr"))
         yield witness
         witness.stop(within_s=2)
 

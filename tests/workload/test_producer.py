@@ -1,6 +1,5 @@
 """The workload process against real brokers, through a lane: what it records is what happened."""
 
-import os
 import secrets
 import zlib
 from collections.abc import Callable, Iterator
@@ -120,7 +119,7 @@ def test_ten_megabytes_pass(stage: Stage) -> None:
 def test_no_record_is_in_kafka_without_an_invoke(stage: Stage) -> None:
     """Killed with -9 at full speed: every record that got through has its invoke in the file."""
     producer = stage.start(Load(opening_burst=1_000_000, records_max=1_000_000, size_bytes_min=100, size_bytes_max=100))
-    os.write(producer._commands, b"open\n")
+    producer._dialogue.tell("open")
     wait_until(lambda: stage.folder.history.joinpath("workload.jsonl").stat().st_size > 5e6, within_s=30, what="sends")
     producer.child.kill()
     producer.child.wait(within_s=10)

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from kafka_trial.claim_rules import severity
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
@@ -104,11 +105,12 @@ def headline(verdict: Mapping[str, Any]) -> str:
 
 
 def worst(verdict: Mapping[str, Any]) -> str:
-    """Returns the worst violation in one sentence; verdict.json lists the worst first."""
+    """Returns the worst violation in one sentence; it need not be the first, which may be the cause of it."""
     violations: Sequence[Mapping[str, Any]] = verdict["violations"]
     if violations:
         held = " (seen, but not held against the consumer)" if verdict["verdict"] == "unknown" else ""
-        return f"{violations[0]['anomaly']}: {violations[0]['sentence']}{held}"
+        one = min(violations, key=lambda violation: severity(str(violation["anomaly"])))
+        return f"{one['anomaly']}: {one['sentence']}{held}"
     return f"no violation in {verdict['counts'].get('records', 0)} records judged"
 
 

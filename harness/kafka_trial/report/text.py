@@ -61,7 +61,8 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 def _violations(verdict: Mapping[str, Any]) -> Iterator[str]:
     for row in verdict["violations"]:
-        yield f"{row['anomaly']} × {row['count']}: {row['sentence']}"
+        follows = f"follows from {row['follows']}: " if row.get("follows") else ""
+        yield f"{row['anomaly']} × {row['count']}: {follows}{row['sentence']}"
         events = row["events"]
         more = f" and {len(events) - EVENTS_MAX} more" if events[EVENTS_MAX:] else ""
         yield f"{INDENT}proved by {', '.join(events[:EVENTS_MAX]) or 'no single event'}{more}"

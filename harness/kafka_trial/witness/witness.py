@@ -5,42 +5,38 @@ A witness that died, fell behind or met something it cannot decode makes the ver
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.concurrency import Child, Household
+from kafka_trial.dialogue import Dialogue, start_dialogue
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.store import RunFolder
-from kafka_trial.waiting import wait_until
 from kafka_trial.witness.post import BEHIND, DEAD, READY
 
 READY_WITHIN_S: Final = 30.0
 ANSWER_MARGIN_S: Final = 5.0
 STOP_WITHIN_S: Final = 10.0
-STDERR_SHOWN_BYTES: Final = 2000
 
 
 class Witness:
     """One witness process. Its events are in the history, its complaints in `logs/witness-<name>.stderr`."""
 
-    def __init__(self, name: str, child: Child, commands: int, answers: int, stderr: Path) -> None:
+    def __init__(self, name: str, dialogue: Dialogue) -> None:
         self.name = name
-        self.child = child
         self.message: str | None = None
-        self._commands = commands
-        self._answers = answers
-        self._stderr = stderr
-        self._read = b""
+        self._dialogue = dialogue
         self._ready = False
-        os.set_blocking(answers, False)
+
+    @property
+    def child(self) -> Child:
+        return self._dialogue.child
 
     @property
     def alive(self) -> bool:
@@ -59,13 +55,13 @@ class Witness:
         except (WaitTimeout, UnjudgeableError) as error:
             raise StartError(f"the witness {self.name} did not start: {error}") from error
         if answer.get("state") != READY:
-            raise StartError(f"the witness {self.name} did not start: {answer}{self._complaint()}")
+            raise StartError(f"the witness {self.name} did not start: {answer}; {self._dialogue.complaint()}")
         self._ready = True
 
     def ask(self, *, within_s: float) -> None:
         """Tells it to read up to the end as of now; `answer` then waits for what it says."""
         with suppress(OSError):  # it has died: the answer will say so
-            os.write(self._commands, f"snapshot {within_s:g}\n".encode())
+            self._dialogue.tell(f"snapshot {within_s:g}")
 
     def answer(self, *, within_s: float) -> str:
         """Returns `complete`, `behind`, `undecodable` or `dead`; `message` then says more."""
@@ -84,44 +80,18 @@ class Witness:
 
     def stop(self, *, within_s: float = STOP_WITHIN_S) -> int | None:
         """Tells it to stop and returns its exit code; one that does not in time is killed."""
-        if self._commands >= 0:
-            os.close(self._commands)
-            self._commands = -1
+        self._dialogue.hang_up()
         try:
             return self.child.wait(within_s=within_s)
         except WaitTimeout:
             return self.child.end(within_s=1.0)
         finally:
-            if self._answers >= 0:
-                os.close(self._answers)
-                self._answers = -1
+            self._dialogue.close()
 
     def _answer(self, within_s: float) -> Mapping[str, Any]:
-        wait_until(
-            self._answered,
-            within_s=within_s,
-            what=f"the witness {self.name} to answer",
-            every_s=0.01,
-            alive=self._death,
-            detail=self._complaint,
-        )
-        line, _, self._read = self._read.partition(b"\n")
+        line = self._dialogue.answer(within_s=within_s, what=f"the witness {self.name} to answer")
         answer: dict[str, Any] = orjson.loads(line)
         return answer
-
-    def _answered(self) -> bool:
-        with suppress(BlockingIOError):
-            self._read += os.read(self._answers, 65536)
-        return b"\n" in self._read
-
-    def _death(self) -> str | None:
-        if self.child.alive or self._answered():  # its last answer may have come between two looks
-            return None
-        return f"it has exited with {self.child.exit_code}"
-
-    def _complaint(self) -> str:
-        said = self._stderr.read_bytes()[-STDERR_SHOWN_BYTES:].decode(errors="replace").strip()
-        return f"stderr: {said}" if said else "nothing on its stderr"
 
 
 def start_witnesses(
@@ -151,19 +121,9 @@ def start_witness(household: Household, name: str, arguments: Sequence[str], *, 
     Raises:
         StartError: it cannot be started.
     """
-    their_commands, commands = os.pipe()
-    answers, their_answers = os.pipe()
-    stderr = folder.logs / f"witness-{name}.stderr"
     argv = [sys.executable, "-m", f"kafka_trial.witness.{name}", *arguments]
-    try:
-        with stderr.open("wb") as complaints:
-            child = household.spawn(
-                f"witness {name}", argv, stdin=their_commands, stdout=their_answers, stderr=complaints
-            )
-    finally:
-        os.close(their_commands)
-        os.close(their_answers)
-    return Witness(name, child, commands, answers, stderr)
+    stderr = folder.logs / f"witness-{name}.stderr"
+    return Witness(name, start_dialogue(household, f"witness {name}", argv, stderr=stderr))
 
 
 def snapshot_all(witnesses: Sequence[Witness], *, within_s: float) -> dict[str, str]:

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from kafka_trial.concurrency import Child, Household
+from kafka_trial.dialogue import Dialogue, start_dialogue
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.scenario import Burst, Load
-from kafka_trial.waiting import wait_until
 
 READY_WITHIN_S = 45.0
 ANSWER_WITHIN_S = 10.0
 CLOSE_WITHIN_S = 15.0  # on top of the bound of `stop`: writing the rest, closing the client, exiting
-STDERR_SHOWN_BYTES = 2000
 
 
 class ProducerHandle:
     """A running workload process: its sends are in `history/workload.jsonl`, its complaints in `logs`."""
 
-    def __init__(self, child: Child, commands: int, answers: int, stderr: Path) -> None:
-        self.child = child
-        self._commands = commands
-        self._answers = answers
-        self._stderr = stderr
-        self._read = b""
+    def __init__(self, dialogue: Dialogue) -> None:
+        self._dialogue = dialogue
         self._turn = threading.Lock()  # bursts are commanded from threads of their own
         self._stopped: dict[str, int] | None = None
-        os.set_blocking(answers, False)
+
+    @property
+    def child(self) -> Child:
+        return self._dialogue.child
 
     def opening_burst(self, *, within_s: float) -> int:
         """Sends the opening burst and returns how many records it had, once all of them are acknowledged.
@@ -74,10 +69,7 @@ class ProducerHandle:
 
     def close(self) -> None:
         """Closes our ends of the pipes: a process that still runs takes that as `stop`."""
-        for descriptor in (self._commands, self._answers):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._commands = self._answers = -1
+        self._dialogue.close()
 
     def __enter__(self) -> ProducerHandle:
         return self
@@ -88,11 +80,11 @@ class ProducerHandle:
     def _ask(self, command: str, key: str, *, within_s: float) -> Any:
         with self._turn:
             try:
-                os.write(self._commands, f"{command}\n".encode())
+                self._dialogue.tell(command)
             except OSError as error:
                 raise UnjudgeableError(
                     f"workload: cannot be told {command!r}: {error}; its exit status: {self.child.exit_code}; "
-                    f"{self._complaint()}"
+                    f"{self._dialogue.complaint()}"
                 ) from error
             return self.answer(key, within_s=within_s)
 
@@ -102,33 +94,11 @@ class ProducerHandle:
         Raises:
             UnjudgeableError: the process refused, died, or did not answer in time.
         """
-        wait_until(
-            self._answered,
-            within_s=within_s,
-            what=f"the workload to answer {key!r}",
-            every_s=0.005,
-            alive=self._death,
-            detail=self._complaint,
-        )
-        line, _, self._read = self._read.partition(b"\n")
+        line = self._dialogue.answer(within_s=within_s, what=f"the workload to answer {key!r}", every_s=0.005)
         body: dict[str, Any] = orjson.loads(line)
         if key not in body:
             raise UnjudgeableError(f"workload: expected an answer {key!r}, seen {body}")
         return body[key]
-
-    def _answered(self) -> bool:
-        with suppress(BlockingIOError):
-            self._read += os.read(self._answers, 65536)
-        return b"\n" in self._read
-
-    def _death(self) -> str | None:
-        if self.child.alive or self._answered():  # its last answer may have come between two looks
-            return None
-        return f"it has exited with {self.child.exit_code}"
-
-    def _complaint(self) -> str:
-        said = self._stderr.read_bytes()[-STDERR_SHOWN_BYTES:].decode(errors="replace").strip()
-        return f"stderr: {said}" if said else "nothing on its stderr"
 
 
 def start_producer(
@@ -150,16 +120,7 @@ def start_producer(
     argv = [sys.executable, "-m", "kafka_trial.workload.producer", "--bootstrap", bootstrap, "--topic", topic]
     argv += ["--history", str(folder.history), "--load", load_to_json(load), "--seed", str(seed)]
     argv += [] if recorded else ["--unrecorded"]
-    their_commands, commands = os.pipe()
-    answers, their_answers = os.pipe()
-    stderr = folder.logs / "workload.stderr"
-    try:
-        with stderr.open("wb") as complaints:
-            child = household.spawn("workload", argv, stdin=their_commands, stdout=their_answers, stderr=complaints)
-    finally:
-        os.close(their_commands)
-        os.close(their_answers)
-    handle = ProducerHandle(child, commands, answers, stderr)
+    handle = ProducerHandle(start_dialogue(household, "workload", argv, stderr=folder.logs / "workload.stderr"))
     try:
         handle.answer("ready", within_s=READY_WITHIN_S)
     except UnjudgeableError:
