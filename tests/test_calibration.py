@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.calibrate import PAGE, calibrate, commit, reports_folder, source_digest
+from kafka_trial.calibrate import PAGE, calibrate, commit, reports_folder, source_digest, trial_digest
 from kafka_trial.calibration import (
     NOT_BEGUN,
     ROWS_NAME,
@@ -27,7 +27,7 @@ from kafka_trial.calibration import (
 )
 from kafka_trial.errors import InputError
 
-SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "c")
+SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")
 SIN = replace(
     SOUND,
     attempt=Attempt("commits-backwards", "member-paused", sin=True),
@@ -138,10 +138,31 @@ def test_a_calibration_without_time_begins_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("kafka_trial.calibrate.reports_folder", lambda: tmp_path)
     for attempt in grid(times=1, only=["commits-backwards"]):
-        append_row(tmp_path / ROWS_NAME, replace(SIN, attempt=attempt, source_digest=source_digest()))
+        append_row(tmp_path / ROWS_NAME, _of_now(attempt))
     calibrate(times=2, minutes=0, only=["commits-backwards"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
     assert len(read_rows(tmp_path / ROWS_NAME)) == 2
+
+
+def test_what_a_changed_consumer_or_harness_did_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only a row of the same harness, consumer and scenario counts as tried."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kafka_trial.calibrate.reports_folder", lambda: tmp_path)
+    on, off = grid(times=1, only=["commits-backwards"])
+    append_row(tmp_path / ROWS_NAME, replace(_of_now(on), trial_digest="another consumer"))
+    append_row(tmp_path / ROWS_NAME, replace(_of_now(off), source_digest="another harness"))
+    calibrate(times=1, minutes=0, only=["commits-backwards"])
+    assert "2 of 2 trials still to run" in capfd.readouterr().err
+
+
+def test_rows_of_a_consumer_that_has_changed_since_are_told_among_those_before() -> None:
+    """Its latest trials are in the sums; what it did before it was changed stays told."""
+    before = replace(SOUND, verdict="fail", violations=("skipped",), trial_digest="before", commit="c0")
+    text = page([before, SOUND, SIN])
+    assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 | 95.0% |" in text
+    assert "| d | measured at c0 | 0/1 | python-at-least-once-on-control-4.3.1 seed 1: fail, skipped |" in text
 
 
 def test_a_trial_that_could_not_be_begun_is_asked_again(
@@ -151,8 +172,8 @@ def test_a_trial_that_could_not_be_begun_is_asked_again(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("kafka_trial.calibrate.reports_folder", lambda: tmp_path)
     on, off = grid(times=1, only=["commits-backwards"])
-    append_row(tmp_path / ROWS_NAME, replace(SIN, attempt=on, source_digest=source_digest()))
-    append_row(tmp_path / ROWS_NAME, replace(SIN, attempt=off, source_digest=source_digest(), verdict=NOT_BEGUN))
+    append_row(tmp_path / ROWS_NAME, _of_now(on))
+    append_row(tmp_path / ROWS_NAME, replace(_of_now(off), verdict=NOT_BEGUN))
     assert calibrate(times=1, minutes=0, only=["commits-backwards"]) == 1
     assert "1 of 1 trials still to run" in capfd.readouterr().err
 
@@ -181,3 +202,8 @@ def test_a_commit_is_marked_where_code_was_changed_and_not_where_reports_were(
     told.append(commit())
     assert told == ["-", told[1], told[1], f"{told[1]}+"]
     assert len(told[1]) >= 7
+
+
+def _of_now(attempt: Attempt) -> Row:
+    """Returns a row as this very source would have written it."""
+    return replace(SIN, attempt=attempt, source_digest=source_digest(), trial_digest=trial_digest(attempt))

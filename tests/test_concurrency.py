@@ -80,21 +80,26 @@ def test_closing_kills_grandchildren_that_left_the_session() -> None:
     assert _gone(grandchild)
 
 
-def test_everything_dies_when_the_harness_is_killed() -> None:
-    """kill -9 of the process that owns a household leaves none of its children behind."""
+def test_everything_dies_when_the_harness_is_killed(tmp_path: Path) -> None:
+    """kill -9 of the process that owns a household leaves none of its children and belongings behind."""
+    belongings = tmp_path / "belongings"
+    belongings.mkdir()
     script = (
-        "import time; from kafka_trial.concurrency import Household; from concurrency_helper import spawn; "
-        f"household = Household('victim'); print(spawn(household, {ORPHAN_MAKER!r}), flush=True); time.sleep(3600)"
+        "import time; from pathlib import Path; from concurrency_helper import spawn; "
+        "from kafka_trial.concurrency import Household; "
+        f"household = Household('victim', belongings=[Path({str(belongings)!r})]); "
+        f"print(spawn(household, {ORPHAN_MAKER!r}), flush=True); time.sleep(3600)"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     harness = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
     assert harness.stdout is not None
     child, grandchild = map(int, harness.stdout.readline().split())
-    assert psutil.pid_exists(child)
+    assert (psutil.pid_exists(child), belongings.exists()) == (True, True)
     harness.kill()
     harness.wait(10)
     assert _gone(child)
     assert _gone(grandchild)
+    wait_until(lambda: not belongings.exists(), within_s=10, what="the belongings to be removed")
 
 
 def test_children_die_when_the_supervisor_is_killed() -> None:

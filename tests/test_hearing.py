@@ -48,7 +48,8 @@ def test_a_run_that_went_well_has_nothing_against_it() -> None:
     """Witnesses that read to the end, an end, enough records: nothing but counts."""
     assert case() == Case(
         (),
-        counts=dict.fromkeys(("records", "handled", "deliveries", "completions"), 200) | {"effects": 0, "commits": 6},
+        counts=dict.fromkeys(("records", "handled", "deliveries", "completions"), 200)
+        | {"effects": 0, "commits": 6, "commits refused": 0},
     )
 
 

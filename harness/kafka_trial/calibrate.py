@@ -1,7 +1,8 @@
 """Calibration: every consumer on its suites, several times; the harness itself is on trial here.
 
 Each attempt becomes one line of `reports/calibration.jsonl`, appended and never rewritten: a stopped calibration goes
-on where it stopped, with what its own source has not tried yet. The page is made of the rows and of nothing else.
+on where it stopped, with what its own source has not tried yet: a changed harness begins anew, a changed consumer or
+scenario its own trials. The page is made of the rows and of nothing else.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from kafka_trial.calibration import (
 from kafka_trial.errors import FAIL, PASS, InputError, KafkaTrialError
 from kafka_trial.facts import folder_digest
 from kafka_trial.narrator import Narrator
+from kafka_trial.scenario import scenario_to_table
 from kafka_trial.session import Asked, Session, Trialed
 
 PAGE = "calibration.md"
@@ -46,8 +48,8 @@ def calibrate(*, times: int, minutes: float | None, only: Sequence[str] | None, 
     """
     rows, digest = reports_folder() / ROWS_NAME, source_digest()
     tried = (row for row in read_rows(rows) if row.source_digest == digest and row.verdict != NOT_BEGUN)
-    done = {row.attempt for row in tried}
-    todo = [attempt for attempt in grid(times=times, only=only) if attempt not in done]
+    done = {(row.attempt, row.trial_digest) for row in tried}
+    todo = [attempt for attempt in grid(times=times, only=only) if (attempt, trial_digest(attempt)) not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     asked = {_asked(attempt): attempt for attempt in todo}
     ended = 0
@@ -85,9 +87,15 @@ def reports_folder() -> Path:
 
 
 def source_digest() -> str:
-    """Returns a digest of harness, suites and fixtures: rows of another source are not taken for this one's."""
-    folders = (registry.PACKAGE, registry.suites_folder(), registry.CHECKOUT / "fixtures")
-    return hashlib.sha256("".join(map(folder_digest, folders)).encode()).hexdigest()[:16]
+    """Returns a digest of the harness: rows of another one are not taken for this one's."""
+    return folder_digest(registry.PACKAGE)
+
+
+def trial_digest(attempt: Attempt) -> str:
+    """Returns a digest of an attempt's consumer and scenario: once they have changed, it is tried again."""
+    scenario = repr(scenario_to_table(registry.find_scenario(attempt.scenario)))
+    consumer = folder_digest(registry.find_consumer(attempt.consumer).parent)
+    return hashlib.sha256(f"{consumer} {scenario}".encode()).hexdigest()[:16]
 
 
 def commit() -> str:
@@ -113,9 +121,9 @@ def _asked(attempt: Attempt) -> Asked:
 
 
 def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> Row:
-    expected = expected_of(attempt)
+    expected, trial = expected_of(attempt), trial_digest(attempt)
     if isinstance(outcome, KafkaTrialError):
-        return Row(attempt, expected, NOT_BEGUN, (), (str(outcome),), (), {}, digest, commit())
+        return Row(attempt, expected, NOT_BEGUN, (), (str(outcome),), (), {}, digest, trial, commit())
     verdict, facts = outcome.verdict, outcome.folder.read_json("run.json")
     versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
     return Row(
@@ -127,6 +135,7 @@ def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> R
         tuple(fault.bit for fault in verdict.faults),
         versions,
         digest,
+        trial,
         commit(),
     )
 

@@ -48,7 +48,8 @@ class Row:
     """One attempt with what came out; a line of the rows file.
 
     `expected` are the anomalies that must be found, none for a sound consumer. `verdict` is pass, fail, unknown, or
-    `not begun`. `faults_bit` has one entry for each planned fault.
+    `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the harness's,
+    `trial_digest` that of consumer and scenario.
     """
 
     attempt: Attempt
@@ -59,6 +60,7 @@ class Row:
     faults_bit: tuple[bool, ...]
     versions: Mapping[str, str] = field(default_factory=dict)
     source_digest: str = ""
+    trial_digest: str = ""
     commit: str = ""
 
     @property
@@ -113,8 +115,10 @@ def expected_of(attempt: Attempt) -> tuple[str, ...]:
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
-    """Returns the rows of the source that was calibrated last: a harness that has changed is another one."""
-    return [row for row in rows if row.source_digest == rows[-1].source_digest]
+    """Returns the rows of what was calibrated last: a harness, a consumer or a scenario that has changed is another."""
+    same = [row for row in rows if row.source_digest == rows[-1].source_digest]
+    last = {(row.attempt.consumer, row.attempt.scenario): row.trial_digest for row in same}
+    return [row for row in same if row.trial_digest == last[row.attempt.consumer, row.attempt.scenario]]
 
 
 def page(rows: Sequence[Row]) -> str:
@@ -142,18 +146,19 @@ def _measured_at(rows: Sequence[Row]) -> str:
 
 
 def _older(rows: Sequence[Row]) -> list[str]:
-    """Returns the section on sources calibrated before: how many attempts, and what was not as it had to be."""
-    by_source: dict[str, list[Row]] = defaultdict(list)
+    """Returns the section on what was calibrated before: how many attempts, and what was not as it had to be."""
+    latest = set(map(id, newest(rows)))
+    older: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_source[row.source_digest].append(row)
-    older = list(by_source.items())[:-1]
+        if id(row) not in latest:
+            older[row.source_digest].append(row)
     if not older:
         return []
     table = [
         [digest, _measured_at(group), _right(group), "; ".join(_wrong(row) for row in group if not row.as_expected)]
-        for digest, group in older
+        for digest, group in older.items()
     ]
-    return ["", "## Sources before", "", *_table(["source", "", "as it must be", "not so"], table)]
+    return ["", "## Before", "", *_table(["source", "", "as it must be", "not so"], table)]
 
 
 def _wrong(row: Row) -> str:

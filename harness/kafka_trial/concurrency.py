@@ -131,9 +131,12 @@ class Child:
 
 
 class Household:
-    """Child processes that cannot outlive the harness: a supervisor kills them when our end of a socket closes."""
+    """Child processes that cannot outlive the harness: a supervisor kills them when our end of a socket closes.
 
-    def __init__(self, name: str) -> None:
+    `belongings` are folders of theirs that go when they go: the supervisor removes them, however the harness ended.
+    """
+
+    def __init__(self, name: str, *, belongings: Sequence[Path] = ()) -> None:
         self.name = name
         self.children: list[Child] = []
         self._replies: dict[int, dict[str, Any]] = {}
@@ -145,7 +148,7 @@ class Household:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, supervisor.DATAGRAM_MAX)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno())],
+                [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno()), *map(str, belongings)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -202,7 +205,7 @@ class Household:
         return child
 
     def close(self) -> None:
-        """Kills what still runs and waits for the supervisor to have reaped it."""
+        """Kills what still runs and waits for the supervisor to have reaped it and removed the belongings."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._process.wait(timeout=30)

@@ -208,7 +208,7 @@ def _worked(through: Any) -> bool:
 
 def _counts(coverage: Coverage) -> dict[str, int]:
     names = {"records": "records", "handled": "handled", "deliveries": "delivered", "completions": "processed"}
-    names |= {"effects": "effects", "commits": "committed"}
+    names |= {"effects": "effects", "commits": "committed", "commits refused": "refused"}
     return {name: sum(getattr(part, field) for part in coverage.partitions) for name, field in names.items()}
 
 

@@ -27,7 +27,7 @@ JUDGED_WITHIN_S = 900.0
 class JudgeProcess:
     """A running judge; `check` may be called from several threads, and serves one after the other.
 
-    `scratch` is an empty folder for what Spark writes; it outlives this process, and whoever made it removes it.
+    `scratch` is an empty folder for what Spark writes; it outlives this process, and goes with the household.
     """
 
     def __init__(self, household: Household, scratch: Path) -> None:

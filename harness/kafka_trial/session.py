@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import queue
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
@@ -132,8 +132,8 @@ class Session:
         return self._judge.check(folder)
 
     def _start_judge(self) -> JudgeProcess:
-        scratch = self._stack.enter_context(TemporaryDirectory(prefix=SCRATCH_PREFIX, ignore_cleanup_errors=True))
-        judge = JudgeProcess(self._stack.enter_context(Household("judge")), Path(scratch))
+        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
+        judge = JudgeProcess(self._stack.enter_context(Household("judge", belongings=[scratch])), scratch)
         self._stack.callback(judge.close)
         return judge
 

@@ -6,7 +6,7 @@ import random
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from kafka_trial.clockwork import keep_time
 from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin, draw_group_name
@@ -62,6 +62,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
     lanes = stack.enter_context(cluster.lease_lanes(question.lanes))
     crew.start("clock", keep_time, run, crew.stop)
     topic = _create_topic(question.scenario, admin, f"kt-{secrets.token_hex(4)}")
+    stack.callback(_delete_topic, cluster, admin, topic)
     group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
     run.record("topic_named", topic=topic)
     run.record("group_named", group=group_name)
@@ -131,6 +132,13 @@ def _create_topic(scenario: Scenario, admin: Admin, name: str) -> str:
         replica_assignment=assignment,
     )
     return name
+
+
+def _delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
+    """Gives a warm cluster its disk back; what does not work ends with the cluster, and is no news about the trial."""
+    if not cluster.ruined:
+        with suppress(UnjudgeableError):
+            admin.delete_topic(topic)
 
 
 def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:

@@ -1,9 +1,10 @@
 """The supervisor: a small process that starts children for the harness and dies with them when the harness goes.
 
 It stands between the harness and everything a run starts. The harness holds one end of a socket pair; when that end
-closes, for whatever reason (kill -9 included), every process group started here is killed. Children also get a
-parent-death signal, so that they go when the supervisor itself is killed; orphaned grandchildren are adopted
-(`PR_SET_CHILD_SUBREAPER`) and killed too. One thread, standard library only: `prctl` follows threads.
+closes, for whatever reason (kill -9 included), every process group started here is killed, and the folders named by the
+other arguments are removed. Children also get a parent-death signal, so that they go when the supervisor itself
+is killed; orphaned grandchildren are adopted (`PR_SET_CHILD_SUBREAPER`) and killed too. One thread, standard library
+only: `prctl` follows threads.
 
 Wire, one JSON datagram each way (SOCK_SEQPACKET): `{"spawn": n, "argv", "env", "cwd"}` with stdin, stdout and
 stderr as passed descriptors → `{"spawned": n, "pid"}` or `{"failed": n, "error"}`; `{"signal": pid, "number",
@@ -16,6 +17,7 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,7 +32,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Serves the harness on the descriptor named by the only argument, until its other end closes."""
+    """Serves the harness on the descriptor named by the first argument, until its other end closes."""
     harness = socket.socket(fileno=int(sys.argv[1]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the harness heals, then closes us
@@ -43,6 +45,8 @@ def main() -> None:
         _serve(harness, wake_read, children)
     finally:
         _kill_all(children)
+        for folder in sys.argv[2:]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _serve(harness: socket.socket, wake: int, children: dict[int, subprocess.Popen[bytes]]) -> None:

@@ -12,6 +12,7 @@ from histories import (
     Line,
     after,
     answered,
+    asked,
     assigned,
     committed,
     delivered,
@@ -90,6 +91,13 @@ def test_coverage_counts_what_passed_through_whom() -> None:
     part, through = judged.coverage.partitions[0], judged.coverage.members["m0"]
     assert (part.records, part.delivered, part.processed, part.handled, part.committed) == (2, 2, 1, 1, 1)
     assert (through.delivered, through.processed, through.committed) == (2, 1, 1)
+
+
+def test_coverage_counts_refused_commits() -> None:
+    """What a broker refused is in the request log only: it is counted, and no commit."""
+    refused = [asked("OFFSET_COMMIT", "m0", 5, error=22), asked("OFFSET_COMMIT", "m1", 1, error=25)]
+    part = judgement([assigned("m0"), *refused, committed(1, by="m0")]).coverage.partitions[0]
+    assert (part.committed, part.refused) == (1, 2)
 
 
 def test_series_show_the_lag() -> None:

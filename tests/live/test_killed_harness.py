@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from kafka_trial.cli import main
+from kafka_trial.cluster.leftovers import MARKER
 from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
 from kafka_trial.history.follow import Follower
 from kafka_trial.waiting import wait_until
@@ -31,17 +32,19 @@ HEARS_CTRL_C = (
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_in_any_phase_leaves_nothing_running(phase: str, tmp_path: Path) -> None:
-    """Every process it started is gone, its ports are free, and the half-written folder is judged unknown (4)."""
+    """Its processes and its cluster's folder are gone, its ports free; the half-written run is judged unknown (4)."""
     with _harness(tmp_path / "run") as harness:
         _wait_for_phase(tmp_path / "run", phase, harness)
         started = psutil.Process(harness.pid).children(recursive=True)
         listening = {connection.laddr.port for child in started for connection in _listening(child)}
         assert len(listening) > 50  # brokers and Toxiproxy were indeed up
+        (cluster,) = {folder for child in started for folder in _cluster_folders(child)}
         killed_s = time.time()
         harness.kill()
         harness.wait(10)
     _, alive = psutil.wait_procs(started, timeout=10)
     assert alive == []
+    wait_until(lambda: not cluster.exists(), within_s=10, what=f"{cluster} to be removed")
     assert _still_held(listening, killed_s) == set()
     assert main(["check", str(tmp_path / "run")]) == UNKNOWN
 
@@ -99,6 +102,13 @@ def _wait_for_phase(run: Path, phase: str, harness: subprocess.Popen[bytes]) -> 
 def _listening(process: psutil.Process) -> list[psutil._common.pconn]:
     try:
         return [one for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    except psutil.Error:
+        return []
+
+
+def _cluster_folders(process: psutil.Process) -> list[Path]:
+    try:
+        return [Path(word.removeprefix(MARKER)) for word in process.cmdline() if word.startswith(MARKER)]
     except psutil.Error:
         return []
 

@@ -9,6 +9,8 @@ from sampled import SOUND, Sample, Sampled, sins
 
 from kafka_trial import registry
 from kafka_trial.calibration import expected_of
+from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.waiting import wait_until
 
 
 def test_the_sample_is_pairwise() -> None:
@@ -41,3 +43,18 @@ def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sample: Sample
     assert bool(expected) == sampled.sin
     assert (trialed.verdict.verdict, seen) == ("fail" if sampled.sin else "pass", expected), trialed.text
     assert all(fault.bit for fault in trialed.verdict.faults)
+
+
+@pytest.mark.cluster
+@pytest.mark.spark
+def test_ended_trials_leave_no_topic_behind(sample: Sample | None, cluster: ProcessCluster) -> None:
+    """Warm clusters give the disk back: of the topics of all the trials they have seen, nothing is left there."""
+    if sample is None:
+        pytest.skip("no sampled trial was selected")
+    data = {place.name for place in cluster.folder.glob("b*/data/*")}
+    assert any(name.startswith("__consumer_offsets-") for name in data)  # topics do lie there
+
+    def left() -> list[str]:
+        return sorted(str(place) for place in cluster.folder.glob("b*/data/kt-*"))
+
+    wait_until(lambda: not left(), within_s=30, what="the topics of ended trials to go", detail=lambda: f"{left()}")

@@ -201,12 +201,10 @@ def process_cluster(
     archive = None if train else class_data.class_data_archive(version)
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
-        place = folder or Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
-        if not keep:
-            stack.callback(shutil.rmtree, place, ignore_errors=True)
         ports = stack.enter_context(block_of_ports(Wiring.size(brokers, lanes)))
         wiring = Wiring(ports, brokers, lanes)
-        household = stack.enter_context(Household(f"cluster {name}"))
+        place = folder or Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
+        household = stack.enter_context(Household(f"cluster {name}", belongings=[] if keep else [place]))
         made = {
             number: _broker(number, version, place, wiring, household, flags=_archive_flags(number, archive, train))
             for number in range(brokers)

@@ -161,6 +161,7 @@ def _timing(version: KafkaVersion) -> Mapping[str, str]:
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
         "log.retention.check.interval.ms": "1000",
+        "log.segment.delete.delay.ms": "1000",  # a minute by default: deleted topics of warm clusters filled disks
         "log.cleaner.backoff.ms": "500",
         "controlled.shutdown.retry.backoff.ms": "200",
     }

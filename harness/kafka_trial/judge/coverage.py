@@ -32,6 +32,8 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
             "committed": (Kind.COMMITTED,),
         }.items()
     }
+    asked = batch.of(Kind.COMMIT_REQUEST)
+    totals["refused"] = counts(asked["slice"][asked["flag"] != 0], size)  # by the brokers' request logs
     handled = counts(batch.handled["slice"], size)
     work = _work(batch)
     members = _through_members(batch, work)

@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class SliceCoverage:
-    """How much one partition gave to judge. `members`: deliveries, completions and commits of each member."""
+    """How much one partition gave to judge. `committed` and `refused` are commits, by the offsets and request logs."""
 
     topic: str
     partition: int
@@ -50,6 +50,7 @@ class SliceCoverage:
     effects: int
     handled: int
     committed: int
+    refused: int = 0
 
 
 @dataclass(frozen=True)
