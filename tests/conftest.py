@@ -17,11 +17,20 @@ pytest_plugins = ["pytester"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders the items so that the sampled trials run in the background of what needs no cluster.
+    """Orders the items so that the sampled trials run in the background of what needs no cluster."""
+    items.sort(key=turn)
 
-    First the rest of what needs none, then the trials' own items, which only wait, then what boots or borrows clusters.
+
+def turn(item: pytest.Item) -> int:
+    """Returns when an item has its turn.
+
+    First what changes the environment or a module of this very process, where no trial may run meanwhile; then the rest
+    of what needs no cluster, beside which they do; then the trials' own items, which only wait; then what boots or
+    borrows clusters.
     """
-    items.sort(key=lambda item: 0 if not item.get_closest_marker("cluster") else 1 if is_sampled(item) else 2)
+    if item.get_closest_marker("cluster"):
+        return 2 if is_sampled(item) else 3
+    return 0 if "monkeypatch" in item.fixturenames else 1
 
 
 def is_sampled(item: pytest.Item) -> bool:
@@ -29,9 +38,9 @@ def is_sampled(item: pytest.Item) -> bool:
     return "sampled" in getattr(getattr(item, "callspec", None), "params", ())
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample | None]:
-    """Runs the sampled trials that items wait for, from the first item on, in the background; None if none does."""
+    """Holds the sampled trials that items wait for; None if none does."""
     wanted = [item.callspec.params["sampled"] for item in request.session.items if is_sampled(item)]
     if not wanted:
         yield None
@@ -39,9 +48,14 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("sample")
     questions = {asked(one, folder / f"{number:02}"): one for number, one in enumerate(wanted)}
     with Crew("sample", join_within_s=900.0) as crew:
-        sample = Sample(crew)
-        crew.start("trials", sample.run, request.getfixturevalue("kafka_trial_session"), questions)
-        yield sample
+        yield Sample(crew, request.getfixturevalue("kafka_trial_session"), questions)
+
+
+@pytest.fixture(autouse=True)
+def _trials_beside(request: pytest.FixtureRequest, sample: Sample | None) -> None:
+    """Has the sampled trials begin in the background of the first item that leaves this process as it is."""
+    if sample is not None and turn(request.node) > 0:
+        sample.begin()
 
 
 @pytest.fixture(scope="session")

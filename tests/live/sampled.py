@@ -89,14 +89,22 @@ def asked(sampled: Sampled, folder: Path) -> Asked:
 class Sample:
     """What became of each sampled trial; `of` waits for one."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: Crew, session: Session, questions: Mapping[Asked, Sampled]) -> None:
         self._crew = crew
+        self._session = session
+        self._questions = questions
+        self._begun = False
         self._done: dict[Sampled, Trialed | KafkaTrialError] = {}
 
-    def run(self, session: Session, questions: Mapping[Asked, Sampled]) -> None:
-        """Runs all trials, as many at once as there are cores."""
-        for one, outcome in session.try_many(list(questions)):
-            self._done[questions[one]] = outcome
+    def begin(self) -> None:
+        """Begins the trials in the background, unless they have begun."""
+        if not self._begun:
+            self._begun = True
+            self._crew.start("trials", self._run)
+
+    def _run(self) -> None:
+        for one, outcome in self._session.try_many(list(self._questions)):
+            self._done[self._questions[one]] = outcome
 
     def of(self, sampled: Sampled) -> Trialed:
         """Returns one trial, judged; raises what kept it from being begun."""
