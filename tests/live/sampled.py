@@ -60,6 +60,18 @@ SOUND = (
     Sampled("python-static-members", "member-killed"),
     Sampled("python-warm-start", "control"),
     Sampled("python-warm-start", "member-paused"),
+    Sampled("kafka-python-long-orders", "control"),
+    Sampled("kafka-python-long-orders", "slow-network"),
+    Sampled("python-batch-writers", "control"),
+    Sampled("python-batch-writers", "rebalance-storm"),
+    Sampled("python-dead-letters", "control"),
+    Sampled("python-dead-letters", "member-killed"),
+    Sampled("python-fair-turns", "control"),
+    Sampled("python-fair-turns", "slow-network"),
+    Sampled("python-long-orders", "control"),
+    Sampled("python-long-orders", "member-killed"),
+    Sampled("python-renders-pages", "control"),
+    Sampled("python-renders-pages", "member-paused"),
 )
 
 
