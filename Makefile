@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready-$(shell cat pyproject.toml ci/build.lock ci/requirements
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench calibrate clean
+.PHONY: help setup demo test lint bench calibrate mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ bench: setup  ## minimum, median, maximum and ratios of what this project calls 
 
 calibrate: setup  ## the whole grid of consumers and suites, five times, resumable: rows and page in reports/
 	$(BIN)/python -m kafka_trial calibrate $(ARGS)
+
+mutate: setup  ## plant bugs in the invariants and see whether the tests notice, resumable: rows and page in reports/
+	PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
 
 clean:  ## remove what a build or a run left in this folder (never the caches outside it)
 	rm -rf $(VENV) build dist trial-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -39,7 +39,7 @@ def is_sampled(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample | None]:
+def sampled_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample | None]:
     """Holds the sampled trials that items wait for; None if none does."""
     wanted = [item.callspec.params["sampled"] for item in request.session.items if is_sampled(item)]
     if not wanted:
@@ -52,10 +52,10 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(autouse=True)
-def _trials_beside(request: pytest.FixtureRequest, sample: Sample | None) -> None:
+def _trials_beside(request: pytest.FixtureRequest, sampled_trials: Sample | None) -> None:
     """Has the sampled trials begin in the background of the first item that leaves this process as it is."""
-    if sample is not None and turn(request.node) > 0:
-        sample.begin()
+    if sampled_trials is not None and turn(request.node) > 0:
+        sampled_trials.begin()
 
 
 @pytest.fixture(scope="session")

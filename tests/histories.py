@@ -105,10 +105,13 @@ def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | 
 # --- the brokers' word -------------------------------------------------------------------------------------------
 
 
-def committed(value: int, *, by: str | None = None, epoch: int | None = None) -> list[Line]:
+def committed(
+    value: int, *, by: str | None = None, epoch: int | None = None, producer: int | None = None
+) -> list[Line]:
     """A commit that took effect; `by` a member: the request log saw it on its lane, with this epoch (or generation) if
-    one is given; "operator": outside the lanes."""
-    line = Line("offsets", "committed", {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value})
+    one is given; "operator": outside the lanes; `producer`: in a transaction of that producer."""
+    fields = {"group": GROUP, "topic": TOPIC, "partition": 0, "committed_offset": value}
+    line = Line("offsets", "committed", fields | ({} if producer is None else {"producer_id": producer}))
     return [line] if by is None else [line, asked("OFFSET_COMMIT", by, value, epoch=epoch)]
 
 
@@ -180,6 +183,46 @@ def log_start(position: int) -> Line:
     return Line("observer", "log_start", {"topic": TOPIC, "partition": 0, "offset": position})
 
 
+# --- transactions --------------------------------------------------------------------------------------------------
+
+
+def taken_back(offset: int, *, partition: int = 0) -> Line:
+    """r<offset> lies in the trial's topic, and its transaction was aborted."""
+    fields = {"topic": TOPIC, "partition": partition, "offset": offset, "id": f"r{offset}", "producer_id": 7}
+    return Line("transactions", "record_aborted", fields)
+
+
+def ended(state: str, log: int | None, *, producer: int = 7, epoch: int = 1) -> Line:
+    """A marker: what the producer had written into out-<log> (None: into the offsets log) is committed, or aborted."""
+    fields = {"producer_id": producer, "producer_epoch": epoch, "state": state}
+    if log is None:
+        return Line("offsets", "transaction_marker", fields)
+    return Line("transactions", "transaction_marker", fields | {"topic": "out", "partition": log, "offset": 9})
+
+
+def end_asked(
+    state: str, *, by: str = "m0", producer: int = 7, epoch: int = 1, own: bool = True, error: int = 0
+) -> Line:
+    """EndTxn; `own`: the answer carries a new epoch, so that the pair names one transaction."""
+    fields = {"api": "END_TXN", "lane": int(by[1:]), "producer_id": producer, "producer_epoch": epoch, "state": state}
+    says = {"own_epoch": True} if own else {}
+    return Line("requests-b0", "request", fields | says | {"error": error, "duration_ms": 5.0})
+
+
+def producer_began(*, timeout_s: float, producer: int = 7) -> Line:
+    """InitProducerId: a producer of transactions begins."""
+    fields = {"api": "INIT_PRODUCER_ID", "lane": 0, "producer_id": producer, "producer_epoch": 0, "error": 0}
+    return Line("requests-b0", "request", fields | {"timeout_ms": int(timeout_s * 1000)})
+
+
+def left_open(log: int | None, *, since_s: float, producer: int = 7) -> Line:
+    """The witness finds a transaction open that began so long ago."""
+    fields: dict[str, Any] = {"producer_id": producer, "producer_epoch": 0, "began_s": since_s}
+    if log is None:
+        return Line("offsets", "transaction_open", fields)
+    return Line("transactions", "transaction_open", fields | {"topic": "out", "partition": log, "offset": 5})
+
+
 # --- the harness's word ------------------------------------------------------------------------------------------
 
 
@@ -248,7 +291,9 @@ def history(
         writer.add(*(_record(offset, keys[offset], partition=partition, old=old, **says) for offset, says in held))
     if whole:
         writer.add(Line("observer", "control_read", {"topic": TOPIC, "state": "complete", "count": len(keys)}))
-        writer.add(*(Line(name, "witness", {"state": "complete"}) for name in ("offsets", "requests-b0", "observer")))
+        followed = {event.source for event in writer.events} & {"transactions"}
+        states = ("offsets", "requests-b0", "observer", *followed)
+        writer.add(*(Line(name, "witness", {"state": "complete"}) for name in states))
     writer.add(Line("run", "end", {"outcome": "ok"}))
     return writer.events
 
@@ -315,7 +360,9 @@ class _Writer:
             fields["commit_time_ms" if line.kind == "committed" else "source_wall_ns"] = (
                 self._wall_ns() // MS if line.kind == "committed" else self._wall_ns()
             )
-        if source.startswith("requests") or line.kind == "record":
+        if "began_s" in fields:
+            fields["source_wall_ns"] = self._wall_ns() - int(fields.pop("began_s") * SECOND_NS)
+        if source.startswith("requests") or line.kind in ("record", "transaction_marker"):
             fields.setdefault("source_wall_ns", self._wall_ns())
         if line.kind == "clock":
             fields["wall_ns"] = self._wall_ns()

@@ -72,7 +72,12 @@ SINS = (
     "paused",
     "swallowed",
     "fallen",
+    "dirty-read",
+    "outside",
+    "torn",
+    "hanging",
 )
+IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen")
 HANDOVERS = ("move", "kill", "freeze", "all")
 SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work")
@@ -134,10 +139,10 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
         keys=draw(st.integers(0, 2)),
         own_word=draw(st.sampled_from(("invoke", "invoke", "ok", "none"))),
         sink=draw(st.sampled_from((False, False, False, True))),
-        clocks=starves or draw(st.sampled_from((True, True, True, False))),
+        clocks=starves or sin == "hanging" or draw(st.sampled_from((True, True, True, False))),
         drain_s=draw(st.sampled_from((25, 25, 14, 5))),
         delivery=draw(st.sampled_from(("at-least-once", "at-least-once", "at-most-once"))),
-        progress=draw(st.sampled_from(("kafka",) * 15 + ("none",))),
+        progress="transaction" if sin in IN_TRANSACTION else draw(st.sampled_from(("kafka",) * 15 + ("none",))),
         converge_within_s=draw(st.sampled_from((None, 10, 12))),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
@@ -158,7 +163,7 @@ def play(plan: Plan) -> History:
         for tp in world.slices:
             world.batch(tp, world.draw.randint(1, 2))
         if number == 1 and plan.sin is not None:
-            (COMMIT_SINS | VITAL_SINS).get(plan.sin, _nothing)(world)
+            (COMMIT_SINS | VITAL_SINS | TRANSACTION_SINS).get(plan.sin, _nothing)(world)
             if plan.also is not None:
                 world.sinned = world.draw.choice(world.slices)
                 COMMIT_SINS[plan.also](world)
@@ -208,6 +213,8 @@ class World:
         self._epochs: dict[str, int] = {}  # KIP-848: of each member id
         self._since: dict[tuple[str, Slice], int] = {}  # the epoch in which it was assigned the partition
         self._offsets_time = 0
+        self._producer_epochs: dict[int, int] = {}
+        self._output_offset = 0
         self.handed_over = 0
         self.slices: list[Slice] = [(TOPIC, number) for number in range(plan.partitions)]
         self.members = [Member(index) for index in range(plan.members)]
@@ -379,6 +386,9 @@ class World:
         epoch: int | None = None,
     ) -> None:
         """A commit that takes effect (unless not `stored`): own word, offsets log, request log, own word."""
+        if self.plan.progress == "transaction" and stored:
+            self.transaction(member, positions)
+            return
         entries = [{"topic": t, "partition": p, "committed_offset": c} for (t, p), c in positions.items()]
         op = self._ask(member, entries)
         self.pass_ms(1, 15)
@@ -391,12 +401,60 @@ class World:
         if answered and self.plan.own_word != "none":
             self.say(member, "commit", outcome="ok", entries=entries, **op)
 
+    # --- transactions ----------------------------------------------------------------------------------------
+
+    @property
+    def own_epochs(self) -> bool:
+        """Whether each transaction has an epoch of its own (KIP-890)."""
+        return self.plan.seed % 4 > 0
+
+    def producer(self, member: Member) -> int:
+        return 1000 + 10 * member.index + member.incarnation
+
+    def transaction(
+        self, member: Member, positions: dict[Slice, int], *, state: str = "commit", other: str | None = None
+    ) -> None:
+        """A transaction with outputs in one log or two; `other`: how it ends in one of them, chosen at random."""
+        producer, places = self.producer(member), []
+        for tp, position in positions.items():
+            self.take_effect({tp: position}, producer_id=producer)
+            places.append((tp, position, self._log_offset))
+        epoch = self._producer_epochs[producer] = self._producer_epochs.get(producer, 0) + self.own_epochs
+        self.pass_ms(1, 15)
+        about = {"producer_id": producer, "producer_epoch": epoch}
+        if self.aside.random() < 0.95:
+            own = {"own_epoch": True} if self.own_epochs else {}
+            self.request(member, "END_TXN", [], state=state, **about, **own)
+        ends: dict[int | None, str] = dict.fromkeys(
+            (None, *range(self.aside.randint(0 if other is None else 1, 2))), state
+        )
+        if other is not None:
+            ends[self.aside.choice(list(ends))] = other
+        for log, how in ends.items():
+            self.pass_ms(0, 3)
+            self._end(log, how, about)
+        if ends[None] == "abort":
+            for tp, position, place in places:
+                self._aborted(tp, position, place)
+
+    def _end(self, log: int | None, state: str, about: dict[str, int]) -> None:
+        if log is None:
+            self.log("transaction_marker", state=state, source_wall_ns=self.wall(), **about)
+            return
+        self._output_offset += self.aside.randint(2, 9)
+        where = {"topic": "out", "partition": log, "offset": self._output_offset}
+        self.emit("transactions", "transaction_marker", state=state, source_wall_ns=self.wall(), **where, **about)
+
+    def _aborted(self, tp: Slice, position: int, place: int) -> None:
+        fields = {"topic": tp[0], "partition": tp[1], "committed_offset": position, "log_partition": 0}
+        self._write("offsets", "commit_aborted", self._offsets_time, group=GROUP, log_offset=place, **fields)
+
     def _ask(self, member: Member, entries: list[dict[str, Any]]) -> dict[str, int]:
         if self.plan.own_word != "invoke":
             return {}
         return {"op": self.say(member, "commit", outcome="invoke", entries=entries)}
 
-    def take_effect(self, positions: dict[Slice, int]) -> None:
+    def take_effect(self, positions: dict[Slice, int], **said: int) -> None:
         for (topic, partition), position in positions.items():
             self.log(
                 "committed",
@@ -404,6 +462,7 @@ class World:
                 partition=partition,
                 committed_offset=position,
                 commit_time_ms=self.wall() // MS,
+                **said,
             )
             self.committed[topic, partition] = position
 
@@ -1081,6 +1140,70 @@ def _duplicate_effect(world: World) -> None:
         world.pass_ms(1, 30)
 
 
+def _dirty_read(world: World) -> None:
+    """Records were taken back that the consumer reads, or does not; of some the log has another, committed, copy."""
+    tp = world.sinned
+    for offset in world.aside.sample(world.records[tp], 2):
+        chance = world.aside.random()
+        place = offset if chance < 0.7 else world.end(tp) + 3 + offset
+        if chance < 0.7:
+            world.control[tp, offset] = None
+        named = {"id": record_id(tp, offset)} if world.aside.random() < 0.8 else {}
+        fields = {"topic": tp[0], "partition": tp[1], "offset": place, "producer_id": 7}
+        world.emit("transactions", "record_aborted", **fields, **named)
+        if chance < 0.2 or chance > 0.8:
+            world.effect(tp, offset)
+
+
+def _outside(world: World) -> None:
+    """Commits a position outside of a transaction: a new one, or the one that stands; now and then nobody saw who."""
+    member, tp = _sinner(world)
+    stood = world.committed[tp]
+    new = max(world.plan.first_offset, world.done[tp] - world.draw.randint(0, 2))
+    position = world.draw.choice((new, new, new, world.plan.first_offset if stood is None else stood))
+    world.pass_ms(60, 120)
+    world.take_effect({tp: position})
+    entry = {"topic": tp[0], "partition": tp[1], "committed_offset": position, "error": 0}
+    for asker in world.draw.choice(((member,), (member,), (member,), (member, Member(2)), (None,), (), ())):
+        world.request(asker, "OFFSET_COMMIT", [entry])
+
+
+def _torn(world: World) -> None:
+    """A transaction ends in one log otherwise than in the others; another one is aborted as a whole."""
+    member, tp = _sinner(world)
+    for _ in range(2):
+        world.transaction(member, {tp: world.done[tp]}, state="abort")
+        world.pass_ms(1, 200)
+        state, other = world.draw.choice(
+            (("commit", "abort"), ("commit", "abort"), ("abort", "commit"), ("commit", None))
+        )
+        world.transaction(member, {tp: world.done[tp]}, state=state, other=other)
+        world.pass_ms(1, 200)
+
+
+def _hanging(world: World) -> None:
+    """Transactions are found open, some for long; now and then one ends after all, or something kept its end away."""
+    chance, about = world.draw.random(), {"producer_id": 500, "producer_epoch": 3}
+    timeout_ms = world.draw.choice((0, 1000, 3000))
+    for asked_ms in (timeout_ms, timeout_ms - 500)[: world.draw.choice((0, 1, 2, 2, 2, 2))]:
+        world.request(world.members[0], "INIT_PRODUCER_ID", [], timeout_ms=asked_ms, **about)
+    if chance < 0.12:
+        world.fault("broker-pause", None, heals=world.draw.random() < 0.6)
+        world.pass_ms(*world.draw.choice(((1, 400), (8_000, 11_000))))
+    if 0.12 < chance < 0.2:
+        world.emit("run", "scheduling_delay", delay_ns=world.draw.choice((600, 900)) * MS)
+    for log in (None, 0, 1):
+        began = {"source_wall_ns": world.wall() - world.draw.choice((4, 10, 11, 13, 14, 30)) * SECOND}
+        if log is None:
+            world.log("transaction_open", **about, **began)
+        else:
+            where = {"topic": "out", "partition": log, "offset": world._output_offset}
+            world.emit("transactions", "transaction_open", **where, **about, **began)
+    if world.draw.random() < 0.3:
+        world.pass_ms(1, 100)
+        world._end(world.draw.choice((None, 0)), "abort", about | {"producer_epoch": 4})
+
+
 COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "skip": _skip,
     "skip-at-crash": _skip_at_crash,
@@ -1110,6 +1233,12 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "misplaced": _misplaced,
     "phantom": _phantom,
     "duplicate-effect": _duplicate_effect,
+}
+TRANSACTION_SINS: dict[str, Callable[[World], None]] = {
+    "dirty-read": _dirty_read,
+    "outside": _outside,
+    "torn": _torn,
+    "hanging": _hanging,
 }
 
 

@@ -65,6 +65,10 @@ ANOMALIES = (
     "memory-over-limit",
     "oom-killed",
     "rogue-reader",
+    "aborted-read",
+    "offset-outside-transaction",
+    "torn-transaction",
+    "hanging-transaction",
 )
 NEED_CONTROL_READ = (
     *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
@@ -73,7 +77,9 @@ NEED_CONTROL_READ = (
 NEED_SNAPSHOT = (
     *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
     *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition", "rogue-reader"),
+    "hanging-transaction",
 )
+NEED_TRANSACTIONS = ("offset-outside-transaction", "torn-transaction", "hanging-transaction")
 NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
 NEED_COMMITS = (
     "skipped",
@@ -213,6 +219,10 @@ class Trial:
     def progress_in_kafka(self) -> bool:
         return bool(self.facts.get("progress", "kafka") == "kafka")
 
+    @property
+    def progress_in_transactions(self) -> bool:
+        return bool(self.facts.get("progress") == "transaction")
+
     @cached_property
     def member_of_lane(self) -> dict[int, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
@@ -249,9 +259,11 @@ class Trial:
         return any("compact" in e.details.get("cleanup_policy", "") for e in self.of_kind("topic"))
 
     def home(self, record_id: str | None) -> tuple[Slice | None, int]:
-        """The partition of an id, and its offset (-1: nobody knows): by the log, else by its acknowledgement."""
+        """The partition of an id, and its offset (-1: nobody knows): by the log, taken back or not, else by its
+        acknowledgement."""
+        taken_back = [e for e in self.of_kind("record_aborted") if e.id == record_id and record_id is not None]
         acks = [e for e in self.of_kind("send") if e.outcome == "ok" and e.id == record_id]
-        for event in self.reads_of(record_id) + acks:
+        for event in self.reads_of(record_id) + taken_back + acks:
             if event.topic is not None and event.partition is not None:
                 return (event.topic, event.partition), max(-1, -1 if event.offset is None else event.offset)
         return None, -1
@@ -338,9 +350,10 @@ class Partition:
 
     @cached_property
     def not_held(self) -> list[Event]:
-        """The acknowledged sends that the control read does not hold."""
+        """The acknowledged sends that the control read does not hold, but for what transactions took back."""
         acks = [e for e in self.own("send") if e.outcome == "ok" and e.id is not None]
-        return [ack for ack in acks if not self.trial.reads_of(ack.id)]
+        taken_back = {e.id for e in self.trial.of_kind("record_aborted")}
+        return [ack for ack in acks if not self.trial.reads_of(ack.id) and ack.id not in taken_back]
 
     @cached_property
     def effects(self) -> dict[str, list[Event]]:
@@ -616,7 +629,8 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
             else:
                 _take(findings, name, CHECKS[name](partition))
     for name, check in GROUP_CHECKS.items():
-        if name in NEED_SNAPSHOT and trial.snapshot_ns is None:
+        blind = name in NEED_SNAPSHOT and trial.snapshot_ns is None
+        if blind or (name in NEED_TRANSACTIONS and not trial.progress_in_transactions):
             findings.not_judged.add(name)
         else:
             _take(findings, name, check(trial))
@@ -631,6 +645,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
         or (name in NEED_SNAPSHOT and p.trial.snapshot_ns is None)
         or (name in NEED_SENDS and not p.trial.invoked)
         or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
+        or (name in NEED_TRANSACTIONS and not p.trial.progress_in_transactions)
     )
 
 
@@ -1672,7 +1687,108 @@ def oom_killed(trial: Trial) -> Iterator[Found | None]:
         yield None if several else _of_group(f"{end.member}-{end.incarnation}", over_limit=over)
 
 
+# --- transactions ----------------------------------------------------------------------------------------------
+
+
+def aborted_read(p: Partition) -> Iterator[Found]:
+    """Delivered, or put out under an id that the log has nowhere committed, although its transaction was aborted."""
+    for gone in p.own("record_aborted"):
+        said = [e for e in p.own("delivered") if e.offset == gone.offset]
+        if gone.id is not None and not p.trial.reads_of(gone.id):
+            said += [e for e in p.trial.effects if e.id == gone.id]
+        if said:
+            first = min(said, key=lambda e: (e.time_ns, e.source, e.seq))
+            yield p.found(gone.offset, what="effected" if first.kind == "effect" else "delivered")
+
+
+def offset_outside_transaction(p: Partition) -> Iterator[Found | None]:
+    """Committed without a producer; harmless where the position stood, undecided where no request explains it."""
+    stood: int | None = None
+    for commit in p.commits:
+        if commit.value is not None and commit.event.details.get("producer_id") is None:
+            repeats = commit.value == (p.log_start if stood is None else stood)
+            wall_ns = commit.event.details["commit_time_ms"] * 1_000_000
+            askers = [
+                p.trial.lane_member(request)
+                for request, entry in p._answers("OFFSETCOMMIT")
+                if entry.get("committed_offset") == commit.value and _covers(request, wall_ns)
+            ]
+            by_operator = bool(askers) and not any(askers)
+            yield p.found(commit.place, by_operator=by_operator, repeats=repeats) if askers or repeats else None
+        stood = commit.value
+
+
+def torn_transaction(trial: Trial) -> Iterator[Found | None]:
+    """Producer id and epoch ended in both ways; a tear where the pair is one transaction's own, else only where every
+    end was asked for around its time."""
+    pairs: dict[tuple[int, int], list[Event]] = {}
+    for marker in trial.of_kind("transaction_marker"):
+        pairs.setdefault((marker.details["producer_id"], marker.details["producer_epoch"]), []).append(marker)
+    for pair, markers in pairs.items():
+        if len({marker.details["state"] for marker in markers}) < 2:
+            continue
+        asked = [e for e in trial.requests if e.details["api"] == "END_TXN" and e.details["error"] == 0]
+        asked = [e for e in asked if (e.details["producer_id"], e.details["producer_epoch"]) == pair]
+        if any(request.details.get("own_epoch") for request in asked):
+            yield trial.topic, None, pair[0], (("producer_epoch", pair[1]),)
+        elif not all(_was_asked_for(marker, asked) for marker in markers):
+            yield None
+
+
+def _was_asked_for(marker: Event, asked: list[Event]) -> bool:
+    """The last request that had begun by the marker, or 50 ms before it or after it, wanted this end."""
+    for give_ns in (LOG_TOLERANCE_NS, -LOG_TOLERANCE_NS):
+        before = [request for request in asked if _begun_ns(request) <= (marker.source_wall_ns or 0) + give_ns]
+        if before and max(before, key=_begun_ns).details["state"] == marker.details["state"]:
+            return True
+    return False
+
+
+def _begun_ns(request: Event) -> int:
+    return (request.source_wall_ns or 0) - int(request.details["duration_ms"] * 1_000_000)
+
+
+def hanging_transaction(trial: Trial) -> Iterator[Found | None]:
+    """Open for longer than its timeout and the ten seconds in which its coordinator looks again."""
+    healings = [e.time_ns for e in trial.of_kind("healed")]
+    injected = {e.details["fault_no"] for e in trial.of_kind("injected")}
+    unhealed = injected - {e.details["fault_no"] for e in trial.of_kind("healed")}
+    for opened in trial.of_kind("transaction_open"):
+        if any(_ends(marker, opened) for marker in trial.of_kind("transaction_marker")):
+            continue
+        producer = opened.details["producer_id"]
+        starts = [e for e in trial.requests if e.details["api"] == "INIT_PRODUCER_ID" and e.details["error"] == 0]
+        timeouts_ms = [e.details["timeout_ms"] for e in starts if e.details["producer_id"] == producer]
+        if not timeouts_ms:
+            yield None
+            continue
+        began_ns = trial.mono_ns(opened.source_wall_ns, opened.time_ns)
+        timed_out_ns = began_ns + max(timeouts_ms) * 1_000_000
+        patience_ns = 10 * SECOND_NS + TOLERANCE_NS
+        if opened.time_ns <= timed_out_ns + patience_ns:
+            continue
+        hindered = unhealed or any(opened.time_ns <= healed_ns + patience_ns for healed_ns in healings)
+        still = _stood_still(trial, began_ns, opened.time_ns)
+        yield None if hindered or still else _of_group(producer, log=_log_of(opened))
+
+
+def _log_of(event: Event) -> str:
+    return f"{event.topic or '__consumer_offsets'}-{event.partition or event.details.get('log_partition', 0)}"
+
+
+def _ends(marker: Event, opened: Event) -> bool:
+    """The same producer's, in the same log, later."""
+    same = marker.details["producer_id"] == opened.details["producer_id"] and _log_of(marker) == _log_of(opened)
+    return same and _log_place(marker) > _log_place(opened)
+
+
+def _log_place(event: Event) -> int:
+    return int(event.details["log_offset"] if event.offset is None else event.offset)
+
+
 GROUP_CHECKS = {
+    "torn-transaction": torn_transaction,
+    "hanging-transaction": hanging_transaction,
     "rebalance-storm": rebalance_storm,
     "crash-loop": crash_loop,
     "unbounded-close": unbounded_close,
@@ -1680,6 +1796,8 @@ GROUP_CHECKS = {
     "oom-killed": oom_killed,
 }
 CHECKS = {
+    "aborted-read": aborted_read,
+    "offset-outside-transaction": offset_outside_transaction,
     "uncommitted-progress": uncommitted_progress,
     "starved-partition": starved_partition,
     "rogue-reader": rogue_reader,

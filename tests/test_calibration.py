@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
@@ -155,6 +156,22 @@ def test_what_a_changed_consumer_or_harness_did_is_asked_again(
     append_row(tmp_path / ROWS_NAME, replace(_of_now(off), source_digest="another harness"))
     calibrate(times=1, minutes=0, only=["commits-backwards"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
+
+
+def test_a_trial_is_of_its_consumers_files_and_of_its_scenario(tmp_path: Path) -> None:
+    """Whatever lies beside consumer.toml, and what the scenario asks for; not where either lies, nor their comments."""
+
+    def digest_of(name: str, *, program: str = "", drain_s: int = 8, comment: str = "") -> str:
+        consumer = shutil.copytree(registry.find_consumer("python-at-least-once").parent, tmp_path / name)
+        with (consumer / "main.py").open("a") as file:
+            file.write(program)
+        suite = tmp_path / f"{name}.toml"
+        suite.write_text(f'{comment}name = "one"\n[limits]\ndrain_s = {drain_s}\n')
+        return trial_digest(Attempt(str(consumer / "consumer.toml"), str(suite)))
+
+    same = digest_of("a")
+    assert digest_of("b", comment="# of a suite\n") == same
+    assert len({same, digest_of("c", program="# changed\n"), digest_of("d", drain_s=7)}) == 3
 
 
 def test_rows_of_a_consumer_that_has_changed_since_are_told_among_those_before() -> None:

@@ -39,6 +39,7 @@ def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.Ca
         (["run", "control", "--consumer", "python-at-least-once", "--exact"], "needs --schedule"),
         (["check", "no-such-folder"], "not a run folder"),
         (["bench", "no-such-thing"], "unknown measurement"),
+        (["audit", "--bootstrap", "h", "--topic", "t", "--group", "g", "--from", "1h"], "'h' is no host:port"),
     ],
 )
 def test_wrong_input_ends_in_status_2_and_says_what_is_valid(

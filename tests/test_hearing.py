@@ -11,7 +11,9 @@ import pytest
 
 from kafka_trial.case import Case, Fault, Found
 from kafka_trial.claim import Claim
-from kafka_trial.hearing import Scope, claim_of, conclude, gather, own_events, plain, scope_of
+from kafka_trial.hearing.asked import Scope, claim_of, scope_of
+from kafka_trial.hearing.hearing import conclude, gather, own_events
+from kafka_trial.hearing.plain import plain
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.circumstances import Circumstances, Window
 from kafka_trial.invariants.invariant import Anomaly

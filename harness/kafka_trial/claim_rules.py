@@ -92,6 +92,12 @@ def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     return "tolerated", "the committed offset did not fall, and no record was skipped by it"
 
 
+def _outside_transaction(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("repeats"):
+        return "tolerated", "it repeats the position that stood: nothing is changed by it"
+    return _not_an_operators(claim, attributes)
+
+
 def _never(_: Claim) -> bool:
     return False
 
@@ -114,6 +120,8 @@ RULES: dict[str, Rule] = {
     "duplicate-effect": Rule(_under("at-most-once", "exactly-once"), _no_excuse),
     "torn-transaction": Rule(_under("exactly-once"), _no_excuse),
     "aborted-read": Rule(_under("exactly-once"), _no_excuse),
+    "offset-outside-transaction": Rule(_under("exactly-once"), _outside_transaction),
+    "hanging-transaction": Rule(_always, _the_clusters),
     "lost-write": Rule(_always, _the_clusters),
     "corrupt": Rule(_always, _corrupt),
     "phantom": Rule(_always, _no_excuse),

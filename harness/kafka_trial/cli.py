@@ -25,6 +25,7 @@ EXAMPLES = {
     "cluster": "kafka-trial cluster up --detach --kafka 4.3.1",
     "demo": "kafka-trial demo --seed 7",
     "bench": "kafka-trial bench check --runs 5",
+    "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now",
     "calibrate": "kafka-trial calibrate --times 5 --minutes 60",
 }
 
@@ -56,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in (_run, _check, _report, _list, _doctor, _cluster, _demo, _bench, _calibrate):
+    for add in (_run, _check, _report, _list, _doctor, _cluster, _demo, _bench, _calibrate, _audit):
         add(verb_parsers)
     return parser
 
@@ -91,7 +92,9 @@ def _run(parsers: _Subparsers) -> None:
 def _check(parsers: _Subparsers) -> None:
     parser = _verb(parsers, "check", verbs.check, "judge stored runs again, without a cluster or a network")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder")
-    parser.add_argument("--spark-master", metavar="URL", help="a Spark master; default: this machine")
+    parser.add_argument(
+        "--spark-master", metavar="URL", help="spark://HOST:PORT, yarn, k8s://URL; default: this machine"
+    )
     parser.add_argument(
         "--partitions", type=int, metavar="N", help="Spark partitions; the verdict does not depend on it"
     )
@@ -153,6 +156,41 @@ def _calibrate(parsers: _Subparsers) -> None:
     parser.add_argument("--only", action="append", metavar="CONSUMER", help="only these consumers")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
     parser.add_argument("--page", action="store_true", help="only write the page again from the rows")
+
+
+def _audit(parsers: _Subparsers) -> None:
+    parser = _verb(
+        parsers,
+        "audit",
+        verbs.audit,
+        "judge what a group did on a cluster that is not ours; reads only, breaks nothing",
+    )
+    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT,…", help="brokers, through a plain listener")
+    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic")
+    parser.add_argument("--group", required=True, metavar="NAME", help="the consumer group")
+    parser.add_argument(
+        "--from", required=True, metavar="TIME", help="2026-01-31T02:00:00Z, or how long ago: 90s, 30min, 12h, 2d"
+    )
+    parser.add_argument("--until", default="now", metavar="TIME", help="as --from (default: now)")
+    parser.add_argument(
+        "--request-log", nargs="+", default=[], metavar="FILE", help="saved logs of the brokers' kafka.request.logger"
+    )
+    parser.add_argument("--sink-topic", metavar="NAME", help="a topic that tells by id which records were handled")
+    parser.add_argument("--id-header", metavar="NAME", help="the header that holds a record's id (default kt-id)")
+    parser.add_argument("--id-field", metavar="NAME", help="else the field of its JSON value (default id)")
+    parser.add_argument(
+        "--claim", metavar="FILE", help="a TOML file with [claim]: all of it must then be judged for a pass"
+    )
+    parser.add_argument("--max-mib", type=float, metavar="N", help="of each log read at most so much (default 1024)")
+    parser.add_argument("--max-records", type=int, metavar="N", help="and so many records (default 5000000)")
+    parser.add_argument(
+        "--max-minutes", type=float, metavar="N", help="begin no more reads after this long (default 10)"
+    )
+    parser.add_argument("--readers", type=int, metavar="N", help="partitions read side by side (default 4)")
+    parser.add_argument(
+        "--out", metavar="DIR", help="the run folder (new or empty); default: a new one in ./trial-runs"
+    )
+    parser.add_argument("--no-check", action="store_true", help="export only; judge later with `check`")
 
 
 def _trial_options(parser: argparse.ArgumentParser) -> None:

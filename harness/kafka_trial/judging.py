@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from kafka_trial.hearing import conclude
+from typing import TYPE_CHECKING
+
+from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.report import write_reports
 from kafka_trial.verdict import Verdict
 
+if TYPE_CHECKING:
+    from kafka_trial.judge.session import SparkSession
 
-def check_run(folder: RunFolder, *, spark_master: str | None = None, partitions: int | None = None) -> Verdict:
+
+def check_run(
+    folder: RunFolder,
+    *,
+    spark: SparkSession | None = None,
+    spark_master: str | None = None,
+    partitions: int | None = None,
+) -> Verdict:
     """Judges the history of a run folder again, writes the verdict and the pages, and returns the verdict.
 
-    `spark_master` is a Spark master's URL (this machine by default); `partitions` those of Spark: the verdict does not
-    depend on either.
+    `spark` is an existing session; without one, `spark_master` is a Spark master's URL (this machine by default).
+    `partitions` are those of Spark. The verdict depends on none of them.
 
     Raises:
         InputError: it is no run folder, or of a newer schema.
-        StartError: there is no Java to run Spark on.
+        StartError: there is no Java to run Spark on, or nobody answers at the master's URL.
     """
-    verdict = conclude(folder, judge(folder, master=spark_master, partitions=partitions))
+    verdict = conclude(folder, judge(folder, spark=spark, master=spark_master, partitions=partitions))
     write_reports(folder)
     return verdict

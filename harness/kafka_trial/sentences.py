@@ -20,6 +20,14 @@ SENTENCES = {
     "unseen": "record {offset} of {place} was never processed, although the drain was over",
     "duplicate-effect": "record {offset} of {place} had its effect again, for the {number}. time",
     "lost-write": "the cluster lost record {offset} of {place}, which it had acknowledged",
+    "torn-transaction": (
+        "a transaction of producer {producer_id} was committed in {committed_in} and aborted in {aborted_in}"
+    ),
+    "aborted-read": "record {offset} of {place} was {what} although its transaction was aborted",
+    "offset-outside-transaction": "{committed_offset} was committed on {place} outside of a transaction, from {stood}",
+    "hanging-transaction": (
+        "a transaction of producer {producer_id} was open in {log} for {open_ms} ms, with a timeout of {timeout_ms} ms"
+    ),
     "corrupt": "record {offset} of {place} had another content {found} than was sent",
     "phantom": "a record with the id {id}, which nobody sent, was {what} ({place})",
     "misplaced": "what was {what} as record {offset} of {place} is another record by the control read",
@@ -39,7 +47,7 @@ SENTENCES = {
     "orphan-partition": "{place} belonged to nobody, though the group had members and was at rest",
     "work-after-revoke": "record {offset} of {place} was {what} after the partition had been revoked from its member",
     "zombie-work": "record {offset} of {place} was {what} after its partition was lost untold",
-    "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all was processed",
+    "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done}",
     "stuck-partition": "{place} stood still at record {offset}, with {records} unprocessed ({class})",
     "late-convergence": "{place} had not converged within {bound_s} s of the healing, {convergence}",
     "crash-loop": "member {member} exited by itself {exits} times, at last {ending}",
@@ -67,6 +75,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
     key, after_s = attributes.get("key"), attributes.get("converged_after_s")
     harm = {"and the committed offset fell": "fell", "and a record was skipped by it": "skipped_record"}
     return {
+        "done": "was processed" if attributes.get("told_by") is None else "had been committed past before",
         "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",

@@ -113,6 +113,7 @@ class Stage:
             topic=self.topic,
             group=self.group_name,
             lanes=self.lanes,
+            transactions=self.question.consumer.progress.kind == "transaction",
         )
         for witness in self.witnesses:
             witness.ready(within_s=30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -50,9 +51,11 @@ def run(options: Namespace) -> int:
 def check(options: Namespace) -> int:
     """`check RUN…`: judges stored runs again; the worst status wins."""
     from kafka_trial.history.store import open_run_folder
+    from kafka_trial.judge.session import check_master
     from kafka_trial.judging import check_run
     from kafka_trial.report.text import text_report
 
+    check_master(options.spark_master)
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
     for folder in folders:
@@ -157,6 +160,28 @@ def calibrate(options: Namespace) -> int:
     return calibrate_all(
         times=options.times, minutes=options.minutes, only=options.only, side_by_side=options.side_by_side
     )
+
+
+def audit(options: Namespace) -> int:
+    """`audit`: exports what a group did on a cluster that is not ours, judges it and reports."""
+    from kafka_trial.audit.asked import make_asked
+    from kafka_trial.audit.export import export
+    from kafka_trial.audit.settings import read_claim
+    from kafka_trial.judging import check_run
+    from kafka_trial.report.text import text_report
+
+    claim = read_claim(Path(options.claim)) if options.claim else {}
+    words = vars(options) | {"claim": claim, "request_logs": options.request_log}
+    asked = make_asked(words, now_ns=time.time_ns())
+    with Narrator() as narrator:
+        folder = export(asked, out=Path(options.out) if options.out else None, narrator=narrator)
+        if options.no_check:
+            print(folder.path)
+            return PASS
+        narrator.phase("check", "judging the history")
+        verdict = check_run(folder)
+    print(text_report(folder))
+    return verdict.exit
 
 
 def unjudged(folder: RunFolder, narrator: Narrator) -> int:

@@ -176,6 +176,12 @@ def test_illegal_redelivery_is_broken_by_the_last_durable_commit() -> None:
     assert judged("illegal-redelivery", lines) == [{"offset": 0, "floor": 1}]
 
 
+def test_illegal_redelivery_is_broken_where_the_answer_was_to_an_earlier_question() -> None:
+    """Three seconds before the assignment nobody asked for its sake: what was committed since is the floor."""
+    lines = [*HANDED_OVER, answered("m1", 0), after(1), committed(1), after(2), assigned("m1"), delivered("m1", 0)]
+    assert judged("illegal-redelivery", lines) == [{"offset": 0, "floor": 1}]
+
+
 def test_illegal_redelivery_only_looks_broken_while_a_commit_is_on_its_way() -> None:
     """The commit came so shortly before the possession that its owner may not have seen it."""
     lines = [*HANDED_OVER, committed(1), assigned("m1"), delivered("m1", 0)]

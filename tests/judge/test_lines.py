@@ -49,6 +49,13 @@ def test_a_torn_last_line(tmp_path: Path) -> None:
         (b'{"source":"s","seq":1,"time_ns":1,"kind":"x"}\n', "its schema is missing"),
         (b'{"schema":1,"source":"s","seq":"1","time_ns":1,"kind":"x"}\n', "seq is missing or of the wrong type"),
         (b'{"schema":1,"source":"s\xff","seq":1,"time_ns":1,"kind":"x"}\n', "not JSON"),
+        (b'{"schema":1,"source":"s","seq":1,"time_ns":-1,"kind":"x"}\n', "time_ns is no number of a clock"),
+        (b'{"schema":1,"source":"s","seq":1,"time_ns":9223372036854775807,"kind":"x"}\n', "time_ns is no number"),
+        (b'{"schema":true,"source":"s","seq":1,"time_ns":1,"kind":"x"}\n', "its schema is missing"),
+        (b'{"schema":1,"source":"s","seq":1,"time_ns":1,"kind":"x","key":"\\ud800"}\n', "not JSON"),
+        (b'{"schema":1,"source":"s","seq":1,"time_ns":1,"kind":"x","duration_ms":NaN}\n', "not JSON"),
+        (b'{"schema":1,"source":"s","seq":1,"time_ns":1,"kind":"x\x00"}\n', "not JSON"),
+        (b'\xef\xbb\xbf{"schema":1,"source":"s","seq":1,"time_ns":1,"kind":"x"}\n', "not JSON"),
     ],
 )
 def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, said: str) -> None:
@@ -58,24 +65,49 @@ def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, said: str) -> None
     assert f"line 2, {said}" in defects[0]
 
 
-def test_a_field_of_the_wrong_type_is_absent(tmp_path: Path) -> None:
-    """The event counts; its offset is nobody's."""
+def test_a_field_of_the_wrong_type_is_absent_and_named(tmp_path: Path) -> None:
+    """The event counts; its offset is nobody's. A number is as good as its text."""
     wrong = b'{"schema":1,"source":"s","seq":1,"time_ns":5,"kind":"delivered","offset":"eight","key":9}\n'
-    assert read(tmp_path, GOOD % (0, 7), wrong) == ([7, None], [])
+    assert read(tmp_path, GOOD % (0, 7), wrong) == (
+        [7, None],
+        ["s: 1 field is of the wrong type (first: line 2, offset)"],
+    )
+
+
+@pytest.mark.parametrize("entries", [b"[5]", b'[{"partition":"x"}]', b'{"partition":1}', b'"none"'])
+def test_entries_of_the_wrong_type_are_named(tmp_path: Path, entries: bytes) -> None:
+    """One that is no object, has a field of another type, or no list at all."""
+    wrong = b'{"schema":1,"source":"s","seq":0,"time_ns":5,"kind":"assigned","entries":%s}\n' % entries
+    assert read(tmp_path, wrong)[1] == ["s: 1 field is of the wrong type (first: line 1, entries)"]
+
+
+def test_a_line_that_is_too_long_is_no_event(tmp_path: Path) -> None:
+    """A hundred megabytes are not held in memory twenty times over; what stands around them is read."""
+    longest = b'{"schema":1,"source":"s","seq":1,"time_ns":5,"kind":"x","key":"%s"}\n' % (b"x" * 100_000_000)
+    assert read(tmp_path, GOOD % (0, 7), longest, GOOD % (1, 8)) == (
+        [7, 8],
+        ["s: 1 line is no event (first: line 2, longer than 16 MiB)"],
+    )
+
+
+def test_two_events_on_one_line_are_none(tmp_path: Path) -> None:
+    """Even where a blank line makes up for the count."""
+    offsets, defects = read(tmp_path, (GOOD % (0, 7)).rstrip() + GOOD % (1, 8), b" \n")
+    assert (offsets, defects) == ([], ["s: 2 lines are no events (first: line 1, not JSON; line 2, not JSON)"])
 
 
 def test_missing_and_repeated_events(tmp_path: Path) -> None:
     """Seq tells what is not there, and what is there twice."""
     assert read(tmp_path, GOOD % (0, 7), GOOD % (2, 8), GOOD % (2, 8)) == (
         [7, 8, 8],
-        ["s: events are missing or repeated: #2 stands where #1 is due; #2 stands where #3 is due"],
+        ["s: 2 places have events missing or repeated (first: #2 stands where #1 is due; #2 stands where #3 is due)"],
     )
 
 
 def test_events_of_another_source(tmp_path: Path) -> None:
     """A file that was renamed, or mixed up."""
     stranger = b'{"schema":1,"source":"other","seq":1,"time_ns":5,"kind":"x"}\n'
-    assert read(tmp_path, GOOD % (0, 7), stranger)[1] == ["s: events are missing or repeated: events of source 'other'"]
+    assert read(tmp_path, GOOD % (0, 7), stranger)[1] == ["s: it holds events of another source: 'other'"]
 
 
 def test_a_newer_schema(tmp_path: Path) -> None:

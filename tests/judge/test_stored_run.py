@@ -105,8 +105,37 @@ def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
         (lambda run: _drop(run, "offsets.jsonl", number=5), "missing or repeated"),
         (lambda run: (run.history / "observer.jsonl").unlink(), "observer"),
         (lambda run: [path.unlink() for path in run.history_files()], ""),
+        (lambda run: _append(run, "offsets.jsonl", b"\xff\xfe\n"), "1 line is no event"),
+        (lambda run: _repeat(run, "offsets.jsonl", number=5), "missing or repeated"),
+        (lambda run: _repeat(run, "run.jsonl", number=-1), "a second end"),
+        (lambda run: (run.history / "consumer-m0-0.jsonl").write_bytes(b""), "consumer-m0-0: does not tell that"),
+        (lambda run: (run.history / "consumer-m2-0.jsonl").unlink(), "consumer-m2-0: is missing"),
+        (lambda run: (run.history / "requests-b1.jsonl").unlink(), "requests-b1: is missing"),
+        (lambda run: _copy(run, "consumer-m0-0.jsonl", "consumer-m3-0.jsonl"), "events of another source"),
+        (lambda run: _copy(run, "offsets.jsonl", "offsets (1).jsonl"), "there is no such source"),
+        (lambda run: _copy(run, "offsets.jsonl", "offsets.jsonl.gz"), "which is no file of events"),
+        (lambda run: _edit(run, "offsets.jsonl", _but(kind="comitted")), "1 event is of a kind nobody knows"),
+        (lambda run: _edit(run, "offsets.jsonl", _but(partition="three")), "1 field is of the wrong type"),
+        (
+            lambda run: _edit(run, "run.jsonl", _but(wall_ns="now"), kind="clock"),
+            "is missing 1 time: clock lacks",
+        ),
+        (lambda run: _edit(run, "run.jsonl", _but(seq=[]), kind="phase"), "1 line is no event"),
+        (lambda run: _edit(run, "nemesis.jsonl", _but(fault_no={}), kind="evidence"), "not shown to have bitten"),
+        (
+            lambda run: _edit(run, "nemesis.jsonl", _but(fault_no=[]), kind="healed"),
+            "is missing 1 time: healed lacks",
+        ),
+        (lambda run: _jump(run, "offsets.jsonl", "time_ns", by_s=-5), "its clock runs backwards 1 time"),
+        (lambda run: _jump(run, "run.jsonl", "wall_ns", by_s=3600), "the wall clock jumped 1 time, by up to 3600.0 s"),
+        (lambda run: _append(run, "offsets.jsonl", b"{" + b"x" * 100_000_000 + b"}\n"), "longer than 16 MiB"),
     ],
-    ids=["no end", "torn last line", "garbage", "a gap", "no observer", "empty"],
+    ids=[
+        *("no end", "torn last line", "garbage", "a gap", "no observer", "empty"),
+        *("not UTF-8", "a repeat", "two ends", "empty file", "no first life", "no request log of one broker"),
+        *("copied as another's", "copied", "no JSON lines", "unknown kind", "out of schema", "no clock", "no place"),
+        *("evidence of nothing", "healed nothing", "time runs backwards", "wall clock jumps", "100 MB line"),
+    ],
 )
 def test_a_history_that_is_not_whole_is_unknown(run: RunFolder, broken: Callable[[RunFolder], None], said: str) -> None:
     """Never pass, never a crash, nothing dropped in silence: status 4 and the reason."""
@@ -121,7 +150,18 @@ def test_a_newer_history_is_refused_by_name(run: RunFolder, capsys: pytest.Captu
     assert (main(["check", str(run.path)]), "schema 9" in capsys.readouterr().err) == (WRONG_INPUT, True)
 
 
-def _edit(run: RunFolder, file: str, change: Callable[[dict], dict], *, kind: str, number: int) -> None:  # type: ignore[type-arg]
+def _but(**changes: object) -> Callable[[dict], dict]:  # type: ignore[type-arg]
+    return lambda event: event | changes
+
+
+def _edit(
+    run: RunFolder,
+    file: str,
+    change: Callable[[dict], dict],  # type: ignore[type-arg]
+    *,
+    kind: str = "committed",
+    number: int = 0,
+) -> None:
     lines = (run.history / file).read_bytes().splitlines()
     places = [place for place, line in enumerate(lines) if orjson.loads(line)["kind"] == kind]
     lines[places[number]] = orjson.dumps(change(orjson.loads(lines[places[number]])))
@@ -136,6 +176,24 @@ def _cut(run: RunFolder, file: str, *, lines: int) -> None:
 def _drop(run: RunFolder, file: str, *, number: int) -> None:
     lines = (run.history / file).read_bytes().splitlines(keepends=True)
     (run.history / file).write_bytes(b"".join(lines[:number] + lines[number + 1 :]))
+
+
+def _repeat(run: RunFolder, file: str, *, number: int) -> None:
+    lines = (run.history / file).read_bytes().splitlines(keepends=True)
+    (run.history / file).write_bytes(b"".join([*lines, lines[number]]))
+
+
+def _copy(run: RunFolder, file: str, name: str) -> None:
+    shutil.copy(run.history / file, run.history / name)
+
+
+def _jump(run: RunFolder, file: str, clock: str, *, by_s: int) -> None:
+    """Puts a clock forward, or back, from the middle of a file on."""
+    events = [orjson.loads(line) for line in (run.history / file).read_bytes().splitlines()]
+    told = [event for event in events if clock in event]
+    for event in told[len(told) // 2 :]:
+        event[clock] += by_s * 1_000_000_000
+    (run.history / file).write_bytes(b"".join(orjson.dumps(event) + b"\n" for event in events))
 
 
 def _append(run: RunFolder, file: str, text: bytes) -> None:

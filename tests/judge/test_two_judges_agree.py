@@ -16,7 +16,7 @@ from kafka_trial.judge.judge import judge_events
 from naive_checker import ANOMALIES, Found, judge
 
 EXAMPLES_PER_SIN = 36
-CLEAN_EXAMPLES = 190
+CLEAN_EXAMPLES = 200
 COUNTED_ONLY = {
     "redelivered",
     "zombie-work",
@@ -97,6 +97,9 @@ PLACES = {
     "memory-over-limit": "life",
     "oom-killed": "life",
     "rogue-reader": "member",
+    "offset-outside-transaction": "log_offset",
+    "torn-transaction": "producer_id",
+    "hanging-transaction": "producer_id",
 }
 WITHOUT_PLACE = {"false-lag", "late-convergence"}  # at most one a partition
 DECIDING = (
@@ -112,7 +115,11 @@ DECIDING = (
     "last_offset",
     "committed",
     "over_limit",
+    "repeats",
+    "producer_epoch",
+    "log",
 )
+DECIDING_OF = {"aborted-read": ("what",), "offset-outside-transaction": ("by_operator",)}
 
 Said = tuple[Counter[tuple[Any, ...]], int]  # instances, undecided cases
 
@@ -146,7 +153,7 @@ def _naive_says(history: History) -> dict[str, Said]:
 
 def _naive_instance(name: str, found: Found) -> tuple[Any, ...]:
     topic, partition, place, attributes = found
-    return topic, partition, None if name in WITHOUT_PLACE or place == -1 else place, _deciding(dict(attributes))
+    return topic, partition, None if name in WITHOUT_PLACE or place == -1 else place, _deciding(name, dict(attributes))
 
 
 def _vectorised_says(history: History) -> dict[str, Said]:
@@ -167,9 +174,10 @@ def _vectorised_instance(anomaly: Anomaly) -> tuple[Any, ...]:
         anomaly.topic,
         anomaly.partition,
         None if anomaly.name in WITHOUT_PLACE else place,
-        _deciding(anomaly.attributes),
+        _deciding(anomaly.name, anomaly.attributes),
     )
 
 
-def _deciding(attributes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, attributes[key]) for key in DECIDING if attributes.get(key) is not None)
+def _deciding(name: str, attributes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    deciding = (*DECIDING, *DECIDING_OF.get(name, ()))
+    return tuple((key, attributes[key]) for key in deciding if attributes.get(key) is not None)

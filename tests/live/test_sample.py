@@ -26,9 +26,9 @@ def test_the_sample_is_pairwise() -> None:
 @pytest.mark.parametrize("sampled", SOUND, ids=str)
 @pytest.mark.cluster
 @pytest.mark.spark
-def test_a_sound_consumer_passes(sampled: Sampled, sample: Sample) -> None:
+def test_a_sound_consumer_passes(sampled: Sampled, sampled_trials: Sample) -> None:
     """Given a sound consumer, when the faults of the suite bite, then the verdict is pass."""
-    trialed = sample.of(sampled)
+    trialed = sampled_trials.of(sampled)
     assert trialed.verdict.verdict == "pass", trialed.text
     assert all(fault.bit for fault in trialed.verdict.faults)
 
@@ -36,9 +36,9 @@ def test_a_sound_consumer_passes(sampled: Sampled, sample: Sample) -> None:
 @pytest.mark.parametrize("sampled", sins(), ids=str)
 @pytest.mark.cluster
 @pytest.mark.spark
-def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sample: Sample) -> None:
+def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sampled_trials: Sample) -> None:
     """Given a sin, when its suite is run, then exactly the anomalies of its header; switched off, then pass."""
-    trialed = sample.of(sampled)
+    trialed = sampled_trials.of(sampled)
     expected, seen = set(expected_of(sampled)), {violation.anomaly for violation in trialed.verdict.violations}
     assert bool(expected) == sampled.sin
     assert (trialed.verdict.verdict, seen) == ("fail" if sampled.sin else "pass", expected), trialed.text
@@ -47,9 +47,9 @@ def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sample: Sample
 
 @pytest.mark.cluster
 @pytest.mark.spark
-def test_ended_trials_leave_no_topic_behind(sample: Sample | None, cluster: ProcessCluster) -> None:
+def test_ended_trials_leave_no_topic_behind(sampled_trials: Sample | None, cluster: ProcessCluster) -> None:
     """Warm clusters give the disk back: of the topics of all the trials they have seen, nothing is left there."""
-    if sample is None:
+    if sampled_trials is None:
         pytest.skip("no sampled trial was selected")
     data = {place.name for place in cluster.folder.glob("b*/data/*")}
     assert any(name.startswith("__consumer_offsets-") for name in data)  # topics do lie there

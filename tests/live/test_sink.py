@@ -48,19 +48,18 @@ seen = uncommitted = 0
 try:
     while True:
         record = consumer.poll(0.1)
-        if uncommitted and (record is None or uncommitted == 20):
+        if record is not None and not record.error():
+            seen, uncommitted = seen + 1, uncommitted + 1
+            if seen < 200 or seen % FORGETS_EVERY:
+                where = {"KT-Partition": str(record.partition()), "KT-Offset": str(record.offset())}
+                post("/effect", record.value(), **{"KT-Id": dict(record.headers())["kt-id"].decode()}, **where)
+        if uncommitted and (record is None or uncommitted >= 20):
             post("/crash-point/before-commit")
             uncommitted = 0
             try:
                 consumer.commit(asynchronous=False)
             except KafkaException:
                 pass  # the partitions are another's by now
-        if record is None or record.error():
-            continue
-        seen, uncommitted = seen + 1, uncommitted + 1
-        if seen < 200 or seen % FORGETS_EVERY:
-            where = {"KT-Partition": str(record.partition()), "KT-Offset": str(record.offset())}
-            post("/effect", record.value(), **{"KT-Id": dict(record.headers())["kt-id"].decode()}, **where)
 finally:
     consumer.close()
 """

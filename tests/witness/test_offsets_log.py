@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,43 +12,20 @@ import pytest
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import ABORT, COMMIT, batches, marker, records
+from kafka_trial.witness.batches import batches, ended, records
 from kafka_trial.witness.offsets_log import LogReader
 from kafka_trial.witness.primitives import DecodeError
-
-TRANSACTIONAL, CONTROL, GZIP, ZSTD = 0x10, 0x20, 1, 4
-KeyValue = tuple[bytes | None, bytes | None]
-
-
-def _varint(value: int) -> bytes:
-    zigzag, out = (value << 1) ^ (value >> 63), bytearray()
-    while zigzag > 0x7F:
-        out.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    return bytes([*out, zigzag])
-
-
-def _blob(raw: bytes | None) -> bytes:
-    return _varint(-1) if raw is None else _varint(len(raw)) + raw
-
-
-def _batch(base: int, entries: Sequence[KeyValue], *, attributes: int = 0, producer_id: int = -1) -> bytes:
-    payload = b""
-    for delta, (key, value) in enumerate(entries):
-        body = b"\0" + _varint(delta) + _varint(delta) + _blob(key) + _blob(value) + _varint(0)
-        payload += _varint(len(body)) + body
-    if attributes & 7 == GZIP:
-        payload = gzip.compress(payload)
-    last = len(entries) - 1
-    rest = (
-        struct.pack(">ibIhiqqqhii", 0, 2, 0, attributes, last, 1000, 1000, producer_id, 0, -1, len(entries)) + payload
-    )
-    return struct.pack(">qi", base, len(rest)) + rest
-
-
-def _marker(base: int, producer_id: int, kind: int) -> bytes:
-    control = struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0)
-    return _batch(base, [control], attributes=TRANSACTIONAL | CONTROL, producer_id=producer_id)
+from witness.literal_batches import (
+    ABORT,
+    COMMIT,
+    GZIP,
+    LEADER_CHANGE,
+    TRANSACTIONAL,
+    ZSTD,
+    KeyValue,
+    batch_of,
+    marker_of,
+)
 
 
 def _string(text: str) -> bytes:
@@ -91,7 +67,7 @@ def _take(reader: LogReader, *raw: bytes, position: int = 0) -> None:
 
 def test_a_batch_knows_its_place_its_producer_and_its_records() -> None:
     """Offsets and times are sums of base and delta; a null value stays null."""
-    (batch,) = batches(_batch(40, [(b"a", b"1"), (b"b", None)], attributes=TRANSACTIONAL, producer_id=9))
+    (batch,) = batches(batch_of(40, [(b"a", b"1"), (b"b", None)], attributes=TRANSACTIONAL, producer_id=9))
     assert (batch.base_offset, batch.next_offset, batch.producer_id, batch.transactional) == (40, 42, 9, True)
     assert [(one.offset, one.time_ms, one.key, one.value) for one in records(batch)] == [
         (40, 1000, b"a", b"1"),
@@ -101,38 +77,47 @@ def test_a_batch_knows_its_place_its_producer_and_its_records() -> None:
 
 def test_a_batch_that_a_size_limit_cut_off_is_left_for_the_next_fetch() -> None:
     """Whole batches only."""
-    first, second = _batch(0, _committed("g", 1)), _batch(1, _committed("g", 2))
+    first, second = batch_of(0, _committed("g", 1)), batch_of(1, _committed("g", 2))
     assert [batch.base_offset for batch in batches(first + second[:-1])] == [0]
     assert [batch.base_offset for batch in batches(first + second[:20])] == [0]
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [(ABORT, ABORT), (COMMIT, COMMIT), (2, None)], ids=["abort", "commit", "leader change"]
+    ("kind", "end", "left"),
+    [
+        (ABORT, ("abort", ["a"]), {2: ["b"]}),
+        (COMMIT, ("commit", ["a"]), {2: ["b"]}),
+        (LEADER_CHANGE, (None, []), {1: ["a"], 2: ["b"]}),
+    ],
+    ids=["abort", "commit", "leader change"],
 )
-def test_a_control_batch_says_how_a_transaction_ended(kind: int, expected: int | None) -> None:
-    """Other control records end nothing."""
-    (batch,) = batches(_marker(0, 1, kind))
-    assert marker(batch) == expected
+def test_a_control_batch_ends_its_producers_transaction(
+    kind: int, end: tuple[str | None, list[str]], left: dict[int, list[str]]
+) -> None:
+    """Others' stay open; other control records end nothing."""
+    (batch,) = batches(marker_of(0, 1, kind))
+    written = {1: ["a"], 2: ["b"]}
+    assert (ended(batch, written), written) == (end, left)
 
 
 def test_only_the_groups_followed_are_recorded(tmp_path: Path) -> None:
     """Another group's records in the same partition, and in the same batch, leave nothing."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, _committed("other", 1) + _committed("g", 2)), _batch(2, _committed("gg", 3)))
+        _take(reader, batch_of(0, _committed("other", 1) + _committed("g", 2)), batch_of(2, _committed("gg", 3)))
         assert seen() == [("committed", 1, 2)]
 
 
 def test_compressed_batches_are_opened(tmp_path: Path) -> None:
     """A broker may be told to compress its offsets log."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, _committed("g", 1), attributes=GZIP))
+        _take(reader, batch_of(0, _committed("g", 1), attributes=GZIP))
         assert seen() == [("committed", 0, 1)]
 
 
 def test_records_before_the_position_are_not_recorded_twice(tmp_path: Path) -> None:
     """A fetch answers with the whole batch that holds the position."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, _committed("g", 1, 2, 3)), position=2)
+        _take(reader, batch_of(0, _committed("g", 1, 2, 3)), position=2)
         assert seen() == [("committed", 2, 3)]
 
 
@@ -141,11 +126,11 @@ def test_an_aborted_transaction_takes_its_commits_back(tmp_path: Path) -> None:
     with _reader(tmp_path) as (reader, seen):
         _take(
             reader,
-            _batch(0, _committed("g", 1), attributes=TRANSACTIONAL, producer_id=7),
-            _batch(1, _committed("g", 2), attributes=TRANSACTIONAL, producer_id=8),
-            _marker(2, 7, ABORT),
-            _batch(3, _committed("g", 3)),
-            _marker(4, 8, COMMIT),
+            batch_of(0, _committed("g", 1), attributes=TRANSACTIONAL, producer_id=7),
+            batch_of(1, _committed("g", 2), attributes=TRANSACTIONAL, producer_id=8),
+            marker_of(2, 7, ABORT),
+            batch_of(3, _committed("g", 3)),
+            marker_of(4, 8, COMMIT),
         )
         assert seen() == [
             ("committed", 0, 1),
@@ -157,17 +142,34 @@ def test_an_aborted_transaction_takes_its_commits_back(tmp_path: Path) -> None:
         ]
 
 
+def test_what_is_open_at_the_snapshot_is_told(tmp_path: Path) -> None:
+    """A producer that committed twice and was not ended, by its first commit; ended ones and strangers are not told."""
+    with _reader(tmp_path) as (reader, seen):
+        _take(
+            reader,
+            batch_of(0, _committed("g", 1), attributes=TRANSACTIONAL, producer_id=8),
+            batch_of(1, _committed("g", 2), attributes=TRANSACTIONAL, producer_id=7, epoch=5),
+            batch_of(2, _committed("g", 3), attributes=TRANSACTIONAL, producer_id=7, epoch=5),
+            batch_of(3, _committed("x", 3), attributes=TRANSACTIONAL, producer_id=9),
+            marker_of(4, 8, COMMIT),
+        )
+        reader.left_open()
+        assert seen()[3:] == [("transaction_marker", 4), ("transaction_open", 1)]
+    event = from_line((tmp_path / "offsets.jsonl").read_bytes().splitlines()[-1])
+    assert (event.details["producer_id"], event.details["producer_epoch"], event.source_wall_ns) == (7, 5, 10**9)
+
+
 def test_a_strangers_marker_says_nothing(tmp_path: Path) -> None:
     """A transaction without commits of our group leaves no line."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, _committed("x", 1), attributes=TRANSACTIONAL, producer_id=7), _marker(1, 7, ABORT))
+        _take(reader, batch_of(0, _committed("x", 1), attributes=TRANSACTIONAL, producer_id=7), marker_of(1, 7, ABORT))
         assert seen() == []
 
 
 def test_tombstones_are_events_of_their_own(tmp_path: Path) -> None:
     """No commit any more; no group any more."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, [(_key("g"), None), (b"\0\2" + _string("g"), None)]))
+        _take(reader, batch_of(0, [(_key("g"), None), (b"\0\2" + _string("g"), None)]))
         assert seen() == [("commit_tombstone", 0), ("group_tombstone", 1)]
 
 
@@ -179,7 +181,7 @@ def test_tombstones_are_events_of_their_own(tmp_path: Path) -> None:
 def test_what_cannot_be_decoded_is_told_and_the_rest_is_read(tmp_path: Path, entry: KeyValue) -> None:
     """One damaged record costs one record, and the claim to know all."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, [*_committed("g", 1), entry, *_committed("g", 2)]))
+        _take(reader, batch_of(0, [*_committed("g", 1), entry, *_committed("g", 2)]))
         assert seen() == [("committed", 0, 1), ("undecodable", 1), ("committed", 2, 2)]
         assert reader.undecodable == 1
 
@@ -187,13 +189,13 @@ def test_what_cannot_be_decoded_is_told_and_the_rest_is_read(tmp_path: Path, ent
 def test_another_groups_damaged_value_does_not_blind(tmp_path: Path) -> None:
     """Its key says that it is not ours; its value is never looked at."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, [(_key("x"), b"\x7f"), *_committed("g", 2)]))
+        _take(reader, batch_of(0, [(_key("x"), b"\x7f"), *_committed("g", 2)]))
         assert seen() == [("committed", 1, 2)]
 
 
 def test_a_record_that_is_not_as_long_as_it_says_is_told(tmp_path: Path) -> None:
     """What follows it in the batch cannot be trusted either."""
-    raw = bytearray(_batch(0, _committed("g", 1)))
+    raw = bytearray(batch_of(0, _committed("g", 1)))
     raw[61] += 2  # the length of the first record, zig-zag
     with _reader(tmp_path) as (reader, seen):
         _take(reader, bytes(raw))
@@ -203,20 +205,20 @@ def test_a_record_that_is_not_as_long_as_it_says_is_told(tmp_path: Path) -> None
 def test_a_compression_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     """Nothing is guessed about what it holds."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, _committed("g", 1), attributes=ZSTD))
+        _take(reader, batch_of(0, _committed("g", 1), attributes=ZSTD))
         assert (seen(), reader.undecodable) == ([("undecodable", 0)], 1)
 
 
 def test_share_records_and_unknown_types_are_named_unreadable(tmp_path: Path) -> None:
     """They are in the history, so that nobody believes they were not there."""
     with _reader(tmp_path) as (reader, seen):
-        _take(reader, _batch(0, [(b"\0\x0b" + _string("g"), b"?"), (b"\0\x63" + _string("g"), b"?")]))
+        _take(reader, batch_of(0, [(b"\0\x0b" + _string("g"), b"?"), (b"\0\x63" + _string("g"), b"?")]))
         assert seen() == [("unreadable", 0), ("unreadable", 1)]
 
 
 def test_a_batch_of_an_old_format_is_refused() -> None:
     """Magic 1 has no producers: nobody could follow transactions in it."""
-    old = bytearray(_batch(0, _committed("g", 1)))
+    old = bytearray(batch_of(0, _committed("g", 1)))
     old[16] = 1
     with pytest.raises(DecodeError, match="magic 1"):
         list(batches(bytes(old)))

@@ -106,6 +106,34 @@ def test_both_versions_tell_the_time_in_nanoseconds() -> None:
     assert parse_line(old).source_wall_ns == 1_700_000_000_123_000_000
 
 
+END: dict[str, Any] = {"transactionalId": "x", "producerId": 7, "producerEpoch": 4, "committed": True}
+
+
+@pytest.mark.parametrize(
+    ("answer", "epoch", "own"),
+    [
+        ({"errorCode": 0}, 4, None),
+        ({"errorCode": 0, "producerId": 7, "producerEpoch": 5}, 5, True),
+        ({"errorCode": 0, "producerId": 9, "producerEpoch": 0}, 0, None),
+        ({"errorCode": 47, "producerId": -1, "producerEpoch": -1}, -1, None),
+    ],
+    ids=["before KIP-890", "with the next epoch", "epochs were exhausted", "refused"],
+)
+def test_the_end_of_a_transaction_says_whether_its_epoch_is_its_own(
+    answer: dict[str, Any], epoch: int, own: bool | None
+) -> None:
+    """The epoch is the answered one, where there is one: that is what the markers carry."""
+    (event,) = _events(_line("END_TXN", END, answer))
+    assert (event["state"], event["producer_epoch"], event["own_epoch"]) == ("commit", epoch, own)
+
+
+def test_a_producer_says_how_long_its_transactions_may_stay_open() -> None:
+    """InitProducerId ends nothing."""
+    asked = {"transactionalId": "x", "transactionTimeoutMs": 1000, "producerId": -1, "producerEpoch": -1}
+    (event,) = _events(_line("INIT_PRODUCER_ID", asked, {"errorCode": 0, "producerId": 7, "producerEpoch": 0}))
+    assert (event["producer_id"], event["timeout_ms"], event["state"], event["own_epoch"]) == (7, 1000, None, None)
+
+
 def test_a_commit_says_who_what_and_whether_it_was_refused() -> None:
     """Lane, connection, client, member and epoch, and per partition the offset with its own error."""
     refused = {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 22}]}]}

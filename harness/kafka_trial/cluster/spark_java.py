@@ -54,8 +54,14 @@ def spark_java_home() -> Path:
     return place
 
 
-def spark_environment() -> dict[str, str]:
-    """Returns the variables of a process that starts Spark: its Java, this Python for its workers, loopback only."""
+def spark_environment(*, on_loopback: bool = True) -> dict[str, str]:
+    """Returns the variables of a process that starts Spark: its Java, this Python for its workers, loopback only.
+
+    Not `on_loopback`: Spark is elsewhere, and whoever set an address or a Python for its workers knows why.
+    """
+    if not on_loopback:
+        python = {"PYSPARK_PYTHON": sys.executable} | os.environ
+        return {"JAVA_HOME": str(spark_java_home()), "PYSPARK_PYTHON": python["PYSPARK_PYTHON"]}
     return {
         "JAVA_HOME": str(spark_java_home()),
         "PYSPARK_PYTHON": sys.executable,

@@ -2,7 +2,8 @@
 
 One event is one JSON line; one file per source and incarnation; lines are never rewritten. Positions (the *next*
 place) are called `committed_offset`; `offset` is a record's own place. `time_ns` is the harness's CLOCK_MONOTONIC at
-receipt; wall times of others go into `source_wall_ns`. `outcome` of a request is invoke, ok, fail (definitely not) or
+receipt; wall times of others go into `source_wall_ns`. In the history of an audit, of a
+cluster that is not ours, `time_ns` too is wall time. `outcome` of a request is invoke, ok, fail (definitely not) or
 info (nobody knows); of a handler it is done, discarded or dead-lettered. `op` on a completion is the `seq` of its
 invoke, in the same file.
 
@@ -41,15 +42,28 @@ offsets             committed         group topic topic_id? partition committed_
                     member            group member_id instance_id? client_id host log_partition log_offset      KIP-848 type 5
                     group_epoch target_epoch  group epoch log_partition log_offset                                types 3, 6
                     target            group member_id entries[{topic_id partition}] log_partition log_offset     type 7
-                    member_assignment group member_id epoch previous_epoch state(stable|unrevoked|unreleased) log_partition
+                    member_assignment  group member_id epoch previous_epoch state(stable|unrevoked|unreleased) log_partition
                                       log_offset entries[{topic_id partition assignment_epoch?}] (assigned)
                                       pending[{topic_id partition assignment_epoch?}]                            type 8
                     group_tombstone   group record_type member_id? log_partition log_offset
-                    transaction_marker  producer_id state(commit|abort) log_partition log_offset
+                    transaction_marker  producer_id producer_epoch? state(commit|abort) log_partition log_offset
+                                      (the end of what this producer had committed of this group; others leave no line)
+                    transaction_open  producer_id producer_epoch log_partition log_offset (at the snapshot: what it committed
+                                      of this group is neither taken nor left; source_wall_ns and place of its first record)
                     undecodable       log_partition log_offset message
+                    compacted         log_partition log_offset count  (an audit's: so many offsets are missing, the last of them
+                                      before this one, whose record is of source_wall_ns)
                     unreadable        (type known and not ours: share, streams; or not known) group? record_type name
                                       log_partition log_offset
                     every line but witness: source_wall_ns = when the coordinator wrote the record
+transactions        transaction_marker  topic partition offset producer_id producer_epoch state(commit|abort)
+                                      (the end of what this producer had written here; a marker that ends nothing leaves
+                                      no line; the epoch is the marker's)
+                    transaction_open  topic partition offset producer_id producer_epoch (as in the offsets log)
+                    record_aborted    topic partition offset id? producer_id   (a record whose transaction was aborted)
+                    undecodable       topic partition offset message
+                                      (all of topics that a consumer with progress in transactions reads and writes;
+                                      source_wall_ns as above)
 requests-bN         request           api lane? listener connection client_id member_id? instance_id? group? epoch? error duration_ms
                                       line library? reason? correlation_id
                                       entries[{topic? topic_id? partition committed_offset|offset error size_bytes?}]
@@ -60,7 +74,10 @@ requests-bN         request           api lane? listener connection client_id me
                                        FETCH: entries = what changed or was answered, offset = the position asked for,
                                        complete? = entries are all that is fetched from now on, session_id?;
                                        METADATA: new topic ids only; FIND_COORDINATOR: coordinator; LIST_OFFSETS: time_ms in
-                                       entries; of transactions: transactional_id? producer_id? producer_epoch? state(commit|abort)?)
+                                       entries; of transactions: transactional_id? producer_id? producer_epoch? (as answered, else as
+                                       asked) timeout_ms? state(commit|abort)? own_epoch? (END_TXN, true: the answer carries
+                                       the next epoch, so that id and epoch are of one transaction: KIP-890))
+                    client_named      lane member  (an audit's: the client told from connections and ids that this number stands for)
                     undecodable       line message
                     unreadable        line message   (cut short by a broker's death, of an API that no verdict rests on)
 observer            topic             topic topic_id partitions(count) cleanup_policy retention_ms?
@@ -83,11 +100,13 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                       tree; of several processes rss_bytes is what they share counted once)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)
                     group_named topic_named   group / topic
-                    calibrated        rate records in the opening burst per second: count, seconds, rate
+                    calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
                     window            name(fault|load) ...
                     consumer_failure  member name(never-assigned|exited|never-stopped) message
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
+                    audit             from_ns until_ns drain_ns settle_ns read_to_ns commits(inside the window)
+                    unread            name(offsets log|records|handled|requests: the evidence that is missing) message   (an audit's)
                     end               outcome(ok|info) message?   last line; a history without it is truncated
 every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)
 ```
@@ -103,6 +122,7 @@ import orjson
 
 SCHEMA = 1
 
+BASE_FIELDS = {"source": str, "seq": int, "time_ns": int, "kind": str}
 # Fields that are attributes of an Event; everything else on a line is in `details`.
 CORE_FIELDS = (
     "member",
@@ -166,7 +186,8 @@ def from_line(line: bytes | str) -> Event:
     """Returns the event of one JSON line.
 
     Raises:
-        ValueError: not JSON, not an object, a newer schema, or one of source, seq, time_ns, kind is missing.
+        ValueError: not JSON, not an object, a newer schema, or one of source, seq, time_ns, kind is missing or of
+            another type.
     """
     body = orjson.loads(line)
     if not isinstance(body, dict):
@@ -175,8 +196,11 @@ def from_line(line: bytes | str) -> Event:
     if schema != SCHEMA:
         raise ValueError(f"schema {schema!r}, this reader knows {SCHEMA}")
     try:
-        base = {name: body.pop(name) for name in ("source", "seq", "time_ns", "kind")}
+        base = {name: body.pop(name) for name in BASE_FIELDS}
     except KeyError as missing:
         raise ValueError(f"field {missing} is missing") from missing
+    wrong = [name for name, value in base.items() if type(value) is not BASE_FIELDS[name]]
+    if wrong:
+        raise ValueError(f"of the wrong type: {', '.join(wrong)}")
     core = {name: body.pop(name) for name in CORE_FIELDS if name in body}
     return Event(**base, **core, details=body)

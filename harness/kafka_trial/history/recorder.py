@@ -12,11 +12,19 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from kafka_trial.history.event import SCHEMA
+
+
+class Pen(Protocol):
+    """What writes events down: a recorder, or what stands before one."""
+
+    def record(self, kind: str, *, time_ns: int | None = None, **fields: Any) -> int:
+        """Takes one event."""
+        ...
 
 
 class Recorder:

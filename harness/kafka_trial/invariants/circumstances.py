@@ -130,6 +130,25 @@ class Epoch:
 
 
 @dataclass(frozen=True)
+class OpenTransaction:
+    """What a producer had written into one log and not ended when the witness was asked to read to the end.
+
+    `log`: the number of the log. `began`: when its first record there was written, by the wall clock (`began_wall_ns`)
+    or, without that, when it was seen. `timeout_ms`: what its producer had asked for; None where nobody saw it.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    log: int
+    place: int
+    began_wall_ns: int | None
+    read_ns: int
+    timeout_ms: int | None
+    source: int
+    seq: int
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """Everything about a trial that is not in a slice."""
 
@@ -155,6 +174,10 @@ class Circumstances:
     oom_read: bool = False
     oom_rises: tuple[OomRise, ...] = ()
     epochs: tuple[Epoch, ...] = ()  # in the order of the offsets log
+    logs: tuple[str, ...] = ()  # those in which transactions ended or were left open: "topic-partition"
+    open_transactions: tuple[OpenTransaction, ...] = ()
+    outputs_ended: int = 0  # ends of transactions in logs other than the offsets log
+    aborted_records: int = 0  # of the trial's topic
     sink_seen: bool = False
     ids_told: bool = False  # a member named the ids of what it was delivered
     sends: int = 0  # that the workload invoked

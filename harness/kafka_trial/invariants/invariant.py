@@ -17,13 +17,14 @@ import numpy as np
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
 
-FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "resources")
+FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
 MODULES = (
     *FAMILIES,
     "acknowledged",
     "commits_ahead",
     "effects",
     "epochs",
+    "hanging",
     "orphans",
     "processes",
     "progress",
@@ -32,6 +33,7 @@ MODULES = (
     "skips",
     "starvation",
     "storms",
+    "torn",
 )  # where invariants register themselves
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
 
@@ -48,6 +50,7 @@ DECIDING = (
     "class",
     "found_in",
     "over_limit",
+    "repeats",
 )
 
 
@@ -94,6 +97,7 @@ class Invariant:
     judge: Callable[[Any], Findings]
     of: str = "slice"  # or "group": judged from the summaries of all slices
     progress_in_kafka: bool = False
+    progress_in_transaction: bool = False
     settled: bool = False
     summary: str = field(default="")
 
@@ -110,6 +114,7 @@ def invariant(
     level: str,
     of: str = "slice",
     progress_in_kafka: bool = False,
+    progress_in_transaction: bool = False,
     settled: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Registers a function as the invariant that finds the anomaly `name`."""
@@ -123,6 +128,7 @@ def invariant(
             judge=judge,
             of=of,
             progress_in_kafka=progress_in_kafka,
+            progress_in_transaction=progress_in_transaction,
             settled=settled,
             summary=_first_sentence(judge.__doc__ or ""),
         )

@@ -8,12 +8,13 @@ there is `kernels.NONE`.
 | kind | offset | place | wall_ns | until | who | flag |
 | --- | --- | --- | --- | --- | --- | --- |
 | RECORD (control read; `key`) | of the record | mark of its id | appended | | | |
+| ABORTED_RECORD (its transaction was) | of the record | mark of its id | | | | |
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
 | PROCESSED | of the record | | | | | |
 | EFFECT (outcome ok) | of the record with its id | | | | | |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
-| COMMITTED | committed offset | log offset | commit time | | | |
+| COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |
 | COMMIT_ABORTED, _TOMBSTONE | | log offset | | | | |
 | GRANT | assignment epoch (4.3+) | log offset | of the record | log offset | member id | protocol |
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | | answer sent | duration_ns | lane | error |
@@ -25,6 +26,8 @@ there is `kernels.NONE`.
 | ALTERED (record not as it was sent) | of the record | seq of its send | | | source of its send | |
 | ARRIVED (effect, ok; `key`: its id, where UNSENT) | of the record | mark of its id | | | | all of them |
 | CLAIMED (place an effect claims) | claimed | mark of its id | | | | UNSENT, READ |
+| ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
+| ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
@@ -34,6 +37,10 @@ An id is known by its mark, a number (`judge/identities.py`); the flags tell wha
 never invoked a send of it), READ (the control read has it, here or elsewhere), and of an effect whose body must be
 the record's value, SAME or OTHER than was sent. An effect lies in the slice of its record: by the control read, else
 by the acknowledgement, else NOWHERE (a slice of no partition), with no offset.
+
+Transactions are of no partition either. A row ENDED_… is the marker that ended what a producer had written into one
+log (a partition of a topic, or of the offsets log), a row ASKED_… an EndTxn request that was granted. `place` 1 of
+these: the answer carried a new epoch, so that producer id and epoch name one transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -71,6 +78,11 @@ class Kind(IntEnum):
     ARRIVED = 23
     CLAIMED = 24
     COMMIT_EPOCH = 25
+    ABORTED_RECORD = 26
+    ENDED_COMMITTED = 27
+    ENDED_ABORTED = 28
+    ASKED_COMMIT = 29
+    ASKED_ABORT = 30
 
 
 class Known(IntFlag):
@@ -82,7 +94,8 @@ class Known(IntFlag):
     OTHER = 8
 
 
-NOWHERE = -1  # the partition of the slice of effects that belong to no partition
+NOWHERE = -1  # the partition of the slice of effects and transactions, which belong to no partition
+IN_TRANSACTION = 1  # the flag of a commit that was part of a transaction
 
 
 class Protocol(IntEnum):

@@ -21,8 +21,9 @@ from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.judge.frames import read_history
 from kafka_trial.judge.made import ROWS
 from kafka_trial.judge.plain import from_plain, to_plain
+from kafka_trial.judge.wholeness import missing_files
 
-CACHE_SCHEMA = 2
+CACHE_SCHEMA = 3
 CHUNK_BYTES = 8 * 1024 * 1024
 ROW_GROUP = 250_000
 
@@ -87,14 +88,15 @@ def _made(place: Path, files: list[Path], made_from: dict[str, list[int]]) -> Sl
         facts = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP))
     count = pq.ParquetFile(rows).metadata.num_rows
     circumstances = facts.circumstances(Settings())
+    defects = [*facts.defects, *missing_files(circumstances, facts.brokers)]
     plain: dict[str, Any] = {
         "schema": CACHE_SCHEMA,
         "made_from": made_from,
         "rows": count,
         "circumstances": to_plain(circumstances),
-        "defects": facts.defects,
+        "defects": defects,
     }
     temporary = place / ".facts.json.part"
     temporary.write_bytes(orjson.dumps(plain))
     temporary.replace(place / "facts.json")  # last: it says that all is there
-    return SliceRows(rows, count, circumstances, tuple(facts.defects))
+    return SliceRows(rows, count, circumstances, tuple(defects))

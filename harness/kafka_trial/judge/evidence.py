@@ -33,11 +33,14 @@ def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: S
     progress = circumstances.settings.progress
     if invariant.progress_in_kafka and progress != "kafka":
         return NotJudged(f"its progress is not in Kafka (progress: {progress})", applies=False)
+    if invariant.progress_in_transaction and progress != "transaction":
+        return NotJudged(f"its progress is not in its transactions (progress: {progress})", applies=False)
+    in_brokers = progress == "kafka" or invariant.progress_in_transaction
     for need in sorted(invariant.needs):
         because = NEEDS[need](circumstances, seen)
         if because is not None and need in ("ids", "effects"):
             return NotJudged(because, applies=_claims_effects(circumstances))
-        if because is not None and not (need in ("offsets log", "requests") and progress != "kafka"):
+        if because is not None and (in_brokers or need not in ("offsets log", "requests")):
             return NotJudged(because, applies=need not in MAY_LACK)
     return None
 
@@ -126,6 +129,18 @@ def _group_log(circumstances: Circumstances, seen: Seen) -> str | None:
     return _witness(circumstances, "offsets") or none
 
 
+def _aborted_records(circumstances: Circumstances, seen: Seen) -> str | None:
+    none = "no record of the topic was taken back: nobody wrote to it in transactions and aborted one"
+    return None if circumstances.aborted_records else none
+
+
+def _outputs(circumstances: Circumstances, seen: Seen) -> str | None:
+    none = (
+        None if circumstances.outputs_ended else "no transaction was seen to end in a topic that the consumer writes to"
+    )
+    return none or _witness(circumstances, "transactions")
+
+
 def _witness(circumstances: Circumstances, name: str) -> str | None:
     state = circumstances.witnesses.get(name)
     if name not in circumstances.counts:
@@ -150,5 +165,12 @@ NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
     "samples": _samples,
     "oom counter": _oom_counter,
     "group log": _group_log,
+    "aborted records": _aborted_records,
+    "outputs": _outputs,
 }
-MAY_LACK = ("memory limit", "exits", "oom counter")  # where these are not there, no claim stays open for it
+MAY_LACK = (
+    "memory limit",
+    "exits",
+    "oom counter",
+    "aborted records",
+)  # where these are not there, no claim stays open for it

@@ -13,6 +13,7 @@ from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 from kafka_trial.judge.membership import membership_of
+from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
 Body = Mapping[str, Any]
@@ -42,7 +43,9 @@ class Facts:
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
+    brokers: set[int] = field(default_factory=set)  # that held partitions
     vitals: Vitals = field(default_factory=Vitals)
+    transactions: Transactions = field(default_factory=Transactions)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -50,6 +53,7 @@ class Facts:
     ids_told: bool = False
     sends: int = 0
     compacted: bool = False
+    audited: bool = False
     defects: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -92,6 +96,7 @@ class Facts:
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
             **self.vitals.circumstances(),
+            **self.transactions.circumstances(),
             sink_seen=self.sink_seen,
             ids_told=self.ids_told,
             sends=self.sends,
@@ -145,6 +150,12 @@ def _exited(facts: Facts, source: int, body: Body) -> None:
         life |= exit_words(body)
 
 
+def _client_named(facts: Facts, source: int, body: Body) -> None:
+    """A client of a cluster that is not ours: told from its requests, for no lane was given to it."""
+    if isinstance(body.get("member"), str) and isinstance(body.get("lane"), int):
+        facts.lanes[body["lane"]] = facts.member(body["member"])
+
+
 def _phase(facts: Facts, source: int, body: Body) -> None:
     facts.phases.setdefault(str(body.get("phase")), body["time_ns"])
 
@@ -174,7 +185,13 @@ def _environment(facts: Facts, source: int, body: Body) -> None:
     facts.environment.append(str(body.get("message", "the environment failed")))
 
 
+def _audit(facts: Facts, source: int, body: Body) -> None:
+    facts.audited = True
+
+
 def _end(facts: Facts, source: int, body: Body) -> None:
+    if facts.ended is not None:
+        facts.defects.append(f"{facts.sources[source]}: a second end (#{body['seq']})")
     facts.ended = str(body.get("outcome", "info"))
     if facts.ended != "ok" and body.get("message"):
         facts.environment.append(str(body["message"]))
@@ -194,6 +211,12 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
         facts.vitals.take_topic(str(name), body)
     if name == (facts.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
         facts.compacted = True
+
+
+def _leader(facts: Facts, source: int, body: Body) -> None:
+    replicas = body.get("replicas")
+    if isinstance(replicas, list):
+        facts.brokers |= {broker for broker in replicas if isinstance(broker, int)}
 
 
 def _control_read(facts: Facts, source: int, body: Body) -> None:
@@ -224,9 +247,9 @@ def _injected(facts: Facts, source: int, body: Body) -> None:
 
 
 def _healed(facts: Facts, source: int, body: Body) -> None:
-    window = facts.windows.get(body.get("fault_no", -1))
-    if window is not None:
-        window["healed_ns"] = body["time_ns"]
+    number = body.get("fault_no")
+    if isinstance(number, int) and number in facts.windows:
+        facts.windows[number]["healed_ns"] = body["time_ns"]
 
 
 def _membership(facts: Facts, source: int, body: Body) -> None:
@@ -246,6 +269,7 @@ def _group(facts: Facts, source: int, body: Body) -> None:
 
 TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "started": _started,
+    "client_named": _client_named,
     "stopped": _stopped,
     "exited": _exited,
     "phase": _phase,
@@ -255,8 +279,10 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "group_named": _named,
     "topic_named": _named,
     "environment": _environment,
+    "audit": _audit,
     "end": _end,
     "topic": _topic,
+    "leader": _leader,
     "control_read": _control_read,
     "witness": _witness,
     "undecodable": _undecodable,
@@ -267,4 +293,5 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "injected": _injected,
     "healed": _healed,
     **VITAL_TAKERS,
+    **TRANSACTION_TAKERS,
 }

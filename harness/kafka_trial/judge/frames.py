@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import Kind, Known
+from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.facts import TAKERS, Facts
@@ -27,11 +27,14 @@ from kafka_trial.judge.made import ROWS, made_rows
 from kafka_trial.judge.named import Named
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
+from kafka_trial.judge.transactions import transaction_rows
+from kafka_trial.judge.wholeness import Wholeness
 
 Emit = Callable[[pa.Table], object]
 
 PLAIN_KINDS = {
     "record": Kind.RECORD,
+    "record_aborted": Kind.ABORTED_RECORD,
     "delivered": Kind.DELIVERED,
     "processed": Kind.PROCESSED,
     "committed": Kind.COMMITTED,
@@ -43,11 +46,12 @@ PLAIN_KINDS = {
 ENTRY_KINDS = {"assigned": Kind.ASSIGNED, "revoked": Kind.REVOKED, "lost": Kind.LOST}
 COMMIT_KINDS = {"invoke": Kind.COMMIT_INVOKE, "ok": Kind.COMMIT_OK, "fail": Kind.COMMIT_FAIL}
 REQUEST_KINDS = {"OFFSETCOMMIT": Kind.COMMIT_REQUEST, "OFFSETFETCH": Kind.FETCH_ANSWER}
-IDENTIFIED = (Kind.RECORD, Kind.DELIVERED)
+IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
-POSITIONED = (Kind.RECORD, Kind.DELIVERED, Kind.PROCESSED, Kind.LOG_START, Kind.LOG_END)
-# The run and the observer name the group, the topic and its id; what was sent is known before what was made of it.
-FIRST_FILES = ("run", "observer", "workload")
+POSITIONED = (Kind.RECORD, Kind.ABORTED_RECORD, Kind.DELIVERED, Kind.PROCESSED, Kind.LOG_START, Kind.LOG_END)
+# The run and the observer name the group, the topic and its id; what was sent, or aborted, is known before what was
+# made of it.
+FIRST_FILES = ("run", "observer", "transactions", "workload")
 
 
 def read_history(files: Sequence[Path], emit: Emit) -> Facts:
@@ -84,19 +88,22 @@ class FileReader:
         self._named = Named(facts, source, known)
         self._latest_ns = NONE
         self._placeless: list[int] = []
+        self._whole = Wholeness(facts.sources[source])
         self._grants = Grants(facts, source)
         self._fetches = Fetches(facts)
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
         columns = Columns(block.events)
+        self._whole.take(columns)
         self._take_facts(block, columns)
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
         parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
-        parts += [made_rows(self.source, **fetched)] if fetched else []
+        ended = transaction_rows(self.facts, columns)
+        parts += [made_rows(self.source, **made) for made in (fetched, ended) if made]
         return pa.concat_tables([*parts, *self._named.rows(columns)])
 
     def rest(self) -> pa.Table:
@@ -106,16 +113,17 @@ class FileReader:
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
         self._placeless += self._named.placeless
+        whole = self._whole.defects(one_clock=not self.facts.audited)
         if not self._placeless:
-            return []
-        name = self.facts.sources[self.source]
-        return [
-            f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{self._placeless[0]})"
-        ]
+            return whole
+        name, first = self.facts.sources[self.source], self._placeless[0]
+        told = f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{first})"
+        return [told, *whole]
 
     def _take_facts(self, block: Block, columns: Columns) -> None:
         for body in block.bodies(columns.rows_of(*TAKERS)):
-            self.facts.take(self.source, body)
+            if self._whole.take_body(body):
+                self.facts.take(self.source, body)
         _take_lanes(self.facts, columns)
         self._take_own_word(columns)
 
@@ -148,6 +156,8 @@ class FileReader:
         self.ids.take(columns.text("id", rows[records]), slices[records], position[records])
         mark, flag, key = self._identified(columns, rows, kinds)
         self._take_records(columns, rows[records], mark[records], slices[records], position[records])
+        self._take_aborted(kinds == Kind.ABORTED_RECORD, mark, slices, position)
+        flag = np.where((kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE), IN_TRANSACTION, flag)
         wall_ns = np.where(
             columns["commit_time_ms"][rows] == NONE,
             columns["source_wall_ns"][rows],
@@ -181,6 +191,10 @@ class FileReader:
     def _take_records(self, columns: Columns, rows: Array, mark: Array, slices: Array, offsets: Array) -> None:
         sources, sums, seqs = np.full(len(rows), self.source), columns["checksum"][rows], columns["seq"][rows]
         self.known.records.take(mark=mark, slice=slices, offset=offsets, checksum=sums, source=sources, seq=seqs)
+
+    def _take_aborted(self, aborted: Array, mark: Array, slices: Array, offsets: Array) -> None:
+        self.facts.transactions.aborted_records += int(aborted.sum())
+        self.known.aborted.take(mark=mark[aborted], slice=slices[aborted], offset=offsets[aborted])
 
     def _listed(self, columns: Columns, time_ns: Array) -> pa.Table:
         """Returns a row for each entry of the events that list several partitions."""

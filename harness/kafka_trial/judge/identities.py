@@ -93,9 +93,11 @@ class Register:
 
 
 class Identities:
-    """What is known of record ids: the control read's `records`, the `sends` that were invoked, and those `acked`."""
+    """What is known of record ids: the control read's `records`, the `aborted` records that a transaction took back,
+    the `sends` that were invoked, and those `acked`."""
 
     def __init__(self) -> None:
         self.records = Register("slice", "offset", "checksum", "source", "seq")
+        self.aborted = Register("slice", "offset")
         self.sends = Register("checksum", "seq")
         self.acked = Register("slice", "offset")

@@ -32,6 +32,7 @@ from kafka_trial.judge.findings import find
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.judge.session import session, warm_session
 from kafka_trial.judge.slices import find_on_spark
+from kafka_trial.judge.wholeness import sink_missing, strangers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +63,7 @@ def judge(
     cached = slice_rows(folder)
     circumstances = replace(cached.circumstances, settings=settings_of(folder.path / "consumer.toml"))
     found = find_on_spark(cached, circumstances, spark=spark or session(master), partitions=partitions)
-    return concluded(found, circumstances, cached.defects)
+    return concluded(found, circumstances, [*cached.defects, *sink_missing(circumstances), *strangers(folder)])
 
 
 def judge_events(events: Iterable[Event], settings: Settings | None = None, *, gated: bool = True) -> Judgement:
@@ -111,6 +112,7 @@ def concluded(
         defects=tuple(defects),
         crashed=crashed,
         bounds_s={"converge": group.bound_s, "stuck": group.window_s},
+        slices=group.slices,
     )
 
 

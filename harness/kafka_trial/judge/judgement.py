@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.table import Table
 from kafka_trial.judge.evidence import NotJudged
 
 SERIES = pa.schema(
@@ -99,6 +100,7 @@ class Judgement:
 
     `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
     `series` has the columns topic, partition, time_ns, committed_lag, handled_lag. `bounds_s` are those of liveness.
+    `slices` has one row a partition (`invariants/summaries.py`), numbered as in the circumstances.
     """
 
     findings: Mapping[str, Finding]
@@ -108,3 +110,4 @@ class Judgement:
     defects: tuple[str, ...] = ()
     crashed: Mapping[str, str] = field(default_factory=dict)
     bounds_s: Mapping[str, float] = field(default_factory=dict)
+    slices: Table | None = None

@@ -6,7 +6,8 @@ is no event is counted and named, never dropped in silence, and a field of the w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from kafka_trial.history.event import SCHEMA
 BLOCK_BYTES = 32 * 1024 * 1024
 PARSE_BYTES = 4 * 1024 * 1024
 QUOTED_MAX = 3
+LINE_BYTES_MAX = 16 * 1024 * 1024  # of the longest event there is: a sink takes no body above that
+NUMBER_MAX = 2**62  # of times and places in a file: what lies beyond is no clock's, and sums of it would overflow
 
 ENTRY = pa.struct(
     [
@@ -68,8 +71,17 @@ EVENTS = pa.schema(
         ("duration_ms", pa.float64()),
         ("entries", pa.list_(ENTRY)),
         ("pending", pa.list_(ENTRY)),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int64()),
+        ("own_epoch", pa.bool_()),
+        ("state", pa.string()),
+        ("log_partition", pa.int64()),
+        ("error", pa.int64()),
+        ("timeout_ms", pa.int64()),
     ]
 )
+NO_NUMBERS = (b"NaN", b"Inf")  # Arrow takes them for numbers, JSON has none such
+_NO_NUMBER = re.compile(rb"[:,\[]\s*-?(NaN|Inf)")
 NEEDED = ("source", "seq", "time_ns", "kind")
 
 
@@ -80,16 +92,35 @@ class Census:
     events: int = 0
     bad_lines: int = 0
     bad_examples: list[str] = field(default_factory=list)
+    misfits: int = 0
+    misfit_examples: list[str] = field(default_factory=list)
     torn: bool = False
-    out_of_turn: list[str] = field(default_factory=list)
+    out_of_turn: int = 0
+    turn_examples: list[str] = field(default_factory=list)
+    strangers: set[str] = field(default_factory=set)
+
+    def take_misfits(self, number: int, body: dict[str, Any]) -> None:
+        """Notes the fields of a line's event that are of another type: they are as good as absent."""
+        wrong = [name for name, kind in _TYPES.items() if _misfits(body.get(name), kind)]
+        self.misfits += len(wrong)
+        room = QUOTED_MAX - len(self.misfit_examples)
+        self.misfit_examples += [f"line {number}, {name}" for name in wrong[:room]]
 
     def defects(self, source: str) -> list[str]:
         """Returns the sentences: each is a reason why the history cannot be trusted."""
-        lines = f"line{'s' * (self.bad_lines != 1)} {'are' if self.bad_lines != 1 else 'is'} no event"
-        found = [f"{self.bad_lines} {lines} (first: {'; '.join(self.bad_examples)})"] if self.bad_lines else []
+        found = [_counted(self.bad_lines, "line is no event", "lines are no events", self.bad_examples)]
+        fields = ("field is of the wrong type", "fields are of the wrong type")
+        found += [_counted(self.misfits, *fields, self.misfit_examples)]
         found += ["its last line is torn: its writer was killed in mid-write"] if self.torn else []
-        found += [f"events are missing or repeated: {'; '.join(self.out_of_turn)}"] if self.out_of_turn else []
-        return [f"{source}: {sentence}" for sentence in found]
+        turns = ("place has events missing or repeated", "places have events missing or repeated")
+        found += [_counted(self.out_of_turn, *turns, self.turn_examples)]
+        found += [f"it holds events of another source: {name!r:.60}" for name in sorted(self.strangers)[:QUOTED_MAX]]
+        return [f"{source}: {sentence}" for sentence in found if sentence]
+
+
+def _counted(count: int, one: str, several: str, examples: Sequence[str]) -> str:
+    """Returns how often something is wrong, and the first cases; nothing where it is not."""
+    return f"{count} {one if count == 1 else several} (first: {'; '.join(examples)})" if count else ""
 
 
 @dataclass(frozen=True)
@@ -126,13 +157,16 @@ def read_blocks(path: Path, census: Census) -> Iterator[Block]:
 
 
 def _raw_blocks(path: Path, census: Census) -> Iterator[bytes]:
-    """Yields whole lines, some megabytes at a time; a last line without its newline is torn."""
+    """Yields whole lines, some megabytes at a time; a last line without its newline is torn.
+
+    Of a line that is too long only so much is kept as shows that it is.
+    """
     rest = b""
     with path.open("rb") as file:
         while chunk := file.read(BLOCK_BYTES):
             cut = chunk.rfind(b"\n") + 1
             if not cut:
-                rest += chunk
+                rest = (rest + chunk)[: LINE_BYTES_MAX + 1]
                 continue
             yield rest + chunk[:cut]
             rest = chunk[cut:]
@@ -150,8 +184,13 @@ def _parsed(raw: bytes) -> Block | None:
         )
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
-    whole = events.num_rows == raw.count(b"\n") and not any(events[name].null_count for name in NEEDED)
-    return Block(events, raw) if whole and not _wrong_schema(events) else None
+    if any(word in raw for word in NO_NUMBERS) and _NO_NUMBER.search(raw):
+        return None
+    lines = raw.count(b"\n")
+    whole = events.num_rows == lines == raw.count(b"\n{") + raw.startswith(b"{")
+    if not whole or _longest(raw) > LINE_BYTES_MAX + 1 or any(events[name].null_count for name in NEEDED):
+        return None
+    return Block(events, raw) if not _wrong_schema(events) and not _out_of_range(events) else None
 
 
 def _longest(raw: bytes) -> int:
@@ -162,6 +201,11 @@ def _longest(raw: bytes) -> int:
 def _wrong_schema(events: pa.Table) -> bool:
     schemas = pc.unique(events["schema"]).to_pylist()
     return any(schema is None or schema < 1 for schema in schemas)
+
+
+def _out_of_range(events: pa.Table) -> bool:
+    bounds = [pc.min_max(events[name]) for name in ("seq", "time_ns")]
+    return any(not 0 <= bound["min"].as_py() <= bound["max"].as_py() < NUMBER_MAX for bound in bounds)
 
 
 def _line_by_line(raw: bytes, before: int, census: Census) -> Block:
@@ -175,11 +219,14 @@ def _line_by_line(raw: bytes, before: int, census: Census) -> Block:
         else:
             bodies.append({name: _fitting(body.get(name), kind) for name, kind in _TYPES.items()})
             lines.append(line)
+            census.take_misfits(number, body)
     return Block(pa.Table.from_pylist(bodies, schema=EVENTS), b"\n".join(lines) + b"\n")
 
 
 def _body(line: bytes) -> dict[str, Any] | str:
     """Returns the event of a line, or what is wrong with it."""
+    if len(line) > LINE_BYTES_MAX:
+        return f"longer than {LINE_BYTES_MAX // 1024**2} MiB"
     try:
         body = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -189,7 +236,22 @@ def _body(line: bytes) -> dict[str, Any] | str:
     for name in NEEDED:
         if _fitting(body.get(name), _TYPES[name]) is None:
             return f"{name} is missing or of the wrong type"
-    return body if isinstance(body.get("schema"), int) and body["schema"] >= 1 else "its schema is missing"
+    for name in ("seq", "time_ns"):
+        if not 0 <= body[name] < NUMBER_MAX:
+            return f"{name} is no number of a {'line' if name == 'seq' else 'clock'}"
+    return body if (_fitting(body.get("schema"), pa.int64()) or 0) >= 1 else "its schema is missing"
+
+
+def _misfits(value: Any, kind: Any) -> bool:
+    """Tells whether a value, or one inside a list of entries, is there and of another type."""
+    if value is None:
+        return False
+    if not pa.types.is_list(kind) or not isinstance(value, list):
+        return _fitting(value, kind) is None
+    return any(
+        not isinstance(entry, dict) or any(_misfits(entry.get(item.name), item.type) for item in ENTRY)
+        for entry in value
+    )
 
 
 def _fitting(value: Any, kind: Any) -> Any:
@@ -230,10 +292,8 @@ def _check_turns(events: pa.Table, source: str, expected: int, census: Census) -
     seq = events["seq"].to_numpy()
     due = np.concatenate([[expected], seq[:-1] + 1])
     wrong = np.flatnonzero(seq != due)
-    room = QUOTED_MAX - len(census.out_of_turn)
-    for row in wrong[: max(room, 0)].tolist():
-        census.out_of_turn.append(f"#{seq[row]} stands where #{due[row]} is due")
-    strangers = [name for name in pc.unique(events["source"]).to_pylist() if name != source]
-    if strangers and room > 0:
-        census.out_of_turn.append(f"events of source {strangers[0]!r}")
+    census.out_of_turn += len(wrong)
+    for row in wrong[: QUOTED_MAX - len(census.turn_examples)].tolist():
+        census.turn_examples.append(f"#{seq[row]} stands where #{due[row]} is due")
+    census.strangers |= set(pc.unique(events["source"]).to_pylist()) - {source}
     return int(seq[-1]) + 1

@@ -75,7 +75,7 @@ class Named:
         placed = (slices >= 0) & (mark != NONE)
         self.placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
         self.known.acked.take(mark=mark[placed], slice=slices[placed], offset=offsets[placed])
-        gone = placed & ~self.known.records.has(mark)
+        gone = placed & ~self.known.records.has(mark) & ~self.known.aborted.has(mark)
         rows = rows[gone]
         return made_rows(
             self.source,
@@ -100,11 +100,7 @@ class Named:
         return [self._arrived(columns, rows, mark, flag, text), self._claimed(columns, rows, mark, flag)]
 
     def _arrived(self, columns: Columns, rows: Array, mark: Array, flag: Array, text: pa.Array) -> pa.Table:
-        records, acked = self.known.records.find(mark), self.known.acked.find(mark)
-        slices, offsets = (
-            np.where(records >= 0, self.known.records.get(name, records), self.known.acked.get(name, acked))
-            for name in ("slice", "offset")
-        )
+        slices, offsets = self._homes(mark)
         nowhere = slices == NONE
         if nowhere.any():
             place = (self.facts.topic or "", NOWHERE)
@@ -124,6 +120,19 @@ class Named:
             flag=flag + np.where((sent != NONE) & (body != NONE), compared, 0),
             key=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
         )
+
+    def _homes(self, mark: Array) -> tuple[Array, Array]:
+        """Returns slice and offset of ids: by the control read, else where a transaction took them back, else by the
+        acknowledgement; NONE where nobody knows."""
+        known = self.known.records, self.known.aborted, self.known.acked
+        rows = [register.find(mark) for register in known]
+        slices, offsets = (
+            np.select(
+                [found >= 0 for found in rows], [r.get(name, found) for r, found in zip(known, rows, strict=True)], NONE
+            )
+            for name in ("slice", "offset")
+        )
+        return slices, offsets
 
     def _claimed(self, columns: Columns, rows: Array, mark: Array, flag: Array) -> pa.Table:
         partitions, offsets = columns["partition"][rows], columns["offset"][rows]

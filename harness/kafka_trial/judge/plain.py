@@ -12,6 +12,7 @@ from kafka_trial.invariants.circumstances import (
     Life,
     Membership,
     OomRise,
+    OpenTransaction,
     Peak,
     Settings,
     Window,
@@ -37,10 +38,14 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "lanes": dict(plain["lanes"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
+            "open_transactions": tuple(OpenTransaction(**one) for one in plain["open_transactions"]),
             "epochs": tuple(Epoch(**epoch) for epoch in plain["epochs"]),
             **{
                 name: tuple(plain[name])
-                for name in ("sources", "members", "member_ids", "owners", "environment", "topic_changes", "fetching")
+                for name in (
+                    *("sources", "members", "member_ids", "owners", "environment"),
+                    *("topic_changes", "fetching", "logs"),
+                )
             },
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "refusals")},
         }

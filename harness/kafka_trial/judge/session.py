@@ -1,4 +1,4 @@
-"""The Spark session of the judge: one a process, quick to start, silent, on loopback.
+"""The Spark session of the judge: one a process, quick to start, silent, on loopback where it stays on this machine.
 
 It is started in a thread while a cluster boots (`warm_session`), so that a trial does not wait for it. `--spark-master`
 or an existing session take the judge elsewhere; pyspark is imported nowhere but in `judge/`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shlex
 import tempfile
 import threading
@@ -17,14 +18,17 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.cluster.spark_java import spark_class_data_archive, spark_environment, spark_jvm_options
 from kafka_trial.concurrency import Crew
+from kafka_trial.errors import InputError, StartError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession as SparkSession
 
 LOCAL = "local[2]"
+MASTERS = ("local[N]", "spark://HOST:PORT", "yarn", "k8s://URL")
+_MASTER = re.compile(r"local(\[(\d+|\*)\])?|spark://[^\s/:]+:\d+(,[^\s/:]+:\d+)*|yarn|k8s://\S+")
+_ON_LOOPBACK = re.compile(r"local\b.*|spark://(127\.0\.0\.1|localhost):\d+")
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 SETTINGS = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.worker.reuse": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
@@ -39,10 +43,21 @@ def session(master: str | None = None) -> SparkSession:
     """Returns the session of this process, started the first time; `master` (default: this machine) counts only then.
 
     Raises:
-        StartError: there is no Java.
+        InputError: that is no Spark master's URL.
+        StartError: there is no Java, or nobody answers at the master's URL.
     """
     with _LOCK:
         return _started(master or os.environ.get("KAFKA_TRIAL_SPARK_MASTER", LOCAL))
+
+
+def check_master(master: str | None) -> None:
+    """Sees that a master is one that Spark knows.
+
+    Raises:
+        InputError: it is not.
+    """
+    if master is not None and not _MASTER.fullmatch(master):
+        raise InputError("--spark-master", f"{master!r} is no Spark master. Valid: {', '.join(MASTERS)}")
 
 
 def warm_session(master: str | None = None) -> None:
@@ -63,8 +78,12 @@ def _started(master: str) -> SparkSession:
     existing = next(iter(_SESSIONS.values()), None)
     if existing is not None:
         return existing
-    os.environ.update(spark_environment())
+    check_master(master)
+    near = _ON_LOOPBACK.fullmatch(master) is not None
+    os.environ.update(spark_environment(on_loopback=near))
     archive = spark_class_data_archive() if master.startswith("local") else None
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("kafka-trial")
@@ -72,10 +91,21 @@ def _started(master: str) -> SparkSession:
     scratch = tempfile.gettempdir()
     local = spark_jvm_options(archive) if master.startswith("local") else []
     options = shlex.join([quiet, f"-Djava.io.tmpdir={scratch}", *local])
-    own = {"spark.driver.extraJavaOptions": options, "spark.local.dir": scratch}
+    own = {"spark.driver.extraJavaOptions": options}
+    own |= LOOPBACK | {"spark.local.dir": scratch} if near else {}  # elsewhere it is as its own configuration says
     for name, value in (SETTINGS | own).items():
         builder = builder.config(name, value)
-    started = builder.getOrCreate()
+    try:
+        started = builder.getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        raise StartError(f"Spark did not start on {master}: {_first_line(error)}; is it there?") from error
     _SESSIONS[master] = started
     atexit.register(started.stop)
     return started
+
+
+def _first_line(error: Exception) -> str:
+    """Returns what a Java or Python error says, without its stack."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    causes = [line for line in lines if ": " in line and ("Exception" in line or "Error" in line)]
+    return (causes or lines or [type(error).__name__])[-1].strip()

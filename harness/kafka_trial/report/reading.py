@@ -28,6 +28,7 @@ EXAMPLES_PER_ANOMALY = 2
 EXCERPTS_MAX = 24
 DAMAGED_BYTES = 80
 MISSING = "not recorded"
+NOT_OURS = "of a cluster that is not ours"
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,11 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
         consumer=consumer or MISSING,
         scenario=_said(scenario, "name") or MISSING,
         summary=_said(scenario, "summary"),
-        kafka_version=_said(run, "kafka") or MISSING,
-        seed=_said(run, "seed") or MISSING,
+        kafka_version=_said(run, "kafka") or (NOT_OURS if run.get("kind") == "audit" else MISSING),
+        seed=_said(run, "seed") or ("none" if run.get("kind") == "audit" else MISSING),
         rebuilt=_said(run, "cluster_rebuilt_because"),
         replay=replay_command(folder, run, scenario=_said(scenario, "name"), consumer=consumer),
-        headline=headline(verdict),
+        headline=headline(verdict, audit=run.get("kind") == "audit"),
         worst=worst(verdict),
         verdict=verdict,
         phases=_phases(folder) if with_history else (),
@@ -91,7 +92,7 @@ def read_report(folder: RunFolder, *, with_history: bool = True) -> Report:
     )
 
 
-def headline(verdict: Mapping[str, Any]) -> str:
+def headline(verdict: Mapping[str, Any], *, audit: bool = False) -> str:
     """Returns the first line of every report: the verdict, and for unknown its first reason."""
     word = str(verdict["verdict"])
     if word == "unknown":
@@ -101,7 +102,18 @@ def headline(verdict: Mapping[str, Any]) -> str:
     if word == "fail":
         names = ", ".join(str(violation["anomaly"]) for violation in verdict["violations"])
         return f"FAIL: {names}"
+    if audit and verdict["claim"].get("delivery") == "unclaimed":
+        return _audit_passed(verdict)
     return "PASS: every property claimed was judged, and holds"
+
+
+def _audit_passed(verdict: Mapping[str, Any]) -> str:
+    """Nothing was claimed: says from how much it was judged, how many anomalies could not be, and what was counted."""
+    commits = verdict["counts"].get("commits in the window", 0)
+    counted = ", ".join(f"{row['anomaly']} × {row['count']}" for row in verdict["tolerated"])
+    found = f"no violation in {commits} commits" + (f", but seen: {counted}" if counted else "")
+    judged, not_judged = len(verdict["judged"]), len(verdict["not_judged"])
+    return f"PASS: {found}; {judged} anomalies could be judged from what was read, {not_judged} could not"
 
 
 def worst(verdict: Mapping[str, Any]) -> str:
@@ -111,11 +123,15 @@ def worst(verdict: Mapping[str, Any]) -> str:
         held = " (seen, but not held against the consumer)" if verdict["verdict"] == "unknown" else ""
         one = min(violations, key=lambda violation: severity(str(violation["anomaly"])))
         return f"{one['anomaly']}: {one['sentence']}{held}"
+    if "commits in the window" in verdict["counts"]:
+        return f"no violation in {verdict['counts']['commits in the window']} commits judged"
     return f"no violation in {verdict['counts'].get('records', 0)} records judged"
 
 
 def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, consumer: str) -> str:
     """Returns the command that runs this trial again, from what the run folder knows; capitals stand for the rest."""
+    if run.get("kind") == "audit":
+        return shlex.join(["kafka-trial", "check", str(folder.path)])  # the cluster has gone on: this is what remains
     words = ["kafka-trial", "run", scenario or "SCENARIO"]
     words += ["--consumer", _said(run, "consumer_file") or consumer or "FILE"]
     words += ["--kafka", _said(run, "kafka")] if run.get("kafka") else []

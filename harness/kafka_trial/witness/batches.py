@@ -7,39 +7,47 @@ know which transactional commits took effect, and at which place of the log.
 from __future__ import annotations
 
 import struct
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
+from kafka_trial.witness.codecs import plain_batch
 from kafka_trial.witness.primitives import DecodeError, Reader
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _SIZE_OFFSET: Final = 12  # the batch's length counts what comes after it
 _COMPRESSION, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
-_GZIP: Final = 1
-_GZIP_WINDOW: Final = 31
-ABORT, COMMIT = 0, 1
+_ABORT, _COMMIT = 0, 1
+ABORT, COMMIT = "abort", "commit"
+Written = TypeVar("Written")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a batch; `time_ms` is its create time (for the coordinators' records: when the broker wrote it)."""
+    """One record of a batch; `time_ms` is its create time (for the coordinators' records: when the broker wrote it).
+
+    `headers` are pairs of name and value; a name that is no text is made one.
+    """
 
     offset: int
     time_ms: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch: `next_offset` is the position after it, also where compaction took its last records."""
+    """One batch: `next_offset` is the position after it, also where compaction took its last records.
+
+    Of a control batch `producer_epoch` is the epoch that the coordinator ended the transaction with.
+    """
 
     base_offset: int
     next_offset: int
     base_time_ms: int
     producer_id: int
+    producer_epoch: int
     transactional: bool
     control: bool
     compression: int
@@ -76,9 +84,9 @@ def records(batch: Batch) -> Iterator[Record]:
     """Yields the records of a batch.
 
     Raises:
-        DecodeError: bytes that are none, or a compression other than gzip (the offsets log has none by default).
+        DecodeError: bytes that are none, or a compression that nobody knows.
     """
-    reader = Reader(_uncompressed(batch))
+    reader = Reader(plain_batch(batch))
     for _ in range(batch.count):
         size = reader.varint()
         left_bytes = reader.left_bytes
@@ -88,8 +96,10 @@ def records(batch: Batch) -> Iterator[Record]:
     reader.end()
 
 
-def marker(batch: Batch) -> int | None:
-    """Returns ABORT or COMMIT for a batch that ends a transaction; None for other control batches.
+def ended(batch: Batch, written: MutableMapping[int, list[Written]]) -> tuple[str | None, list[Written]]:
+    """Returns how a control batch ends a transaction, and takes out of `written` what was written in it.
+
+    `written` goes by producer id. The end is ABORT or COMMIT, and None for other control batches, which end nothing.
 
     Raises:
         DecodeError: bytes that are no control record.
@@ -99,17 +109,18 @@ def marker(batch: Batch) -> int | None:
         raise DecodeError(f"a control batch at offset {batch.base_offset} without a control record")
     key = Reader(control.key)
     key.int16()  # version
-    kind = key.int16()
-    return kind if kind in (ABORT, COMMIT) else None
+    end = {_ABORT: ABORT, _COMMIT: COMMIT}.get(key.int16())
+    return end, [] if end is None else written.pop(batch.producer_id, [])
 
 
 def _batch(fields: tuple[int, ...], payload: bytes) -> Batch:
-    base_offset, _, _, _, _, attributes, last_delta, base_time_ms, _, producer_id, _, _, count = fields
+    base_offset, _, _, _, _, attributes, last_delta, base_time_ms, _, producer_id, producer_epoch, _, count = fields
     return Batch(
         base_offset,
         base_offset + last_delta + 1,
         base_time_ms,
         producer_id,
+        producer_epoch,
         transactional=bool(attributes & _TRANSACTIONAL),
         control=bool(attributes & _CONTROL),
         compression=attributes & _COMPRESSION,
@@ -122,27 +133,15 @@ def _record(batch: Batch, reader: Reader) -> Record:
     reader.int8()  # attributes: none are defined
     time_ms = batch.base_time_ms + reader.varint()
     offset = batch.base_offset + reader.varint()
-    record = Record(offset, time_ms, _blob(reader), _blob(reader))
-    for _ in range(reader.varint()):  # headers
-        _blob(reader)
-        _blob(reader)
-    return record
+    key, value = _blob(reader), _blob(reader)
+    headers = tuple((_name(reader), _blob(reader)) for _ in range(reader.varint()))
+    return Record(offset, time_ms, key, value, headers)
+
+
+def _name(reader: Reader) -> str:
+    return (_blob(reader) or b"").decode(errors="backslashreplace")
 
 
 def _blob(reader: Reader) -> bytes | None:
     size = reader.varint()
     return None if size < 0 else reader.raw(size)
-
-
-def _uncompressed(batch: Batch) -> bytes:
-    if batch.compression == 0:
-        return batch.payload
-    if batch.compression == _GZIP:
-        try:
-            return zlib.decompress(batch.payload, wbits=_GZIP_WINDOW)
-        except zlib.error as error:
-            raise DecodeError(f"the batch at offset {batch.base_offset} is not gzip: {error}") from error
-    raise DecodeError(
-        f"the batch at offset {batch.base_offset} has compression {batch.compression}: "
-        "set the brokers' offsets.topic.compression.codec to 0 (none, the default)"
-    )

@@ -16,7 +16,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.witness.primitives import DecodeError, Reader
 
 T = TypeVar("T")
-CLIENT_ID: Final = b"kafka-trial-witness"
+CLIENT_ID: Final = "kafka-trial-witness"
 _ANSWER_BYTES_MAX: Final = 1 << 28
 Address = tuple[str, int]
 
@@ -32,7 +32,8 @@ class NoAnswerError(UnjudgeableError):
 class Connection:
     """One connection to one broker."""
 
-    def __init__(self, address: Address, *, answer_within_s: float = 2.0) -> None:
+    def __init__(self, address: Address, *, answer_within_s: float = 2.0, client_id: str = CLIENT_ID) -> None:
+        self._client_id = client_id.encode()
         self.name = f"{address[0]}:{address[1]}"
         self._answer_within_s = answer_within_s
         self._correlation = 0
@@ -59,7 +60,7 @@ class Connection:
         """
         self._correlation += 1
         try:
-            self._socket.sendall(_request(api, self._correlation, body, flexible=flexible))
+            self._socket.sendall(_request(api, self._correlation, self._client_id, body, flexible=flexible))
             deadline_s = time.monotonic() + broker_waits_s + self._answer_within_s
             reader = Reader(self._answer(deadline_s), flexible=flexible)
             if reader.int32() != self._correlation:
@@ -97,7 +98,8 @@ class Connection:
 class Brokers:
     """Connections to the brokers of one cluster, made when they are needed and dropped when they fail."""
 
-    def __init__(self, bootstrap: str, *, answer_within_s: float = 2.0) -> None:
+    def __init__(self, bootstrap: str, *, answer_within_s: float = 2.0, client_id: str = CLIENT_ID) -> None:
+        self._client_id = client_id
         self._bootstrap: Sequence[Address] = [_address(text) for text in bootstrap.split(",")]
         self._answer_within_s = answer_within_s
         self._open: dict[Address, Connection] = {}
@@ -145,7 +147,7 @@ class Brokers:
 
     def _ask(self, address: Address, question: Callable[[Connection], T]) -> T:
         if address not in self._open:
-            self._open[address] = Connection(address, answer_within_s=self._answer_within_s)
+            self._open[address] = Connection(address, answer_within_s=self._answer_within_s, client_id=self._client_id)
         try:
             return question(self._open[address])
         except NoAnswerError as error:
@@ -163,8 +165,8 @@ class Brokers:
         self.close()
 
 
-def _request(api: tuple[int, int], correlation: int, body: bytes, *, flexible: bool) -> bytes:
-    header = struct.pack(f">hhih{len(CLIENT_ID)}s", *api, correlation, len(CLIENT_ID), CLIENT_ID)
+def _request(api: tuple[int, int], correlation: int, client_id: bytes, body: bytes, *, flexible: bool) -> bytes:
+    header = struct.pack(f">hhih{len(client_id)}s", *api, correlation, len(client_id), client_id)
     request = header + (b"\0" if flexible else b"") + body
     return struct.pack(">i", len(request)) + request
 

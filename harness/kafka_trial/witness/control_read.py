@@ -18,6 +18,7 @@ from kafka_trial.history.recorder import Recorder
 from kafka_trial.waiting import pause
 
 ID_HEADER: Final = "kt-id"
+ID_FIELD: Final = "id"
 GROUP: Final = "kafka-trial-control-read"  # named in requests only: it neither joins nor commits
 _BATCH_RECORDS: Final = 500
 _POLL_S: Final = 0.2
@@ -113,14 +114,16 @@ def _take(message: Any, ends: Mapping[int, int], recorder: Recorder) -> int:
     return 1
 
 
-def record_id(headers: Iterable[tuple[str, bytes | None]], value: bytes | None) -> str | None:
-    """Returns a record's id: its header `kt-id`, else the field `id` of a JSON object, else None."""
+def record_id(
+    headers: Iterable[tuple[str, bytes | None]], value: bytes | None, *, header: str = ID_HEADER, field: str = ID_FIELD
+) -> str | None:
+    """Returns a record's id: its header of that name, else that field of a JSON object, else None."""
     for name, raw in headers:
-        if name == ID_HEADER and raw is not None:
+        if name == header and raw is not None:
             return raw.decode(errors="backslashreplace")
     try:
         body = json.loads(value or b"null")
     except ValueError:
         return None
-    found = body.get("id") if isinstance(body, dict) else None
+    found = body.get(field) if isinstance(body, dict) else None
     return None if found is None else str(found)

@@ -65,10 +65,19 @@ def list_offsets(
 
     A partition it does not lead (any more) is left out (ListOffsets v4).
     """
-    body = struct.pack(">ib", -1, int(committed)) + struct.pack(">i", 1) + plain(topic)
-    body += struct.pack(">i", len(partitions))
-    body += b"".join(struct.pack(">iiq", partition, -1, which) for partition in partitions)
-    return connection.ask((2, 4), body, _offsets)
+    body = _list_offsets_body(topic, partitions, which=which, committed=committed)
+    return {partition: offset for partition, (offset, _) in connection.ask((2, 4), body, _timed_offsets).items()}
+
+
+def offsets_for_time(
+    connection: Connection, topic: str, partitions: Sequence[int], *, time_ms: int
+) -> dict[int, tuple[int, int]]:
+    """Returns offset and time of the first record of that time or later, for partitions a broker leads.
+
+    Both are -1 where there is none; a partition it does not lead (any more) is left out (ListOffsets v4).
+    """
+    body = _list_offsets_body(topic, partitions, which=time_ms, committed=False)
+    return connection.ask((2, 4), body, _timed_offsets)
 
 
 def controller(connection: Connection) -> tuple[int, int]:
@@ -123,18 +132,27 @@ def _partition(reader: Reader) -> Partition:
     return Partition(index, leader, epoch, replicas, isr)
 
 
-def _offsets(reader: Reader) -> dict[int, int]:
+def _list_offsets_body(topic: str, partitions: Sequence[int], *, which: int, committed: bool) -> bytes:
+    body = struct.pack(">ib", -1, int(committed)) + struct.pack(">i", 1) + plain(topic)
+    body += struct.pack(">i", len(partitions))
+    return body + b"".join(struct.pack(">iiq", partition, -1, which) for partition in partitions)
+
+
+def _timed_offsets(reader: Reader) -> dict[int, tuple[int, int]]:
     reader.int32()  # throttle time
     topics = reader.array(lambda: (reader.string(), reader.array(lambda: _offset(reader))))
-    return {partition: offset for _, answers in topics for partition, code, offset in answers if code == 0}
+    return {
+        partition: (offset, time_ms)
+        for _, answers in topics
+        for partition, code, offset, time_ms in answers
+        if not code
+    }
 
 
-def _offset(reader: Reader) -> tuple[int, int, int]:
-    partition, code = reader.int32(), reader.int16()
-    reader.int64()  # time
-    offset = reader.int64()
+def _offset(reader: Reader) -> tuple[int, int, int, int]:
+    partition, code, time_ms, offset = reader.int32(), reader.int16(), reader.int64(), reader.int64()
     reader.int32()  # leader epoch
-    return partition, code, offset
+    return partition, code, offset, time_ms
 
 
 def _controller(reader: Reader) -> tuple[int, int]:

@@ -160,14 +160,21 @@ def _find_coordinator(request: Body, response: Body) -> Iterator[Fields]:
 
 
 def _transaction(request: Body, response: Body) -> Iterator[Fields]:
-    """InitProducerId, AddOffsetsToTxn, EndTxn: who, which group's offsets, and how it was to end."""
+    """InitProducerId, AddOffsetsToTxn, EndTxn: who, which group's offsets, and how it was to end.
+
+    An answer to EndTxn with the next epoch makes id and epoch one transaction's own (KIP-890).
+    """
     committed = request.get("committed")
+    next_epoch = request.get("producerId"), request.get("producerEpoch", -1) + 1
+    own = committed is not None and (response.get("producerId"), response.get("producerEpoch")) == next_epoch
     yield {
         "group": request.get("groupId"),
         "transactional_id": request.get("transactionalId"),
         "producer_id": response.get("producerId", request.get("producerId")),
         "producer_epoch": response.get("producerEpoch", request.get("producerEpoch")),
+        "timeout_ms": request.get("transactionTimeoutMs"),
         "state": None if committed is None else "commit" if committed else "abort",
+        "own_epoch": True if own else None,
         "error": response["errorCode"],
     }
 

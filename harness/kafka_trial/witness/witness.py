@@ -95,9 +95,17 @@ class Witness:
 
 
 def start_witnesses(
-    household: Household, cluster: Cluster, *, folder: RunFolder, topic: str, group: str, lanes: Sequence[Lane]
+    household: Household,
+    cluster: Cluster,
+    *,
+    folder: RunFolder,
+    topic: str,
+    group: str,
+    lanes: Sequence[Lane],
+    transactions: bool = False,
 ) -> list[Witness]:
-    """Starts the three witnesses of a trial: of the offsets log, of the request log, and the observer.
+    """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; and of `transactions`,
+    for a consumer whose progress is in its own.
 
     They start side by side; call `ready` on each.
 
@@ -112,6 +120,8 @@ def start_witnesses(
         "request_log": [*logs, *history, "--group", group, "--lanes", leased],
         "observe": [*bootstrap, *history, "--topic", topic, "--group", group],
     }
+    if transactions:
+        commands["transactions"] = [*bootstrap, *history, "--topic", topic]
     return [start_witness(household, name, arguments, folder=folder) for name, arguments in commands.items()]
 
 

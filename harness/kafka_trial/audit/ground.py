@@ -1,0 +1,98 @@
+"""The ground: is there what the audit asks for, and may it be read? Looked at first, and told in full.
+
+Metadata, ListOffsets and one Fetch each: nothing is created, joined or changed by looking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_trial.audit.asked import Asked
+from kafka_trial.cluster.admin import OFFSETS_TOPIC, group_partition
+from kafka_trial.errors import InputError, StartError
+from kafka_trial.witness import questions
+from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.witness.fetch import fetch
+from kafka_trial.witness.questions import Topic
+
+TOPIC_REFUSED = 29
+REFUSED = "the cluster does not let us read {topic} ({told}): give our principal DESCRIBE and READ on topic {topic}"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What was found: the topic, the partition of the offsets log that holds the group, and its leader."""
+
+    topic: Topic
+    log_partition: int
+    sink: Topic | None = None
+
+
+def look(brokers: Brokers, asked: Asked) -> Ground:
+    """Returns where everything is that the audit asks for.
+
+    Raises:
+        StartError: nobody answers at the bootstrap addresses.
+        InputError: there is no such topic, or it may not be read; all of these are told at once.
+    """
+    wanted = [asked.topic, OFFSETS_TOPIC, *([asked.sink_topic] if asked.sink_topic else [])]
+    found = {name: _described(brokers, asked, name) for name in wanted}
+    problems = [problem for problem in found.values() if isinstance(problem, str)]
+    if problems:
+        raise InputError("audit", problems)
+    topics = {name: topic for name, topic in found.items() if isinstance(topic, Topic)}
+    partitions = len(topics[OFFSETS_TOPIC].partitions)
+    return Ground(
+        topics[asked.topic],
+        group_partition(asked.group, partitions=partitions),
+        topics.get(asked.sink_topic or ""),
+    )
+
+
+def _described(brokers: Brokers, asked: Asked, name: str) -> Topic | str:
+    try:
+        found = brokers.anyone(lambda connection: questions.metadata(connection, [name]))
+    except NoAnswerError as error:
+        raise StartError(
+            f"no broker answers at {asked.bootstrap}: {error}. Is the address right and reachable from here, and "
+            "is the listener a plain one? (TLS and SASL are not spoken yet: audit through a plain listener.)"
+        ) from error
+    brokers.by_id = dict(found.brokers)
+    topic = found.topics.get(name)
+    if topic is None:
+        return _absent(name, asked)
+    return _refused(brokers, topic) or topic
+
+
+def _absent(name: str, asked: Asked) -> str:
+    if name == OFFSETS_TOPIC:
+        return (
+            f"there is no topic {name} for us: no group has ever committed on this cluster, or we may not see it. "
+            f"This needs DESCRIBE and READ on topic {name}"
+        )
+    option = "--sink-topic" if name == asked.sink_topic else "--topic"
+    return f"{option} {name}: there is no such topic at {asked.bootstrap}, or we may not DESCRIBE it. Check the name"
+
+
+def _refused(brokers: Brokers, topic: Topic) -> str | None:
+    """Returns what keeps us from reading a topic; asked of one partition that has a leader."""
+    led = next((part for part in topic.partitions if part.leader >= 0), None)
+    if led is None:
+        return f"topic {topic.name}: no partition of it has a leader now; audit again when its brokers are back"
+
+    def ask(connection: Connection) -> bool:
+        offsets = questions.list_offsets(connection, topic.name, [led.partition], which=questions.EARLIEST)
+        if led.partition in offsets:
+            fetch(connection, topic.name, led.partition, offsets[led.partition], wait_ms=1)
+        return led.partition in offsets
+
+    try:
+        answered = brokers.broker(led.leader, ask)
+    except NoAnswerError as error:
+        if error.code == TOPIC_REFUSED:
+            return REFUSED.format(topic=topic.name, told=error)
+        return (
+            f"topic {topic.name}: broker {led.leader}, leader of partition {led.partition}, cannot be asked: {error}. "
+            "Its advertised address must be reachable from here"
+        )
+    return None if answered else REFUSED.format(topic=topic.name, told="its offsets were not answered")

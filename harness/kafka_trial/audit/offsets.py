@@ -1,0 +1,176 @@
+"""The offsets log of an audit: one group's partition of `__consumer_offsets`, read as far as limits allow.
+
+What compaction has taken cannot be read any more, but that it has can be seen: offsets are missing between the batches
+or inside them. Where the first whole stretch begins is written down (`compacted`); what may have been there before it
+is not known, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_trial.audit.asked import NS_PER_MS, Asked
+from kafka_trial.audit.reading import Budget, Log
+from kafka_trial.audit.sieve import Sieve
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.witness.batches import Batch, records
+from kafka_trial.witness.offsets_decoder import decode_key, decode_value
+from kafka_trial.witness.offsets_log import LogReader
+from kafka_trial.witness.offsets_records import ClassicGroup, CurrentAssignment, Member
+from kafka_trial.witness.primitives import DecodeError
+
+BEFORE_SHARE = 2  # at most 1/2 of the limits is spent on what lies before the window
+
+
+@dataclass
+class Holes:
+    """Where offsets are missing in a log that is read in order."""
+
+    from_ns: int
+    position: int
+    count: int = 0
+    whole_offset: int = -1
+    whole_ns: int = -1
+
+    def take(self, batch: Batch) -> None:
+        """Looks before and into one batch; holes that ended before the window are of no interest."""
+        missing = max(0, batch.base_offset - self.position) + self._inside(batch)
+        self.position = max(self.position, batch.next_offset)
+        last_ns = batch.base_time_ms * NS_PER_MS
+        if missing and last_ns >= self.from_ns:
+            self.count += missing
+            self.whole_offset, self.whole_ns = batch.next_offset if self._inside(batch) else batch.base_offset, last_ns
+
+    def _inside(self, batch: Batch) -> int:
+        return 0 if batch.control else max(0, batch.next_offset - batch.base_offset - batch.count)
+
+
+@dataclass
+class Told:
+    """What the group's records say of its settings; the greatest that was told counts."""
+
+    group: str
+    session_timeout_ms: int = 0
+    rebalance_timeout_ms: int = 0
+    protocol: str = "classic"
+
+    def take(self, batch: Batch) -> None:
+        """Looks at the group records of one batch."""
+        if batch.control or not batch.may_hold(self.group.encode()):
+            return
+        try:
+            for record in records(batch):
+                about = decode_key(record.key)
+                if about.group == self.group and record.value is not None:
+                    self._value(decode_value(about, record.value))
+        except DecodeError:
+            return  # the reader of the log counts it
+
+    def _value(self, value: Any) -> None:
+        if isinstance(value, ClassicGroup):
+            for member in value.members:
+                self.session_timeout_ms = max(self.session_timeout_ms, member.session_timeout_ms)
+                self.rebalance_timeout_ms = max(self.rebalance_timeout_ms, member.rebalance_timeout_ms)
+        elif isinstance(value, Member):
+            self.rebalance_timeout_ms = max(self.rebalance_timeout_ms, value.rebalance_timeout_ms)
+        elif isinstance(value, CurrentAssignment):
+            self.protocol = "consumer"
+
+
+@dataclass(frozen=True)
+class OffsetsRead:
+    """What the reading of the offsets log came to.
+
+    `committed` stands at the end of the window, by partition; `advanced` is how far it came in all; `inside` counts
+    commits; `read_to_ns` is up to when the log is known; `unread` are sentences on what was left out, and why.
+    """
+
+    committed: Mapping[int, int]
+    advanced: int
+    told: Told
+    inside: int
+    read_to_ns: int
+    unread: tuple[str, ...] = ()
+
+
+def read_offsets(
+    log: Log, partition: int, asked: Asked, recorder: Recorder, budget: Budget, *, settle_ns: int, now_ns: int
+) -> OffsetsRead:
+    """Reads the group's partition and records what counts.
+
+    Raises:
+        UnjudgeableError: its leader could not be reached.
+    """
+    sieve = Sieve(recorder, topic=asked.topic, from_ns=asked.from_ns, until_ns=asked.until_ns)
+    reader, told = LogReader(partition, [asked.group], sieve), Told(asked.group)
+    spans = _spans(log, partition, asked, settle_ns=settle_ns)
+    holes, unread = Holes(asked.from_ns, spans.start), []
+    latest_ns = asked.from_ns
+    for batch, skipped in _batches(log, partition, spans, budget):
+        if skipped:
+            unread.append(f"the offsets log before {spans.window} (who owned what at the beginning): {skipped}")
+            holes = Holes(asked.from_ns, batch.base_offset)
+        holes.take(batch)
+        told.take(batch)
+        reader.take(batch, spans.start)
+        latest_ns = max(latest_ns, batch.base_time_ms * NS_PER_MS)
+    sieve.begin()
+    if holes.count:
+        recorder.record(
+            "compacted",
+            time_ns=holes.whole_ns,
+            log_partition=partition,
+            log_offset=holes.whole_offset,
+            count=holes.count,
+            source_wall_ns=holes.whole_ns,
+        )
+    whole = holes.position >= spans.end or spans.start >= spans.end
+    if not whole:
+        unread.append(
+            f"the offsets log from offset {holes.position} to {spans.end}: {budget.spent or 'it ended early'}"
+        )
+    read_to_ns = (asked.until_ns + settle_ns if spans.settled else now_ns) if whole else latest_ns
+    advanced = sum(max(0, value - sieve.began.get(part, value)) for part, value in sieve.committed.items())
+    return OffsetsRead(dict(sieve.committed), advanced, told, sieve.inside, read_to_ns, tuple(unread))
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Offsets of the log: where it starts, where the window does, and up to where it is read.
+
+    `settled`: it is read up to records that are later than the time a fall is followed for.
+    """
+
+    start: int
+    window: int
+    end: int
+    settled: bool
+
+
+def _spans(log: Log, partition: int, asked: Asked, *, settle_ns: int) -> Spans:
+    end = log.log_ends()[partition]
+    window, _ = log.at(asked.from_ns)[partition]
+    after, _ = log.at(asked.until_ns + settle_ns)[partition]
+    return Spans(
+        start=log.starts()[partition],
+        window=end if window < 0 else window,
+        end=end if after < 0 else after,
+        settled=after >= 0,
+    )
+
+
+def _batches(log: Log, partition: int, spans: Spans, budget: Budget) -> Iterator[tuple[Batch, str]]:
+    """Yields the batches, and beside the first one after a jump why it was made: what lies before had to be left."""
+    allowed = budget.bytes_left // BEFORE_SHARE
+    position, skipped = spans.start, ""
+    for batch in log.batches(partition, spans.start, min(spans.window, spans.end), budget):
+        if budget.bytes_left < allowed:
+            skipped = "half of the limit of bytes was spent on it; raise --max-mib"
+            break
+        position = batch.next_offset
+        yield batch, ""
+    for batch in log.batches(partition, max(position, spans.window) if skipped else position, spans.end, budget):
+        yield batch, skipped
+        skipped = ""

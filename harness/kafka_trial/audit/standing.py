@@ -1,0 +1,76 @@
+"""A lag that stands: partitions behind whose committed position records lie that had been there long before the end.
+
+By commits and log ends alone. Whoever commits says that all before it is done (KafkaConsumer: "the last offset that has
+been stored securely"), so records that had once been committed past, before the position fell, were handled by the
+group's own word: their lag is a false one. Of others nobody knows whether they were handled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.judge.judgement import Judgement
+
+NS_PER_S = 1_000_000_000
+EITHER = (
+    "a partition stood still behind records that had long been there: stuck, or handled and not committed; what was "
+    "handled nobody tells (name --sink-topic)"
+)
+EMPTY = "a partition stood still while the group had no members: nobody was there to be stuck"
+NEVER_COMMITTED = "nothing was ever committed on a partition that got records in the window"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Lags that are false for certain, and how many stand for a reason nobody knows."""
+
+    false: tuple[Anomaly, ...]
+    undecided: Mapping[str, int]
+
+
+def standing_lag(judgement: Judgement, falls: Sequence[Anomaly]) -> Standing:
+    """Returns the lags that stood still at the end of the window for longer than W; `falls` are the regressions."""
+    slices, circumstances = judgement.slices, judgement.circumstances
+    if slices is None:
+        return Standing((), {})
+    still_ns = (circumstances.snapshot_ns or NEVER) - int(judgement.bounds_s["stuck"] * NS_PER_S)
+    standing_falls = {one.partition: one for one in falls if not one.attributes.get("recovered")}
+    empty = not _has_members(judgement)
+    false, undecided = [], Counter[str]()
+    for row in range(len(slices)):
+        one = {name: int(slices[name][row]) for name in ("slice", "committed", "lag", "end", "moved_ns")}
+        topic, partition = circumstances.slices[one["slice"]]
+        fall = standing_falls.get(partition)
+        if one["committed"] == NONE:
+            undecided[NEVER_COMMITTED] += one["lag"] > 0
+        elif not one["lag"] or one["moved_ns"] >= still_ns:
+            continue
+        elif fall is not None and int(fall.attributes["from"]) >= one["end"]:
+            false.append(_false_lag(topic, partition, one, fall))
+        else:
+            undecided[EMPTY if empty else EITHER] += 1
+    return Standing(tuple(false), {reason: count for reason, count in undecided.items() if count})
+
+
+def _false_lag(topic: str, partition: int, one: Mapping[str, int], fall: Anomaly) -> Anomaly:
+    attributes = {
+        "records": one["lag"],
+        "committed_offset": one["committed"],
+        "log_end": one["end"],
+        "told_by": "commits",
+    }
+    return Anomaly("false-lag", topic, partition, attributes, fall.events)
+
+
+def _has_members(judgement: Judgement) -> bool:
+    listed, present = 0, set[int]()
+    for one in judgement.circumstances.memberships:
+        if one.what in ("group", "group gone"):
+            listed = one.members or 0
+        else:
+            present = present | {one.member_id} if one.what == "member" else present - {one.member_id}
+    return listed + len(present) > 0

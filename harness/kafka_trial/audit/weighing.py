@@ -1,0 +1,272 @@
+"""Weighing an audit: what its history proves, what it leaves open, and what nobody could have seen in it.
+
+Stands between the judge and the verdict, in place of the trial's hearing. A trial sets its ground itself; here it was
+found as it was, so everything is asked that could speak for the consumer:
+
+- Compaction takes commits out of the offsets log: a fall may have been there that is not seen (undecided, not absent).
+- Topics are made anew, groups are reset while nobody is in them, windows end in the middle of things: a fall that one
+  of these explains, or that was not followed for long enough, is undecided.
+- Nobody tells what was handled. A lag that stands still is a *false* one where the group had once committed past all
+  that lags (its own word that it was done); else it is stuck or false, and nobody can say which.
+
+Without a claim the audit's own questions are what must be judged for a pass (`ALWAYS`, and what was given evidence
+for); with one, everything it claims.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kafka_trial.audit.asked import NS_PER_S, stamp
+from kafka_trial.audit.standing import Standing, standing_lag
+from kafka_trial.audit.storms import Rise, flapping, quiet_storm
+from kafka_trial.case import Case, Found
+from kafka_trial.history.event import Event
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.kernels import NONE
+from kafka_trial.judge.judgement import Judgement
+
+ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
+WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
+WITH_SINK = ("skipped", "duplicate-effect", "late-convergence")
+NO_SINK = "nothing tells what was handled (--sink-topic)"
+# The two logs are not read to the same end, so what the one has and the other has not proves nothing.
+NEVER_JUDGED = {
+    "commit-lost": "an audit's request logs and offsets log need not end at the same place",
+    "lost-write": "an audit does not know what was sent",
+    "corrupt": "an audit does not know what was sent",
+    "overtaken": "an audit does not know what was sent",
+}
+# What the judge says of a trial's missing evidence, as an audit must say it.
+IN_OTHER_WORDS = {
+    "there is no request log": "no log of the brokers' requests was given (--request-log)",
+    "nothing tells what was handled: the consumer prints no events and has no sink": NO_SINK,
+    "no effect of the consumer was seen": NO_SINK,
+    "the consumer names no record ids, and no effect of it was seen": NO_SINK,
+    "the consumer prints no events": "an audit does not hear the consumer's own word",
+    "no member's process was started": "an audit does not start the members, nor watch their processes",
+    "the kernel's out-of-memory killer was not counted": "an audit does not watch the members' machines",
+    "no send of the workload was recorded": "an audit does not know what was sent",
+}
+FROM_OFFSETS_LOG = (
+    "commit-regression",
+    "zombie-commit",
+    "stale-generation",
+    "split-ownership",
+    "orphan-partition",
+    "rebalance-storm",
+)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an audit's own events say of it."""
+
+    from_ns: int
+    until_ns: int
+    drain_ns: int
+    settle_ns: int
+    read_to_ns: int
+    commits: int
+    unread: Mapping[str, tuple[str, ...]]
+    log_ends: Mapping[int, int]
+    first_ns: Mapping[int, int]
+    whole_ns: int | None
+    requests: bool
+    sink: bool
+    claimed: bool
+
+
+def scope_of(events: Iterable[Event], *, requests: bool, sink: bool, claimed: bool) -> Scope:
+    """Returns the scope that an audit's events tell, one of the kind `audit` among them."""
+    said: dict[str, list[Event]] = {}
+    for event in events:
+        said.setdefault(event.kind, []).append(event)
+    told = said["audit"][0].details
+    unread: dict[str, tuple[str, ...]] = {}
+    for event in said.get("unread", ()):
+        name = str(event.details.get("name"))
+        unread[name] = (*unread.get(name, ()), str(event.details.get("message")))
+    compacted = said.get("compacted", [])
+    return Scope(
+        **{name: int(told[name]) for name in ("from_ns", "until_ns", "drain_ns", "settle_ns", "read_to_ns", "commits")},
+        unread=unread,
+        log_ends={event.partition or 0: event.offset or 0 for event in said.get("log_end", ())},
+        first_ns={
+            event.partition or 0: event.source_wall_ns
+            for event in said.get("log_start", ())
+            if event.source_wall_ns is not None and not event.offset
+        },
+        whole_ns=compacted[0].source_wall_ns if compacted else None,
+        requests=requests,
+        sink=sink,
+        claimed=claimed,
+    )
+
+
+def weigh(case: Case, judgement: Judgement, scope: Scope, rises: Sequence[Rise], walls: Mapping[str, int]) -> Case:
+    """Returns the case of an audit: what the judge found, less what its evidence cannot bear, with what it leaves open.
+
+    `rises` are those of the group's generation or epoch; `walls` says when the commits were made that falls name.
+    """
+    found = {one.anomaly: one for one in case.found}
+    found["commit-regression"] = _some_open(
+        found["commit-regression"], lambda one: _doubt(one, judgement, scope, walls)
+    )
+    found["commit-past-end"] = _all_open(
+        found["commit-past-end"], "the log ends below it now; whether it did then nobody knows"
+    )
+    found["orphan-partition"] = _orphans(found["orphan-partition"], scope)
+    found["rebalance-storm"] = _storm(found["rebalance-storm"], scope, rises)
+    if not scope.sink:
+        lag = standing_lag(judgement, found["commit-regression"].instances)
+        found |= {name: _standing(found[name], lag, scope) for name in ("false-lag", "stuck-partition")}
+    if scope.requests:
+        found["zombie-commit"] = _unattributed(found["zombie-commit"], judgement, scope)
+    found = {name: _bounded(one, scope) for name, one in found.items()}
+    return replace(
+        case,
+        found=tuple(_in_scope(one, scope) for _, one in sorted(found.items())),
+        gaps=tuple(_gaps(scope, case)),
+        counts=dict(case.counts) | {"commits in the window": scope.commits, "rebalances in the window": len(rises)},
+    )
+
+
+def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, walls: Mapping[str, int]) -> str | None:
+    """Returns why nobody can be blamed for a fall; None where nothing speaks for it."""
+    partition, before = one.partition or 0, int(one.attributes.get("from", 0))
+    if before > scope.log_ends.get(partition, before):
+        return "the position before it lies beyond the log's end now: the topic was made anew, or cut"
+    peak_ns, fell_ns = (walls.get(name) for name in one.events[:2])  # the commit before the fall, and the fall
+    if peak_ns is not None and peak_ns < scope.first_ns.get(partition, 0):
+        return "the position before it is older than the first record of the topic, which was made anew, or emptied"
+    members = members_at(judgement, int(one.attributes.get("log_offset", -1)))
+    if members is None:
+        return "whether the group had members then is not known, and without them it was no member's doing"
+    if members == 0:
+        return "the group had no members then: it was reset, or by a consumer that is no member of it"
+    if one.attributes.get("recovered"):
+        return None
+    if _standing_at(judgement, partition) > int(one.attributes.get("to", 0)):
+        return "it has moved on since, and may yet come to where it was: a replay, perhaps"
+    if fell_ns is not None and scope.read_to_ns - fell_ns < scope.settle_ns:
+        return "it fell so shortly before the end of what could be read that it may yet have recovered"
+    return None
+
+
+def _standing_at(judgement: Judgement, partition: int) -> int:
+    """Returns where the group stood on a partition at the end of the window."""
+    slices, places = judgement.slices, judgement.circumstances.slices
+    if slices is None:
+        return NONE
+    at = zip(slices["slice"].tolist(), slices["committed"].tolist(), strict=True)
+    return next((committed for number, committed in at if places[number][1] == partition), NONE)
+
+
+def members_at(judgement: Judgement, place: int) -> int | None:
+    """Returns how many members the group had at a place of the offsets log; None where no record before it tells."""
+    listed: int | None = None
+    present: set[int] = set()
+    for one in judgement.circumstances.memberships:
+        if one.place > place:
+            break
+        if one.what == "group":
+            listed = one.members
+        elif one.what == "group gone":
+            listed = 0
+        else:
+            present = present | {one.member_id} if one.what == "member" else present - {one.member_id}
+            listed = listed or 0
+    return None if listed is None else listed + len(present)
+
+
+def _orphans(found: Found, scope: Scope) -> Found:
+    """A group that nobody of the topic belongs to does not subscribe to it, as far as anybody knows."""
+    alone = {one.partition for one in found.instances}
+    if alone and len(alone) == len(scope.log_ends):
+        return _all_open(found, "no partition of the topic belonged to anybody: the group may not subscribe to it")
+    return found
+
+
+def _storm(found: Found, scope: Scope, rises: Sequence[Rise]) -> Found:
+    """Judges storms by the offsets log alone: rises of the generation while the very same members were there."""
+    storm = quiet_storm(rises, window_ns=scope.settle_ns)
+    again = flapping(rises)
+    reason = "clients came back into the group again and again; whether they had been restarted nobody tells"
+    return Found(found.anomaly, instances=storm, undecided={reason: again} if again else {})
+
+
+def _standing(found: Found, lag: Standing, scope: Scope) -> Found:
+    """Judges a lag that stands by commits and log ends alone."""
+    for evidence in ("offsets log", "records"):
+        if evidence in scope.unread:
+            return Found(found.anomaly, undecided={f"not read: {scope.unread[evidence][0]}": 1})
+    if scope.drain_ns <= scope.from_ns:
+        least_s = 2 * scope.settle_ns / NS_PER_S
+        return Found(found.anomaly, undecided={f"the window is shorter than the {least_s:g} s it takes to tell": 1})
+    instances = lag.false if found.anomaly == "false-lag" else ()
+    return Found(found.anomaly, instances=instances, undecided=dict(lag.undecided))
+
+
+def _unattributed(found: Found, judgement: Judgement, scope: Scope) -> Found:
+    """A commit that no member's request explains may have been anybody's."""
+    known = sum(through.committed for through in judgement.coverage.members.values())
+    if found.not_judged is not None or scope.commits <= known:
+        return found
+    reason = "no request of a member's in the request logs explains the commit"
+    return _with(found, {reason: scope.commits - known})
+
+
+def _bounded(found: Found, scope: Scope) -> Found:
+    """Adds what was not read, or cannot be read any more, to what had to be judged from it."""
+    if found.anomaly in NEVER_JUDGED:
+        return Found(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
+    if found.not_judged is not None:
+        return replace(found, not_judged=IN_OTHER_WORDS.get(found.not_judged, found.not_judged))
+    reasons: list[str] = []
+    if found.anomaly in FROM_OFFSETS_LOG and scope.whole_ns is not None:
+        reasons.append(
+            f"compaction has taken records out of the offsets log: it is whole only from {stamp(scope.whole_ns)} on"
+        )
+    if found.anomaly in WITH_REQUESTS:
+        reasons += [f"not read: {message}" for message in scope.unread.get("requests", ())]
+    if found.anomaly in WITH_SINK and scope.sink:
+        reasons += [f"not read: {message}" for message in scope.unread.get("handled", ())]
+    return _with(found, dict.fromkeys(reasons, 1))
+
+
+def _in_scope(found: Found, scope: Scope) -> Found:
+    """What no evidence was given for is not missed, unless it is claimed."""
+    asked = {*ALWAYS, *(WITH_REQUESTS if scope.requests else ()), *(WITH_SINK if scope.sink else ())}
+    if scope.claimed or found.anomaly in asked or found.not_judged is None:
+        return found
+    return replace(found, applies=False)
+
+
+def _gaps(scope: Scope, case: Case) -> Iterator[str]:
+    """Yields what keeps an audit from being a pass, beside what single anomalies leave open."""
+    unread = scope.unread.get("offsets log", ())
+    yield from (f"not read: {message}" for message in unread)
+    if not scope.commits and not unread:
+        yield "the group committed nothing on the topic in the window: there was nothing to judge"
+    if scope.claimed:
+        yield from case.gaps
+
+
+def _some_open(found: Found, doubt: Callable[[Anomaly], str | None]) -> Found:
+    doubts = [(one, doubt(one)) for one in found.instances]
+    sure = tuple(one for one, reason in doubts if reason is None)
+    reasons = Counter(reason for _, reason in doubts if reason is not None)
+    if not sure and found.more:  # what was only counted is like what was kept
+        reasons[reasons.most_common(1)[0][0]] += found.more
+    return _with(replace(found, instances=sure, more=found.more if sure else 0), reasons)
+
+
+def _all_open(found: Found, reason: str) -> Found:
+    return _some_open(found, lambda _: reason)
+
+
+def _with(found: Found, reasons: Mapping[str, int]) -> Found:
+    return replace(found, undecided=dict(Counter(found.undecided) + Counter(reasons)))

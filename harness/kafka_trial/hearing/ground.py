@@ -1,0 +1,72 @@
+"""What failed on the harness's or the cluster's side: nothing can be concluded about the consumer then."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from kafka_trial.clockwork import WALL_JUMP_NS
+from kafka_trial.hearing.plain import plain
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.circumstances import Circumstances
+    from kafka_trial.judge.judge import Judgement
+
+WITNESSES = ("offsets", "observer", "requests-", "transactions")
+WITNESS_STATES = {
+    "ready": "never said that it had read to the end",
+    "behind": "was behind at the snapshot",
+    "dead": "died",
+    "undecodable": "met a record it cannot decode",
+}
+
+
+def ground_of(judgement: Judgement) -> list[str]:
+    """Returns what failed on the harness's or the cluster's side."""
+    circumstances = judgement.circumstances
+    told = [f"the environment failed: {plain(message)}" for message in circumstances.environment]
+    if circumstances.ended is None:
+        told.append("the history is truncated: it has no end")
+    elif circumstances.ended != "ok" and not told:
+        told.append("the trial ended early")
+    told += _witnesses(circumstances)
+    told += _clock_jumps(circumstances)
+    told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
+    return told + [
+        f"the judge broke in {name}: {plain(error)}"
+        for name, error in sorted(judgement.crashed.items())
+        if name not in judgement.findings
+    ]
+
+
+def _clock_jumps(circumstances: Circumstances) -> list[str]:
+    """Brokers tell times by the wall clock: once it jumped, nobody knows when that was by the harness's."""
+    jumps = [jump_ns for jump_ns in _wall_jumps_ns(circumstances) if jump_ns > TOLERANCE_NS]
+    if not jumps:
+        return []
+    times = f"{len(jumps)} time{'s' * (len(jumps) > 1)}"
+    return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
+
+
+def jumps_counted(circumstances: Circumstances) -> dict[str, int]:
+    """Returns how often the wall clock jumped, where it did."""
+    jumps = len(_wall_jumps_ns(circumstances))
+    return {"wall clock jumps": jumps} if jumps else {}
+
+
+def _wall_jumps_ns(circumstances: Circumstances) -> list[int]:
+    """Returns how far the wall clock went apart from the monotonic one between two readings, where that is a jump."""
+    apart = [wall_ns - time_ns for time_ns, wall_ns in sorted((time, wall) for wall, time in circumstances.clocks)]
+    return [abs(later - before) for before, later in pairwise(apart) if abs(later - before) > WALL_JUMP_NS]
+
+
+def _witnesses(circumstances: Circumstances) -> list[str]:
+    """A witness must have said, last of all, that it read to the end."""
+    states = {source: "" for source in circumstances.counts if source.startswith(WITNESSES)}
+    states.update(circumstances.witnesses)
+    return [
+        f"the witness {source} {WITNESS_STATES.get(state, 'did not say that it saw all')}"
+        for source, state in sorted(states.items())
+        if state != "complete"
+    ]

@@ -1,0 +1,88 @@
+"""The hearing: everything a verdict rests on, gathered: the judge's findings, and what the run itself says.
+
+Stands between the judge and the verdict. The judge looks for anomalies; from the small files of the harness's own
+actors (`run`, `nemesis`) come the faults with their evidence and the consumer's plain failures; from the scenario, how
+much had to be judged. Nothing is concluded here that an event does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from kafka_trial.audit.hearing import hear_audit
+from kafka_trial.case import Case, Found
+from kafka_trial.hearing.asked import Scope, claim_of, scope_of
+from kafka_trial.hearing.ground import ground_of, jumps_counted
+from kafka_trial.hearing.own_word import by_kind, failures_of, faults_of, told_with_proof
+from kafka_trial.hearing.plain import plain
+from kafka_trial.hearing.vacuity import untouched, vacuous
+from kafka_trial.history.event import Event, from_line
+from kafka_trial.history.kinds import lacking
+from kafka_trial.history.store import RunFolder
+from kafka_trial.verdict import Verdict, decide
+from kafka_trial.verdict_files import write_verdict
+
+if TYPE_CHECKING:
+    from kafka_trial.judge.judge import Coverage, Finding, Judgement
+
+SOURCES = ("run", "nemesis")
+
+
+def conclude(folder: RunFolder, judgement: Judgement) -> Verdict:
+    """Returns the verdict on a judged run folder, and writes verdict.json, anomalies.jsonl and series.parquet."""
+    claim, doubts = claim_of(folder)
+    events = list(own_events(folder))
+    case = gather(judgement, events, scope_of(folder), doubts=doubts)
+    if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
+        case = hear_audit(folder, case, judgement, events, claim)
+    verdict = decide(case, claim)
+    pq.write_table(judgement.series, folder.path / "series.parquet")
+    write_verdict(folder, verdict, case)
+    return verdict
+
+
+def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> Case:
+    """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
+    said = by_kind(events)
+    failures, no_control = failures_of(said, told_with_proof(judgement))
+    faults = faults_of(said, scope.planned)
+    coverage = judgement.coverage
+    return Case(
+        found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
+        faults=faults,
+        ground=(*doubts, *ground_of(judgement), *no_control),
+        gaps=tuple(vacuous(coverage, scope) + untouched(coverage, judgement.circumstances)),
+        failures=failures,
+        counts=_counts(coverage) | jumps_counted(judgement.circumstances),
+    )
+
+
+def own_events(folder: RunFolder) -> Iterator[Event]:
+    """Yields the events of the harness's own actors; damaged lines are the judge's to name."""
+    for source in SOURCES:
+        path = folder.history / f"{source}.jsonl"
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            try:
+                yield from_line(line)
+            except (ValueError, TypeError):
+                continue
+
+
+def _found(finding: Finding) -> Found:
+    return Found(
+        anomaly=finding.anomaly,
+        instances=finding.instances,
+        more=max(0, finding.count - len(finding.instances)),
+        undecided=finding.undecided,
+        not_judged=plain(finding.not_judged.because) if finding.not_judged else None,
+        applies=finding.not_judged is None or finding.not_judged.applies,
+    )
+
+
+def _counts(coverage: Coverage) -> dict[str, int]:
+    names = {"records": "records", "handled": "handled", "deliveries": "delivered", "completions": "processed"}
+    names |= {"effects": "effects", "commits": "committed", "commits refused": "refused"}
+    return {name: sum(getattr(part, field) for part in coverage.partitions) for name, field in names.items()}

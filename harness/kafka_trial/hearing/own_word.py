@@ -1,0 +1,98 @@
+"""What the run's own actors say: the faults with their evidence, and the consumer's plain failures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_trial.case import Fault, Violation
+from kafka_trial.hearing.plain import plain
+from kafka_trial.history.event import Event
+
+if TYPE_CHECKING:
+    from kafka_trial.judge.judge import Judgement
+
+FAILURES = {
+    "never-assigned": "never got a partition",
+    "exited": "exited by itself",
+    "never-stopped": "did not stop when asked",
+}
+TOLD_BY = {"exited": "crash-loop", "never-stopped": "unbounded-close"}  # of the same member: nothing is told twice
+Said = Mapping[str, Sequence[Event]]
+
+
+def by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
+    """Returns events by kind, each kind in order."""
+    said: dict[str, list[Event]] = {}
+    for event in sorted(events, key=lambda event: (event.source, event.seq)):
+        said.setdefault(event.kind, []).append(event)
+    return said
+
+
+def faults_of(said: Said, planned: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    """Returns the faults that were planned or shown, by number, each with its evidence."""
+    evidence = {number: event for event in said.get("evidence", ()) if (number := _number(event)) is not None}
+    shown = [_fault(event, number) for number, event in sorted(evidence.items())]
+    missing = [_unshown(plan, number) for number, plan in enumerate(planned) if plan.get("no", number) not in evidence]
+    return tuple(fault for _, fault in sorted([*shown, *missing], key=lambda pair: pair[0]))
+
+
+def _number(event: Event) -> int | None:
+    """Returns which fault an event is about; evidence that does not say so shows nothing."""
+    number = event.details.get("fault_no")
+    return number if isinstance(number, int) else None
+
+
+def _fault(event: Event, number: int) -> tuple[int, Fault]:
+    details = event.details
+    role, _, name = str(details.get("target", "")).partition(": ")
+    return number, Fault(
+        kind=str(details.get("fault", "?")),
+        target=name or role,
+        role=role,
+        bit=details.get("bit") is True,
+        evidence=plain(details.get("message") or "no evidence was given"),
+        healed=not (details.get("heals") is True and details.get("healed_traffic") is False),
+    )
+
+
+def _unshown(plan: Mapping[str, Any], number: int) -> tuple[int, Fault]:
+    role = str(plan.get("target", "?"))
+    told = "the history holds no evidence of it: it was never injected, or the run ended first"
+    return number, Fault(str(plan.get("fault", "?")), str(plan.get("resolved") or role), role, bit=False, evidence=told)
+
+
+def told_with_proof(judgement: Judgement) -> set[tuple[str, str]]:
+    """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof."""
+    found = {failure: judgement.findings.get(anomaly) for failure, anomaly in TOLD_BY.items()}
+    return {
+        (failure, str(one.attributes.get("member")))
+        for failure, finding in found.items()
+        if finding is not None and finding.not_judged is None
+        for one in finding.instances
+    }
+
+
+def failures_of(said: Said, told: Collection[tuple[str, str]] = ()) -> tuple[tuple[Violation, ...], list[str]]:
+    """Returns the consumer's plain failures; where not even a control member could join, the ground is at fault."""
+    failed = said.get("consumer_failure", [])
+    controls = said.get("control_member", [])
+    if failed and any(event.details.get("state") == "failed" for event in controls):
+        return (), ["the cluster let not even a control member of the harness join"]
+    by_name: dict[str, list[Event]] = {}
+    for event in failed:
+        name = str(event.details.get("name", "failed"))
+        if (name, event.member) not in told:
+            by_name.setdefault(name, []).append(event)
+    return tuple(_failure(name, events, controls) for name, events in sorted(by_name.items())), []
+
+
+def _failure(name: str, events: Sequence[Event], controls: Sequence[Event]) -> Violation:
+    members = sorted({event.member or "?" for event in events})
+    beside = ", where a control member of the harness got its own" if controls else ""
+    told = f"{', '.join(members)} {FAILURES.get(name, 'failed')}{beside}: {_message(events[0])}"
+    return Violation(name, len(members), told, tuple(event.name for event in events))
+
+
+def _message(event: Event) -> str:
+    return plain(event.details.get("message") or "no message")

@@ -1,0 +1,118 @@
+"""Torn transactions: was what a transaction wrote into several logs taken, or left, in all of them?
+
+Judged from the marker that ended it in each log (the outputs' partitions, and the offsets log's), and from the EndTxn
+requests that were granted. Both lie in the slice of no partition, for a transaction spans logs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    exactly,
+    first_of,
+    joined,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, stacked, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+ONE_EPOCH = (
+    "a producer's transactions ended in both ways under one epoch (its client is without KIP-890), and its requests do "
+    "not tell which ended how"
+)
+
+
+@invariant(
+    "torn-transaction",
+    family="transactions",
+    needs=("offsets log", "outputs", "requests"),
+    level="none",
+    progress_in_transaction=True,
+)
+def torn_transaction(batch: Batch) -> Findings:
+    """A transaction was committed in one log and aborted in another: of its outputs and offsets a part was taken.
+
+    "Atomic writes across multiple partitions" is what KIP-98 promises, offsets included; a request that comes late and
+    ends the next transaction breaks it ("torn into parts: some of their effects committed, others lost": Jepsen,
+    Bufstream 0.1.0). Never legal. "Each transaction can be identified by (producer id, epoch)" (KIP-890) where the
+    answer to EndTxn carries a new epoch: only there a tear is found. Where many transactions share an epoch, every end
+    must be one that was asked for around its time; if one is not, the case is undecided.
+
+    Smallest history: EndTxn of producer 7, answered with epoch 1; 7's marker of epoch 1 is a commit in out-0, and an
+    abort in the offsets log.
+    """
+    ends, asks = _by_transaction(batch)
+    torn, unclear = ends["mixed"], np.zeros(len(ends), np.bool_)
+    own = exactly(asks["key"], asks["key"], ends["key"], ends["key"])
+    own = np.where(picked(asks["own_epoch"], own, 0) == 1, own, -1)
+    unclear = torn & (own < 0) & ~_asked_for(ends, asks)
+    unclear_slices = ends["slice"][unclear][first_of(ends["key"][unclear])]
+    rows = np.flatnonzero(torn & (own >= 0))
+    rows = rows[first_of(ends["key"][rows])]
+    committed, aborted = (ends.take(ends[name][rows]) for name in ("commit", "abort"))
+    asked = asks.take(own[rows])
+    logs = np.array([*batch.circumstances.logs, None], dtype=object)
+    found = table(
+        slice=ends["slice"][rows],
+        order=ends["time_ns"][rows],
+        producer_id=ends["offset"][rows],
+        producer_epoch=ends["flag"][rows],
+        committed_in=logs[committed["who"]],
+        aborted_in=logs[aborted["who"]],
+    )
+    return Findings(
+        found, [(one["source"], one["seq"]) for one in (committed, aborted, asked)], [(ONE_EPOCH, unclear_slices)]
+    )
+
+
+def _by_transaction(batch: Batch) -> tuple[Table, Table]:
+    """Returns the ends and the requests, sorted by `key` (producer id and epoch) and time.
+
+    Of the ends: `mixed` (its key ended in both ways), `commit` and `abort` (the rows of the key's first end of each
+    sort). Of the requests: begun_ns, `asks_commit`, `own_epoch` (1 first within a key).
+    """
+    ends, asks = batch.of(Kind.ENDED_COMMITTED, Kind.ENDED_ABORTED), batch.of(Kind.ASKED_COMMIT, Kind.ASKED_ABORT)
+    both = stacked(ends, asks)
+    keys = np.unique(joined(both["slice"], both["offset"], both["flag"]), return_inverse=True)[1].astype(np.int64)
+    ends = ends.having(key=keys[: len(ends)]).sorted_by("key", "time_ns", "source", "seq")
+    committed = ends["kind"] == Kind.ENDED_COMMITTED
+    commit, abort = (_first_where(ends["key"], mask) for mask in (committed, ~committed))
+    asks = asks.having(
+        key=keys[len(ends) :],
+        begun_ns=asks["wall_ns"] - asks["until"],
+        asks_commit=asks["kind"] == Kind.ASKED_COMMIT,
+        own_epoch=asks["place"],
+    )
+    ends = ends.having(committed=committed, commit=commit, abort=abort, mixed=(commit >= 0) & (abort >= 0))
+    return ends, asks.sorted_by("key", "begun_ns", "source", "seq")
+
+
+def _first_where(key: Ints, mask: Array) -> Ints:
+    """Returns for each row the first row of its key (rows sorted by it) where the mask is True, -1 for none."""
+    rows = np.flatnonzero(mask)
+    first = per_group(key[rows], rows, int(key.max(initial=-1)) + 1, how="min", start=NEVER)[key]
+    return np.where(first == NEVER, -1, first)
+
+
+def _asked_for(ends: Table, asks: Table) -> Bools:
+    """Returns whether the last request of the same key that had begun by then, give or take the tolerance, asked for it
+    to end as it did."""
+    fits = np.zeros(len(ends), np.bool_)
+    for give_ns in (LOG_TOLERANCE_NS, -LOG_TOLERANCE_NS):
+        last = at_or_before(asks["key"], asks["begun_ns"], ends["key"], ends["wall_ns"] + give_ns)
+        fits |= (last >= 0) & (picked(asks["asks_commit"], last, -1) == ends["committed"])
+    return fits

@@ -1,0 +1,138 @@
+"""Transactions: how they ended in each log, what their producers had asked for, and what was left open.
+
+Stands beside `frames.py`. Markers and granted EndTxn requests become rows of the slice of no partition, for a
+transaction spans logs; what was open at the snapshot is little, and becomes facts. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import OpenTransaction
+from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.rows import NOWHERE, Kind
+from kafka_trial.judge.columns import Columns
+
+if TYPE_CHECKING:
+    from kafka_trial.judge.facts import Facts
+
+OFFSETS_LOG = "__consumer_offsets"
+STATES = {"commit": 1, "abort": 2}
+Body = Mapping[str, Any]
+
+
+class Transactions:
+    """What has been gathered of transactions so far; logs are numbered in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self.logs: dict[str, int] = {}
+        self.opened: dict[tuple[int, int], dict[str, Any]] = {}  # by log and producer id
+        self.timeouts_ms: dict[int, int] = {}
+        self.outputs_ended = 0
+        self.aborted_records = 0
+
+    def log(self, topic: str | None, partition: int) -> int:
+        """Returns the number of a log; without a topic, of a partition of the offsets log."""
+        return self.logs.setdefault(f"{topic or OFFSETS_LOG}-{partition}", len(self.logs))
+
+    def circumstances(self) -> dict[str, Any]:
+        """Returns the fields of `Circumstances` that these are."""
+        timeouts = self.timeouts_ms
+        opened = [
+            OpenTransaction(**one, timeout_ms=timeouts.get(one["producer_id"]))
+            for _, one in sorted(self.opened.items())
+        ]
+        return {
+            "logs": tuple(self.logs),
+            "open_transactions": tuple(opened),
+            "outputs_ended": self.outputs_ended,
+            "aborted_records": self.aborted_records,
+        }
+
+
+def transaction_rows(facts: Facts, columns: Columns) -> dict[str, Array] | None:
+    """Returns the columns of the rows of a block; None where nothing in it ended a transaction."""
+    _take_timeouts(facts.transactions, columns)
+    state = columns.codes("state", STATES)
+    known = (state > 0) & (columns["producer_id"] != NONE)
+    ends = np.flatnonzero(columns.is_kind("transaction_marker") & known)
+    granted = (columns.codes("api", {"ENDTXN": 1}, fold=True) == 1) & (columns["error"] == 0)
+    asks = np.flatnonzero(columns.is_kind("request") & granted & known)
+    if not len(ends) + len(asks):
+        return None
+    rows = np.concatenate([ends, asks])
+    log, place = _where(facts.transactions, columns, ends)
+    kinds = [np.where(state[some] == 1, *pair) for some, pair in ((ends, _ENDED), (asks, _ASKED))]
+    return {
+        "slice": np.full(len(rows), _nowhere(facts)),
+        "kind": np.concatenate(kinds),
+        "seq": columns["seq"][rows],
+        "time_ns": columns["time_ns"][rows],
+        "offset": columns["producer_id"][rows],
+        "place": np.concatenate([place, columns.codes_of_true("own_epoch")[asks].astype(np.int64)]),
+        "wall_ns": columns["source_wall_ns"][rows],
+        "until": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
+        "who": np.concatenate([log, columns["lane"][asks].clip(-1, 2**31 - 1)]),
+        "flag": columns["producer_epoch"][rows].clip(-1, 2**15),
+    }
+
+
+_ENDED = (int(Kind.ENDED_COMMITTED), int(Kind.ENDED_ABORTED))
+_ASKED = (int(Kind.ASKED_COMMIT), int(Kind.ASKED_ABORT))
+
+
+def _nowhere(facts: Facts) -> int:
+    return facts.slices.setdefault((facts.topic or "", NOWHERE), len(facts.slices))
+
+
+def _where(known: Transactions, columns: Columns, ends: Array) -> tuple[Array, Array]:
+    """Returns log and place of the markers; what a marker ends is open no longer."""
+    inside = columns.absent("topic")[ends]
+    known.outputs_ended += int((~inside).sum())
+    partition = np.where(inside, columns["log_partition"][ends], columns["partition"][ends])
+    place = np.where(inside, columns["log_offset"][ends], columns["offset"][ends])
+    topics = columns.text("topic", ends).fill_null("").dictionary_encode()
+    names, codes = topics.dictionary.to_pylist(), topics.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    pairs, inverse = np.unique(np.stack([codes, partition]), axis=1, return_inverse=True)
+    numbers = [known.log(names[code] or None, number) for code, number in pairs.T.tolist()]
+    log = np.array(numbers, np.int64)[inverse.reshape(-1)] if len(ends) else np.empty(0, np.int64)
+    for key, one in list(known.opened.items()):  # one a producer and log, at most
+        if ((log == key[0]) & (columns["producer_id"][ends] == key[1]) & (place > one["place"])).any():
+            del known.opened[key]
+    return log, place
+
+
+def _take_timeouts(known: Transactions, columns: Columns) -> None:
+    """Notes how long each producer's transactions may stay open; few lines say so: one a start of a producer."""
+    asked = columns.codes("api", {"INITPRODUCERID": 1}, fold=True) == 1
+    told = asked & (columns["error"] == 0) & (columns["producer_id"] != NONE) & (columns["timeout_ms"] != NONE)
+    for row in np.flatnonzero(columns.is_kind("request") & told).tolist():
+        producer, timeout_ms = int(columns["producer_id"][row]), int(columns["timeout_ms"][row])
+        known.timeouts_ms[producer] = max(timeout_ms, known.timeouts_ms.get(producer, 0))
+
+
+def _opened(facts: Facts, source: int, body: Body) -> None:
+    topic, inside = body.get("topic"), "log_partition" in body
+    numbers = [body.get(name) for name in ("producer_id", "log_partition" if inside else "partition")]
+    place = body.get("log_offset" if inside else "offset")
+    producer, partition = (number if isinstance(number, int) else None for number in numbers)
+    if producer is None or partition is None or not isinstance(place, int) or not (inside or isinstance(topic, str)):
+        return
+    log = facts.transactions.log(None if inside else str(topic), partition)
+    epoch, wall_ns = body.get("producer_epoch"), body.get("source_wall_ns")
+    facts.transactions.opened[log, producer] = {
+        "producer_id": producer,
+        "producer_epoch": epoch if isinstance(epoch, int) else -1,
+        "log": log,
+        "place": place,
+        "began_wall_ns": wall_ns if isinstance(wall_ns, int) else None,
+        "read_ns": body["time_ns"],
+        "source": source,
+        "seq": body["seq"],
+    }
+
+
+TRANSACTION_TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {"transaction_open": _opened}

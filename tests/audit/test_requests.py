@@ -1,0 +1,100 @@
+"""Saved request logs: the window's requests with their clients, and what a file does not cover."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.audit.asked import NS_PER_S, Asked, Limits
+from kafka_trial.audit.requests import read_request_logs
+from kafka_trial.history.event import from_line
+
+S = NS_PER_S
+START_S = 1_700_000_000
+
+
+def _line(at_s: float, api: str, request: Any, response: Any, *, peer: str = "10.0.0.5:1") -> str:
+    header = {"requestApiKeyName": api, "requestApiVersion": 9, "correlationId": 5, "clientId": "x"}
+    body = {
+        "requestHeader": header,
+        "request": request,
+        "response": response,
+        "connection": f"10.0.0.1:9092-{peer}-1-2",
+        "totalTimeMs": 1.5,
+        "listener": "PLAINTEXT",
+    }
+    return f'{{"ts":{START_S + at_s:.6f},"r":{json.dumps(body, separators=(",", ":"))}}}\n'
+
+
+def _heartbeat(at_s: float) -> str:
+    return _line(at_s, "HEARTBEAT", {"groupId": "g", "memberId": "m", "generationId": 1}, {"errorCode": 0})
+
+
+def _commit(at_s: float, *, peer: str = "10.0.0.5:1") -> str:
+    request = {"groupId": "g", "memberId": "", "generationId": 1}
+    topic = {"name": "t", "partitions": [{"partitionIndex": 0, "committedOffset": 7}]}
+    answer = {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]}
+    return _line(at_s, "OFFSET_COMMIT", request | {"topics": [topic]}, answer, peer=peer)
+
+
+def _read(folder: Path, *lines: str, bytes_max: int = 1 << 20) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
+    """Returns (API, second, client's number) of the requests recorded for 100 to 1000 s, and what is unread."""
+    log, history = folder / "requests.log", folder / "history"
+    log.write_text("".join(lines))
+    limits = Limits(bytes_max=bytes_max)
+    history.mkdir()
+    asked = Asked("h:1", "t", "g", (START_S + 100) * S, (START_S + 1000) * S, request_logs=(log,), limits=limits)
+    unread = read_request_logs(asked, history)
+    events = map(from_line, (history / "requests-b0.jsonl").read_bytes().splitlines())
+    seen = [
+        (event.details["api"], (event.source_wall_ns or 0) // S - START_S, event.details.get("lane"))
+        for event in events
+        if event.kind == "request"
+    ]
+    return seen, unread
+
+
+def test_the_windows_requests_are_recorded_with_their_client(tmp_path: Path) -> None:
+    """A commit without a member id is that of its connection's member; one from elsewhere is nobody's."""
+    lines = [
+        _heartbeat(50),
+        _heartbeat(150),
+        _commit(200),
+        _commit(300, peer="10.0.0.9:1"),
+        _heartbeat(999),
+        _commit(1001),
+    ]
+    seen, unread = _read(tmp_path, *lines)
+    assert (seen, unread) == (
+        [("HEARTBEAT", 150, 0), ("OFFSET_COMMIT", 200, 0), ("OFFSET_COMMIT", 300, None), ("HEARTBEAT", 999, 0)],
+        (),
+    )
+
+
+def test_a_file_that_does_not_cover_the_window_says_so(tmp_path: Path) -> None:
+    """What is not in it may have happened."""
+    _, unread = _read(tmp_path, _heartbeat(300), _heartbeat(500))
+    assert [sentence.rsplit(" ", 1)[0] for sentence in unread] == [
+        "request log requests.log begins only at",
+        "request log requests.log ends already at",
+    ]
+
+
+def test_lines_that_nobody_can_read_are_counted(tmp_path: Path) -> None:
+    """The first one with its number."""
+    _, unread = _read(tmp_path, _heartbeat(100), _heartbeat(150).replace('"ts"', '"tt"'), _heartbeat(1000))
+    assert (len(unread), unread[0].startswith("1 lines of request log requests.log (first: line 2")) == (1, True)
+
+
+def test_a_file_of_something_else_is_no_evidence(tmp_path: Path) -> None:
+    """An empty one neither."""
+    assert _read(tmp_path, "server started\n")[1] == (
+        "request log requests.log holds no request that an audit looks at",
+    )
+
+
+def test_a_limit_of_bytes_ends_the_reading(tmp_path: Path) -> None:
+    """And is told with the option that raises it."""
+    _, unread = _read(tmp_path, _heartbeat(100), _heartbeat(1000), bytes_max=500)
+    assert "raise --max-mib" in unread[0]

@@ -1,0 +1,95 @@
+"""Torn transactions: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from histories import Line, after, end_asked, ended, finding, judged, not_judged, undecided
+from histories import with_settings as settings_with
+
+IN_TRANSACTION = settings_with(progress="transaction", delivery="exactly-once")
+
+
+def test_torn_transaction_holds() -> None:
+    """One transaction committed in both logs, the next one aborted in both."""
+    first = [end_asked("commit"), ended("commit", 0), ended("commit", None)]
+    second = [end_asked("abort", epoch=2), ended("abort", 0, epoch=2), ended("abort", None, epoch=2)]
+    assert judged("torn-transaction", [*first, *second], settings=IN_TRANSACTION) == []
+
+
+def test_torn_transaction_is_broken() -> None:
+    """Its output was committed, its offsets were aborted."""
+    lines = [end_asked("commit"), ended("commit", 0), ended("abort", None)]
+    found = finding("torn-transaction", lines, settings=IN_TRANSACTION)
+    assert [(dict(one.attributes), one.partition, one.events) for one in found.instances] == [
+        (
+            {
+                "producer_id": 7,
+                "producer_epoch": 1,
+                "committed_in": "out-0",
+                "aborted_in": "__consumer_offsets-0",
+            },
+            None,
+            ("transactions#0", "offsets#0", "requests-b0#2"),
+        )
+    ]
+
+
+def test_torn_transaction_is_found_once_whatever_the_number_of_logs() -> None:
+    """Three logs took it, two did not."""
+    ends = [ended("commit", log) for log in (0, 1, 2)] + [ended("abort", log) for log in (3, None)]
+    lines = [end_asked("commit"), *ends]
+    assert [one["committed_in"] for one in judged("torn-transaction", lines, settings=IN_TRANSACTION)] == ["out-0"]
+
+
+def test_torn_transaction_only_looks_broken_by_two_producers() -> None:
+    """One committed, another aborted, under the same epoch."""
+    lines = [end_asked("commit"), ended("commit", 0), end_asked("abort", producer=8), ended("abort", None, producer=8)]
+    assert judged("torn-transaction", lines, settings=IN_TRANSACTION) == []
+
+
+def test_torn_transaction_only_looks_broken_under_one_epoch_for_many() -> None:
+    """A client without epochs of their own committed one transaction, and aborted the next, in other logs."""
+    first = [end_asked("commit", own=False), ended("commit", 0), after(1)]
+    second = [end_asked("abort", own=False), ended("abort", None)]
+    assert judged("torn-transaction", [*first, *second], settings=IN_TRANSACTION) == []
+
+
+def test_torn_transaction_only_looks_broken_by_what_its_coordinator_aborted() -> None:
+    """Timed out, or fenced: nobody asked for it, and its epoch is another."""
+    lines = [end_asked("commit"), ended("commit", 0), ended("commit", None), ended("abort", 0, epoch=2)]
+    assert judged("torn-transaction", lines, settings=IN_TRANSACTION) == []
+
+
+def test_torn_transaction_only_looks_broken_where_a_marker_was_written_twice() -> None:
+    """A new coordinator ends what the one before it had ended already."""
+    lines = [end_asked("commit"), ended("commit", 0), ended("commit", None), ended("commit", 0)]
+    assert judged("torn-transaction", lines, settings=IN_TRANSACTION) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([], []),
+        ([end_asked("commit", own=False)], []),
+        ([end_asked("commit", own=False)], [end_asked("abort", own=False, error=51)]),
+    ],
+    ids=["nobody saw a request", "one request only", "the other was refused"],
+)
+def test_torn_transaction_is_undecided_where_an_epoch_does_not_name_one(first: list[Line], second: list[Line]) -> None:
+    """Ends of both sorts under one epoch, and no granted request for one of them."""
+    lines = [*first, ended("commit", 0), after(1), *second, ended("abort", None)]
+    assert undecided("torn-transaction", lines, settings=IN_TRANSACTION) == 1
+
+
+def test_torn_transaction_is_missed_where_nobody_followed_the_outputs() -> None:
+    """The offsets log alone cannot show a tear."""
+    because = not_judged("torn-transaction", [ended("commit", None)], settings=IN_TRANSACTION)
+    assert because == "no transaction was seen to end in a topic that the consumer writes to"
+
+
+def test_torn_transaction_is_not_about_other_consumers() -> None:
+    """A consumer without transactions is not judged, and nothing is missed."""
+    missing = finding("torn-transaction", [], settings=settings_with(delivery="exactly-once")).not_judged
+    assert missing is not None
+    assert not missing.applies

@@ -1,0 +1,102 @@
+"""A Spark cluster elsewhere: a master and two workers, processes of their own, judge a stored run to the same bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.cli import main
+from kafka_trial.cluster.spark_java import pyspark_folder, spark_environment
+from kafka_trial.concurrency import Child, Household
+from kafka_trial.errors import PASS, WRONG_INPUT
+from kafka_trial.history.store import RunFolder
+from kafka_trial.judging import check_run
+from kafka_trial.registry import CHECKOUT
+from kafka_trial.waiting import wait_until
+
+pytestmark = pytest.mark.spark
+
+STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
+SPARK_CLASS = pyspark_folder() / "bin" / "spark-class"
+DEPLOY = "org.apache.spark.deploy"
+STARTED = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
+UP_WITHIN_S = 300
+CHECKED_WITHIN_S = 900
+
+
+@dataclass(frozen=True)
+class SparkCluster:
+    """A running one: the master's URL, and the folders in which its workers keep their executors."""
+
+    url: str
+    work: tuple[Path, Path]
+
+    def executors(self) -> list[int]:
+        """Returns how many executors each worker has run."""
+        return [len(list(folder.glob("app-*/[0-9]*"))) for folder in self.work]
+
+
+@pytest.fixture
+def spark_cluster(tmp_path: Path) -> Iterator[SparkCluster]:
+    """Starts a master and two workers on loopback, on ports that the kernel draws."""
+    with Household("standalone") as household:
+        log = tmp_path / "master.log"
+        children = [_start(household, "master", [f"{DEPLOY}.master.Master"], log)]
+        url = _told(log, STARTED, children[0])
+        work = tmp_path / "work-0", tmp_path / "work-1"
+        for folder in work:
+            words = [f"{DEPLOY}.worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder), url]
+            children.append(_start(household, folder.name, words, tmp_path / f"{folder.name}.log"))
+        for folder, child in zip(work, children[1:], strict=True):
+            _told(tmp_path / f"{folder.name}.log", re.compile("(Successfully registered with master)"), child)
+        yield SparkCluster(url, work)
+        for child in reversed(children):
+            child.end()
+
+
+def test_the_bytes_are_those_of_the_embedded_judge(spark_cluster: SparkCluster, tmp_path: Path) -> None:
+    """Both workers ran executors, and nothing in the verdict or the anomalies tells of it."""
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(STORED, run.path)
+    check_run(run)
+    embedded = {name: (run.path / name).read_bytes() for name in ("verdict.json", "anomalies.jsonl")}
+    for name in embedded:
+        (run.path / name).unlink()
+    words = ["check", str(run.path), "--spark-master", spark_cluster.url, "--partitions", "4"]
+    command = [sys.executable, "-m", "kafka_trial", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=CHECKED_WITHIN_S, check=False)
+    assert done.returncode == PASS, done.stderr
+    assert {name: (run.path / name).read_bytes() for name in embedded} == embedded
+    assert spark_cluster.executors() == [1, 1]
+
+
+def test_what_is_no_master_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2, and what would be one."""
+    assert main(["check", str(STORED), "--spark-master", "spark:/somewhere"]) == WRONG_INPUT
+    assert "Valid: local[N], spark://HOST:PORT, yarn, k8s://URL" in capsys.readouterr().err
+
+
+def _start(household: Household, name: str, words: list[str], log: Path) -> Child:
+    command = [str(SPARK_CLASS), words[0], "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *words[1:]]
+    environment = os.environ | spark_environment() | {"SPARK_HOME": str(pyspark_folder())}
+    with log.open("wb") as output:
+        return household.spawn(name, command, env=environment, stdout=output, stderr=output)
+
+
+def _told(log: Path, what: re.Pattern[str], child: Child) -> str:
+    """Waits until a process has said something, and returns it; one that went says why in its log."""
+
+    def said() -> str | None:
+        assert child.alive, log.read_text()[-2000:]
+        found = what.search(log.read_text(errors="replace"))
+        return found[1] if found else None
+
+    return wait_until(said, within_s=UP_WITHIN_S, what=f"{child.name} to say {what.pattern!r}")
