@@ -26,7 +26,7 @@ demo: setup  ## a sound and a faulty consumer on one scenario: both verdicts, wi
 
 test: setup  ## everything that tests this project
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	$(BIN)/python -m pytest --durations=10 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations=10 $(ARGS)
 
 lint: setup  ## style and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

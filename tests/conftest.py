@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,23 +15,41 @@ from kafka_trial.concurrency import Crew
 from kafka_trial.session import Session
 
 pytest_plugins = ["pytester"]
+LIVE = "live"
+NICE = 5
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Orders the items so that the sampled trials run in the background of what needs no cluster."""
+    """Orders the items, and says which of them one process of several must have together."""
     items.sort(key=turn)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
 def turn(item: pytest.Item) -> int:
-    """Returns when an item has its turn.
+    """Returns when an item has its turn: what takes longest first, so that nothing long is left for the end.
 
-    First what changes the environment or a module of this very process, where no trial may run meanwhile; then the rest
-    of what needs no cluster, beside which they do; then the trials' own items, which only wait; then what boots or
-    borrows clusters.
+    The sampled trials, then what boots or borrows clusters, then what starts a Spark of its own, then the rest.
     """
     if item.get_closest_marker("cluster"):
-        return 2 if is_sampled(item) else 3
-    return 0 if "monkeypatch" in item.fixturenames else 1
+        return 0 if is_sampled(item) else 1
+    return 2 if item.get_closest_marker("spark") else 3
+
+
+def group_of(item: pytest.Item) -> str:
+    """Returns whose neighbour an item is where several processes share the items.
+
+    One of them has all that needs clusters, which are warm in it and would be too many in two; the others go by module.
+    """
+    return LIVE if item.get_closest_marker("cluster") else item.nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Has a process of several that runs what needs no cluster take only what the live trials leave of the machine."""
+    if "PYTEST_XDIST_WORKER" in os.environ and group_of(item) != LIVE and os.nice(0) < NICE:
+        os.nice(NICE - os.nice(0))
 
 
 def is_sampled(item: pytest.Item) -> bool:
@@ -49,13 +68,6 @@ def sampled_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     questions = {asked(one, folder / f"{number:02}"): one for number, one in enumerate(wanted)}
     with Crew("sample", join_within_s=900.0) as crew:
         yield Sample(crew, request.getfixturevalue("kafka_trial_session"), questions)
-
-
-@pytest.fixture(autouse=True)
-def _trials_beside(request: pytest.FixtureRequest, sampled_trials: Sample | None) -> None:
-    """Has the sampled trials begin in the background of the first item that leaves this process as it is."""
-    if sampled_trials is not None and turn(request.node) > 0:
-        sampled_trials.begin()
 
 
 @pytest.fixture(scope="session")

@@ -99,20 +99,14 @@ def asked(sampled: Sampled, folder: Path) -> Asked:
 
 
 class Sample:
-    """What became of each sampled trial; `of` waits for one."""
+    """The sampled trials, begun in the background, and what became of each; `of` waits for one."""
 
     def __init__(self, crew: Crew, session: Session, questions: Mapping[Asked, Sampled]) -> None:
         self._crew = crew
         self._session = session
         self._questions = questions
-        self._begun = False
         self._done: dict[Sampled, Trialed | KafkaTrialError] = {}
-
-    def begin(self) -> None:
-        """Begins the trials in the background, unless they have begun."""
-        if not self._begun:
-            self._begun = True
-            self._crew.start("trials", self._run)
+        crew.start("trials", self._run)
 
     def _run(self) -> None:
         for one, outcome in self._session.try_many(list(self._questions)):
