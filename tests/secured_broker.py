@@ -28,7 +28,8 @@ from confluent_kafka.admin import (
 )
 
 from certificates import Certificates
-from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.cluster.archive import class_data_archive
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path

@@ -20,7 +20,8 @@ from confluent_kafka.admin import ResourceType
 from certificates import Certificates, certificates_in
 from kafka_trial.audit.command_config import read_command_config
 from kafka_trial.cli import main
-from kafka_trial.cluster.admin import OFFSETS_TOPIC, Admin
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import NOT_BEGUN, PASS, WRONG_INPUT
 from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.store import open_run_folder
