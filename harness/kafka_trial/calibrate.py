@@ -24,24 +24,36 @@ from kafka_trial.calibration import (
     ask,
     expected_of,
     grid,
+    header_of,
     newest,
     page,
     read_rows,
 )
 from kafka_trial.errors import FAIL, PASS, InputError, KafkaTrialError
 from kafka_trial.facts import folder_digest
+from kafka_trial.history.packed import SUFFIX, pack
+from kafka_trial.history.store import RunFolder
 from kafka_trial.narrator import Narrator
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.session import Asked, Session, Trialed
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"
+STORED = Path("fixtures") / "histories" / "zoo"
 
 
-def calibrate(*, times: int, minutes: float | None, only: Sequence[str] | None, side_by_side: int | None = None) -> int:
+def calibrate(
+    *,
+    times: int,
+    minutes: float | None,
+    only: Sequence[str] | None,
+    side_by_side: int | None = None,
+    store: bool = False,
+) -> int:
     """Runs what is missing of the grid, then writes the page; begins no trial after `minutes`.
 
-    The run folder of a trial that came out as it must is deleted, any other is kept and named.
+    The run folder of a trial that came out as it must is deleted, any other is kept and named. With `store` the first
+    right trial of each sin and twin is packed into `fixtures/histories/zoo`, where none of it lies there yet.
 
     Raises:
         InputError: this is no checkout, or `only` names a consumer that does not exist.
@@ -58,6 +70,8 @@ def calibrate(*, times: int, minutes: float | None, only: Sequence[str] | None, 
             ended += 1
             row = _row(asked[one], outcome, digest)
             append_row(rows, row)
+            if store and isinstance(outcome, Trialed) and row.as_expected:
+                _store(row.attempt, outcome.folder)
             narrator.say(f"{ended}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
         if ended < len(todo):
             narrator.say(f"time is up: {len(todo) - ended} of {len(todo)} trials still to run")
@@ -70,6 +84,13 @@ def write_page() -> int:
     rows = read_rows(folder / ROWS_NAME)
     (folder / PAGE).write_text(page(rows))
     return PASS if all(row.as_expected for row in newest(rows)) else FAIL
+
+
+def stored_history(attempt: Attempt) -> Path | None:
+    """Returns where the history of a sin or a twin is stored; None for what the live tests show: references, no sin."""
+    if attempt.sin is False or header_of(attempt.consumer) is None:
+        return None
+    return registry.CHECKOUT / STORED / f"{attempt.consumer}{SUFFIX}"
 
 
 def reports_folder() -> Path:
@@ -138,6 +159,12 @@ def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> R
         trial,
         commit(),
     )
+
+
+def _store(attempt: Attempt, folder: RunFolder) -> None:
+    file = stored_history(attempt)
+    if file is not None and not file.exists():
+        pack(folder, file)
 
 
 def _told(row: Row, one: Asked) -> str:

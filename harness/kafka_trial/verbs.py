@@ -158,7 +158,11 @@ def calibrate(options: Namespace) -> int:
     if options.page:
         return write_page()
     return calibrate_all(
-        times=options.times, minutes=options.minutes, only=options.only, side_by_side=options.side_by_side
+        times=options.times,
+        minutes=options.minutes,
+        only=options.only,
+        side_by_side=options.side_by_side,
+        store=options.store,
     )
 
 

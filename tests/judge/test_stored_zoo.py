@@ -1,0 +1,28 @@
+"""The zoo on its stored histories: real trials of every sin and twin, judged again by the judge of today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.calibrate import stored_history
+from kafka_trial.calibration import Attempt, expected_of, grid
+from kafka_trial.history.packed import unpack
+from kafka_trial.judging import check_run
+
+ZOO = [attempt for attempt in grid(times=1) if stored_history(attempt)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("attempt", ZOO, ids=str)
+def test_a_stored_history_shows_what_its_header_promises(attempt: Attempt, tmp_path: Path) -> None:
+    """A sin exactly its anomalies, a twin none."""
+    file = stored_history(attempt)
+    assert file is not None
+    assert file.exists(), f"make it: kafka-trial calibrate --store --times 1 --only {attempt.consumer}"
+    verdict = check_run(unpack(file, tmp_path / "run"))
+    expected = set(expected_of(attempt))
+    assert {violation.anomaly for violation in verdict.violations} == expected
+    assert verdict.verdict == ("fail" if expected else "pass")
+    assert all(fault.bit for fault in verdict.faults)
