@@ -17,6 +17,7 @@ class Columns:
     def __init__(self, events: pa.Table) -> None:
         self._events = events
         self._made: dict[Any, Array] = {}
+        self._texts: dict[str, tuple[list[str], Array]] = {}
 
     def __len__(self) -> int:
         return int(self._events.num_rows)
@@ -42,11 +43,19 @@ class Columns:
 
     def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
         """Returns the code of each text, 0 where it has none; `fold`: OFFSET_COMMIT is OffsetCommit."""
-        encoded = self._events[name].combine_chunks().dictionary_encode()
-        names = [value.upper().replace("_", "") if fold else value for value in encoded.dictionary.to_pylist()]
+        values, places = self._encoded(name)
+        names = [value.upper().replace("_", "") if fold else value for value in values]
         table = np.array([*(int(codes.get(value, 0)) for value in names), 0], np.int64)
-        found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        found: Array = table[places]
         return found
+
+    def _encoded(self, name: str) -> tuple[list[str], Array]:
+        """Returns the different texts of a column, and which of them each row has; -1: none."""
+        if name not in self._texts:
+            encoded = self._events[name].combine_chunks().dictionary_encode()
+            places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            self._texts[name] = encoded.dictionary.to_pylist(), places
+        return self._texts[name]
 
     def codes_of_true(self, name: str) -> Array:
         """Returns where a column of truth values is true."""
