@@ -14,6 +14,7 @@ from kafka_trial import registry
 from kafka_trial.calibrate import PAGE, calibrate, commit, reports_folder, source_digest, trial_digest
 from kafka_trial.calibration import (
     NOT_BEGUN,
+    QUIET_SCENARIOS,
     ROWS_NAME,
     Attempt,
     Row,
@@ -37,6 +38,14 @@ SIN = replace(
     violations=("zombie-commit",),
 )
 
+QUIET = replace(
+    SOUND,
+    attempt=Attempt("python-at-least-once/quiet", "control"),
+    verdict="unknown",
+    reasons=("claimed but not judged: illegal-redelivery, work-after-revoke: the consumer prints no events",),
+    silent=True,
+)
+
 
 def test_the_committed_page_is_made_of_the_committed_rows() -> None:
     """Byte for byte."""
@@ -46,13 +55,16 @@ def test_the_committed_page_is_made_of_the_committed_rows() -> None:
 
 
 def test_the_grid_is_whole() -> None:
-    """Every reference on every suite; every sin and twin on its own, sins on and off; each time with another seed."""
+    """Every reference on every suite, if it is quiet on three; every sin and twin on its own, sins on and off; each
+    time with another seed."""
     attempts = list(grid(times=2))
     assert len(set(attempts)) == len(attempts)
     tries = Counter((one.consumer, one.scenario) for one in attempts if one.sin is None)
     references = {name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents}
+    quiet = references - set(registry.speaking_references())
     twins = {name: header.suite for name in registry.consumers() if (header := header_of(name)) and header.sound}
-    everywhere = {(name, scenario): 2 for name in references for scenario in registry.scenarios()}
+    everywhere = {(name, scenario): 2 for name in references - quiet for scenario in registry.scenarios()}
+    everywhere |= {(name, scenario): 2 for name in quiet for scenario in QUIET_SCENARIOS}
     assert tries == everywhere | dict.fromkeys(twins.items(), 2)
     sins = Counter((one.consumer, one.sin) for one in attempts if one.sin is not None)
     assert sins == {
@@ -76,9 +88,44 @@ def test_a_sin_is_expected_only_where_it_is_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("consumer", "expected"),
+    [
+        ("seeks-to-beginning", ("commit-regression", "illegal-redelivery")),
+        ("sheds-lag", ("commit-ahead", "poll-skip", "skipped")),
+        ("sheds-lag/quiet", ("commit-ahead", "skipped")),
+        ("assigns-itself-everything/quiet", ("commit-regression", "zombie-commit")),
+        ("exits-on-poison/quiet", ("exited", "stuck-partition", "unseen")),
+        ("restarts-into-poison", ("late-convergence", "unseen")),
+        ("restarts-into-poison/quiet", ("stuck-partition", "unseen")),
+        ("works-though-commit-failed/quiet", ("duplicate-effect",)),
+        ("seeks-to-where-it-is/quiet", ()),
+        ("python-at-least-once/quiet", ()),
+    ],
+)
+def test_a_quiet_variant_must_show_what_can_be_seen_of_it(consumer: str, expected: tuple[str, ...]) -> None:
+    """Of its header's anomalies those of its level, a plain failure included, or those of the header's own line."""
+    assert expected_of(Attempt(consumer, "control", sin=True)) == expected
+    assert expected_of(Attempt(consumer, "control", sin=False)) == ()
+
+
+def test_a_quiet_sin_is_switched_off_in_its_own_file(tmp_path: Path) -> None:
+    """The copy that is asked about is the quiet one."""
+    asked = ask(Attempt("commits-backwards/quiet", "member-paused", sin=False), tmp_path)
+    assert asked.question.consumer.name == "commits-backwards-quiet"
+    assert (asked.question.consumer.env["SIN"], asked.question.consumer.evidence.events) == ("0", "none")
+
+
+@pytest.mark.parametrize(
     ("row", "right"),
     [
         (SOUND, True),
+        (QUIET, True),
+        (replace(QUIET, verdict="pass", reasons=()), False),
+        (replace(QUIET, reasons=(*QUIET.reasons, "fault 0 (kill on m0) is not shown to have bitten")), False),
+        (replace(QUIET, verdict="fail", violations=("zombie-commit",)), False),
+        (replace(QUIET, silent=False), False),
+        (replace(QUIET, attempt=SIN.attempt, expected=SIN.expected), False),
+        (replace(QUIET, attempt=SIN.attempt, expected=SIN.expected, verdict="fail", violations=SIN.violations), True),
         (replace(SOUND, verdict="unknown"), False),
         (replace(SOUND, verdict="fail", violations=("skipped",)), False),
         (SIN, True),
@@ -88,18 +135,19 @@ def test_a_sin_is_expected_only_where_it_is_on(tmp_path: Path) -> None:
     ],
 )
 def test_only_exactly_the_promised_anomalies_are_right(row: Row, right: bool) -> None:
-    """One more, one less, or unknown is not as it must be."""
+    """One more, one less, or unknown is not as it must be; of a sound quiet one nothing but a verdict left open for its
+    silence alone is."""
     assert row.as_expected is right
 
 
 def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     """A line that a killed calibration tore is left out; any other damage is named."""
     file = tmp_path / "rows.jsonl"
-    for row in (SOUND, SIN):
+    for row in (SOUND, SIN, QUIET):
         append_row(file, row)
     whole = file.read_bytes()
     file.write_bytes(whole + b'{"attempt": {"cons')
-    assert read_rows(file) == [SOUND, SIN]
+    assert read_rows(file) == [SOUND, SIN, QUIET]
     file.write_bytes(b"{}\n" + whole)
     with pytest.raises(InputError, match="no row"):
         read_rows(file)
@@ -112,6 +160,15 @@ def test_the_page_tells_what_is_not_as_it_must_be() -> None:
     assert "| sins switched on | 1 | 0 | 0 | 1 | 0 | 1/1 |" in text
     assert "| python-at-least-once | control | pass | 1 | 0 | 1 | 1/2 |  | no / bite (1) |" in text
     assert "| commits-backwards (sin on) | member-paused | fail: zombie-commit | 0 | 1 | 0 | 1/1 |" in text
+
+
+def test_the_page_tells_quiet_trials_apart() -> None:
+    """In sums of their own; a sound one that is left open for its silence is an answer, and needs no reason told."""
+    text = page([SOUND, QUIET, replace(QUIET, verdict="fail", violations=("skipped",))])
+    assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 | 95.0% |" in text
+    assert "| sound consumers, quiet | 2 | 0 | 0 | 1 | 1 | 1/2 | 97.5% |" in text
+    must = "unknown for its silence alone"
+    assert f"| python-at-least-once/quiet | control | {must} | 0 | 1 | 1 | 1/2 | skipped 1 |  |" in text
 
 
 def test_a_source_before_is_kept_and_not_mixed_with_the_newest() -> None:

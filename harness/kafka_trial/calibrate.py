@@ -142,9 +142,9 @@ def _asked(attempt: Attempt) -> Asked:
 
 
 def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> Row:
-    expected, trial = expected_of(attempt), trial_digest(attempt)
+    expected, trial, silent = expected_of(attempt), trial_digest(attempt), registry.is_silent(attempt.consumer)
     if isinstance(outcome, KafkaTrialError):
-        return Row(attempt, expected, NOT_BEGUN, (), (str(outcome),), (), {}, digest, trial, commit())
+        return Row(attempt, expected, NOT_BEGUN, (), (str(outcome),), (), {}, digest, trial, commit(), silent)
     verdict, facts = outcome.verdict, outcome.folder.read_json("run.json")
     versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
     return Row(
@@ -158,6 +158,7 @@ def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> R
         digest,
         trial,
         commit(),
+        silent,
     )
 
 

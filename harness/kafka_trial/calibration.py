@@ -18,13 +18,16 @@ import orjson
 
 from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.fixture_header import FixtureHeader, fixture_header
 from kafka_trial.question import make_question
+from kafka_trial.quiet import for_silence_alone, levels_of, shown_at
 from kafka_trial.session import Asked
 
 ROWS_NAME = "calibration.jsonl"
 NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
+QUIET_SCENARIOS = ("control", "member-killed", "rebalance-storm")  # enough to see a sound silent consumer accused
 SWITCHES: Mapping[bool | None, str] = {None: "", True: " (sin on)", False: " (sin off)"}
 
 
@@ -49,7 +52,8 @@ class Row:
 
     `expected` are the anomalies that must be found, none for a sound consumer. `verdict` is pass, fail, unknown, or
     `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the harness's,
-    `trial_digest` that of consumer and scenario.
+    `trial_digest` that of consumer and scenario. `silent`: the consumer says nothing of what it does, so that a sound
+    one cannot pass: it is rightly *unknown* for its silence alone.
     """
 
     attempt: Attempt
@@ -62,15 +66,25 @@ class Row:
     source_digest: str = ""
     trial_digest: str = ""
     commit: str = ""
+    silent: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether the verdict is an answer: an unknown is none, unless it is the right one."""
+        return self.verdict in ("pass", "fail") or self.as_expected
 
     @property
     def as_expected(self) -> bool:
         """Whether it shows what its consumer must: a sin exactly its anomalies, a sound one a pass."""
+        if self.silent and not self.expected:
+            return self.verdict == "unknown" and not self.violations and for_silence_alone(self.reasons)
         return self.verdict == ("fail" if self.expected else "pass") and set(self.violations) == set(self.expected)
 
 
 def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
     """Yields every attempt: references on every scenario; each sin, on and off, and each twin, on its header's suite.
+
+    A reference that says nothing goes through a few scenarios only.
 
     Raises:
         InputError: `only` names a consumer that does not exist.
@@ -83,7 +97,8 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
         for name in only or names:
             header = header_of(name)
             if header is None:
-                yield from (Attempt(name, scenario, seed=seed) for scenario in registry.scenarios())
+                scenarios = QUIET_SCENARIOS if registry.is_silent(name) else registry.scenarios()
+                yield from (Attempt(name, scenario, seed=seed) for scenario in scenarios)
             elif header.sound:
                 yield Attempt(name, header.suite, seed=seed)
             else:
@@ -109,9 +124,12 @@ def ask(attempt: Attempt, folder: Path) -> Asked:
 
 
 def expected_of(attempt: Attempt) -> tuple[str, ...]:
-    """Returns the anomalies that an attempt must show: those of the header where the sin is on, else none."""
+    """Returns the anomalies that an attempt must show: where the sin is on, those of its header, as far as they can be
+    seen by the evidence that this variant of the consumer gives; else none."""
     header = header_of(attempt.consumer)
-    return header.anomalies if header is not None and attempt.sin else ()
+    if header is None or not attempt.sin:
+        return ()
+    return shown_at(levels_of(spec_from_toml(registry.find_consumer(attempt.consumer)).evidence), header)
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
@@ -205,11 +223,10 @@ def _grouped(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
 
 
 def _sums(rows: Sequence[Row]) -> list[str]:
-    kinds = {
-        "sound consumers": [row for row in rows if row.attempt.sin is None],
-        "sins switched on": [row for row in rows if row.attempt.sin],
-        "sins switched off": [row for row in rows if row.attempt.sin is False],
-    }
+    names = {None: "sound consumers", True: "sins switched on", False: "sins switched off"}
+    kinds: dict[str, list[Row]] = {name: [] for name in names.values()}
+    for row in rows:
+        kinds.setdefault(names[row.attempt.sin] + ", quiet" * row.silent, []).append(row)
     return _table(
         ["", "trials", "with a fault that bit", "pass", "fail", "unknown", "as it must be", "wrong at most (95 %)"],
         [
@@ -227,8 +244,8 @@ def _sums(rows: Sequence[Row]) -> list[str]:
 
 
 def _bound(rows: Sequence[Row]) -> str:
-    """Returns how often, at most, a trial of this kind comes out wrong; an unknown is not wrong, only no answer."""
-    answered = [row for row in rows if row.verdict in ("pass", "fail")]
+    """Returns how often, at most, a trial of this kind comes out wrong; what is no answer is not wrong."""
+    answered = [row for row in rows if row.answered]
     return f"{upper_bound(sum(not row.as_expected for row in answered), len(answered)):.1%}"
 
 
@@ -243,9 +260,9 @@ def upper_bound(wrong: int, trials: int, *, confidence: float = 0.95) -> float:
 
 
 def _line(key: tuple[str, str], rows: Sequence[Row]) -> list[Any]:
-    must = {"fail: " + ", ".join(sorted(row.expected)) if row.expected else "pass" for row in rows}
+    must = {_must(row) for row in rows}
     seen = Counter(name for row in rows for name in row.violations)
-    reasons = Counter(reason for row in rows if row.verdict not in ("pass", "fail") for reason in row.reasons)
+    reasons = Counter(reason for row in rows if not row.answered for reason in row.reasons)
     return [
         *key,
         "; ".join(sorted(must)),
@@ -254,6 +271,12 @@ def _line(key: tuple[str, str], rows: Sequence[Row]) -> list[Any]:
         ", ".join(f"{name} {count}" for name, count in sorted(seen.items())),
         "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items())),
     ]
+
+
+def _must(row: Row) -> str:
+    if row.expected:
+        return "fail: " + ", ".join(sorted(row.expected))
+    return "unknown for its silence alone" if row.silent else "pass"
 
 
 def _verdicts(rows: Sequence[Row]) -> tuple[int, int, int]:

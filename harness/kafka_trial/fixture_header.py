@@ -17,11 +17,16 @@ from kafka_trial.errors import InputError
 
 @dataclass(frozen=True)
 class FixtureHeader:
-    """What the docstring of a `main.py` promises; of a twin `sin` is the name of the fixture it is the twin of."""
+    """What the docstring of a `main.py` promises; of a twin `sin` is the name of the fixture it is the twin of.
+
+    `quiet`: what must be found where it says nothing of what it does, if that is not just what can be seen so of
+    `anomalies`; empty where nothing can.
+    """
 
     sin: str
     suite: str
     anomalies: tuple[str, ...]
+    quiet: tuple[str, ...] | None = None
 
     @property
     def sound(self) -> bool:
@@ -31,11 +36,13 @@ class FixtureHeader:
 def fixture_header(main: Path) -> FixtureHeader:
     """Returns the header of a `main.py`: lines `Sin:`, `Suite:`, `Anomalies:` of its docstring; `Twin of:`, `Suite:`.
 
+    A line `Quiet:` names anomalies too, or says `nothing`; there may be none.
+
     Raises:
         InputError: the file has no such header.
     """
     text = ast.get_docstring(ast.parse(main.read_text())) or ""
-    lines = re.findall(r"^(Sin|Suite|Anomalies|Twin of):\s*(.+)$", text, re.MULTILINE)
+    lines = re.findall(r"^(Sin|Suite|Anomalies|Quiet|Twin of):\s*(.+)$", text, re.MULTILINE)
     found = {name.lower(): value.strip() for name, value in lines}
     if "twin of" in found and "suite" in found:
         return FixtureHeader(found["twin of"], found["suite"], ())
@@ -44,5 +51,14 @@ def fixture_header(main: Path) -> FixtureHeader:
         raise InputError(
             str(main), f"its docstring lacks the lines {', '.join(name.title() + ':' for name in missing)}"
         )
-    anomalies = tuple(name.strip() for name in found["anomalies"].rstrip(".").split(",") if name.strip())
-    return FixtureHeader(found["sin"], found["suite"], anomalies)
+    quiet = found.get("quiet")
+    return FixtureHeader(
+        found["sin"],
+        found["suite"],
+        _names(found["anomalies"]),
+        None if quiet is None else () if quiet == "nothing" else _names(quiet),
+    )
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.rstrip(".").split(",") if name.strip())

@@ -78,9 +78,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     versions = _versions(metafunc.config)
     given = metafunc.config.getoption("consumer")
-    pairs = [
-        (name, version) for name in given or _references() for version in versions if given or _fits(name, version)
-    ]
+    names = given or sorted(registry.speaking_references())
+    pairs = [(name, version) for name in names for version in versions if given or _fits(name, version)]
     metafunc.parametrize(
         "trial",
         [(registry.find_consumer(name), version) for name, version in pairs],
@@ -149,10 +148,6 @@ def kafka_trial_session() -> Iterator[Session]:
 
     with Session() as session:
         yield session
-
-
-def _references() -> list[str]:
-    return sorted(name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents)
 
 
 def _fits(name: str, version: str) -> bool:

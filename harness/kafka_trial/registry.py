@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -103,6 +104,20 @@ def find_consumer(given: str) -> Path:
     if given in consumers():
         return consumers()[given]
     raise InputError("consumer", unknown_name("consumer", given, consumers()) + "; or the path of a consumer.toml")
+
+
+def is_silent(consumer: str) -> bool:
+    """Tells whether a consumer prints nothing of what it does ([evidence] events = "none").
+
+    What only its own word can show is never judged then: even a sound one ends in *unknown*, or in *fail*.
+    """
+    evidence = tomllib.loads(find_consumer(consumer).read_text()).get("evidence", {})
+    return bool(evidence.get("events") == "none")
+
+
+def speaking_references() -> list[str]:
+    """Returns the names of the reference consumers that tell what they do: those that must pass on every suite."""
+    return [name for name, file in consumers().items() if reference_folder() in file.parents and not is_silent(name)]
 
 
 def _scenarios_of(module: ModuleType) -> Iterator[Scenario]:

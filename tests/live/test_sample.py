@@ -14,8 +14,8 @@ from kafka_trial.waiting import wait_until
 
 
 def test_the_sample_is_pairwise() -> None:
-    """Every reference in two suites or more, every suite with two references or more, three on 3.9.2."""
-    references = {name for name, file in registry.consumers().items() if registry.reference_folder() in file.parents}
+    """Every reference that tells what it does in two suites or more, every suite with two of them; three on 3.9.2."""
+    references = set(registry.speaking_references())
     suites_of = Counter(one.consumer for one in SOUND)
     references_of = Counter(one.scenario for one in SOUND)
     assert {name for name in references if suites_of[name] < 2} == set()

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Invariant
 
+NO_EVENTS = "the consumer prints no events"
+NOTHING_TELLS = "nothing tells what was handled"
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -59,8 +62,8 @@ def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
         return unread
     declared = settings.events not in (None, "none") or settings.sink not in (None, "none")
     if not declared and settings.events is not None:
-        return "nothing tells what was handled: the consumer prints no events and has no sink"
-    return None if declared or seen.processed or seen.effects else "nothing tells what was handled"
+        return f"{NOTHING_TELLS}: {NO_EVENTS} and has no sink"
+    return None if declared or seen.processed or seen.effects else NOTHING_TELLS
 
 
 def _claims_effects(circumstances: Circumstances) -> bool:
@@ -85,7 +88,7 @@ def _effects(circumstances: Circumstances, seen: Seen) -> str | None:
 
 def _own_word(circumstances: Circumstances, seen: Seen) -> str | None:
     if circumstances.settings.events == "none":
-        return "the consumer prints no events"
+        return NO_EVENTS
     return None if seen.delivered or seen.processed else "no record was delivered by the consumer's own word"
 
 
