@@ -71,6 +71,8 @@ SOUND = (
     Sampled("python-long-orders", "control"),
     Sampled("python-long-orders", "member-killed"),
     Sampled("python-renders-pages", "control"),
+    Sampled("python-transactional", "control"),
+    Sampled("python-transactional", "member-killed"),
     Sampled("python-renders-pages", "member-paused"),
 )
 
