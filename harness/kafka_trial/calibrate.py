@@ -87,8 +87,8 @@ def write_page() -> int:
 
 
 def stored_history(attempt: Attempt) -> Path | None:
-    """Returns where the history of a sin or a twin is stored; None for what the live tests show: references, no sin."""
-    if attempt.sin is False or header_of(attempt.consumer) is None:
+    """Returns where the history of a sin or a twin is stored; None for references, what has no sin, and the silent."""
+    if attempt.sin is False or header_of(attempt.consumer) is None or registry.is_silent(attempt.consumer):
         return None
     return registry.CHECKOUT / STORED / f"{attempt.consumer}{SUFFIX}"
 

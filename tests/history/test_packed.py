@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.history.packed import ASKED, pack, unpack
+from kafka_trial.history.packed import ASKED, FACTS, pack, unpack
 from kafka_trial.history.store import RunFolder, create_run_folder
 
 
@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> RunFolder:
     run = create_run_folder(tmp_path / "run", "control", "one")
     for name in ASKED:
         (run.path / name).write_text(f"{name} of the trial\n")
-    (run.path / "run.json").write_text("{}")
+    run.write_json("run.json", {"seed": 7, "consumer_file": "/home/somebody/orders/consumer.toml"})
     (run.history / "run.jsonl").write_text('{"kind":"end"}\n')
     (run.history / "sink.jsonl").write_text("")
     (run.path / "verdict.json").write_text("{}")
@@ -26,12 +26,14 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def test_question_and_history_come_back(folder: RunFolder, tmp_path: Path) -> None:
-    """Byte for byte, an empty source too; neither verdict nor logs."""
+    """Byte for byte, an empty source too; neither verdict nor logs, nor whose machine it was."""
     pack(folder, tmp_path / "packed" / "one.tar.xz")
     back = unpack(tmp_path / "packed" / "one.tar.xz", tmp_path / "back")
     there = {str(place.relative_to(back.path)) for place in back.path.rglob("*") if place.is_file()}
-    assert there == {*ASKED, "history/run.jsonl", "history/sink.jsonl"}
-    assert all((back.path / name).read_bytes() == (folder.path / name).read_bytes() for name in there)
+    assert there == {*ASKED, FACTS, "history/run.jsonl", "history/sink.jsonl"}
+    same = there - {FACTS}
+    assert all((back.path / name).read_bytes() == (folder.path / name).read_bytes() for name in same)
+    assert back.read_json(FACTS) == {"seed": 7, "consumer_file": "orders/consumer.toml"}
 
 
 def test_the_same_history_packs_to_the_same_bytes(folder: RunFolder, tmp_path: Path) -> None:

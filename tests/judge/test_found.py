@@ -1,0 +1,27 @@
+"""What trials have found in client libraries: their stored histories, judged again (README, What it has found)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.history.packed import SUFFIX, unpack
+from kafka_trial.judging import check_run
+from kafka_trial.registry import CHECKOUT
+
+FOUND = CHECKOUT / "fixtures" / "histories" / "found"
+SHOWS = {"kafka-python-3.0.12-lost-rejoin": {"never-assigned"}}
+
+
+def test_every_stored_finding_is_looked_at() -> None:
+    """None lies there unread."""
+    assert {file.name.removesuffix(SUFFIX) for file in FOUND.iterdir()} == SHOWS.keys()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", SHOWS)
+def test_a_finding_is_still_found(name: str, tmp_path: Path) -> None:
+    """The consumer is a sound one by its code; what fails is its library."""
+    verdict = check_run(unpack(FOUND / f"{name}{SUFFIX}", tmp_path / "run"))
+    assert (verdict.verdict, {one.anomaly for one in verdict.violations}) == ("fail", SHOWS[name])
