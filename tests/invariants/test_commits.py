@@ -125,6 +125,15 @@ def test_zombie_commit_skips_a_record() -> None:
     assert [(one["fell"], one["skipped_record"]) for one in judged("zombie-commit", lines)] == [(False, True)]
 
 
+def test_zombie_commit_of_a_silent_consumer_is_open_where_it_passes_records() -> None:
+    """Nobody knows whether they were handled; that a position fell is known all the same."""
+    silent = with_settings(events="none", sink="none")
+    passing = [owner("m1"), committed(1, by="m1"), committed(2, by="m0")]
+    assert undecided("zombie-commit", passing, settings=silent) == 1
+    falling = [owner("m1"), committed(2, by="m1"), committed(1, by="m0")]
+    assert [one["fell"] for one in judged("zombie-commit", falling, settings=silent)] == [True]
+
+
 def test_zombie_commit_only_looks_broken_until_another_gets_the_partition() -> None:
     """Classic: the record that takes the partition away gives it to nobody; the commit on revoke comes after it."""
     assert judged("zombie-commit", [owner("m0"), owner(), committed(1, by="m0"), owner("m1")]) == []
@@ -266,6 +275,15 @@ def test_zombie_commit_of_the_same_position_did_not_fall() -> None:
     """A stranger repeats what the owner committed a second ago."""
     lines = [owner("m1"), committed(1, by="m1"), after(1), committed(1, by="m0")]
     assert [one["fell"] for one in judged("zombie-commit", lines)] == [False]
+
+
+def test_zombie_commit_of_a_silent_consumer_is_open_where_it_passes_records() -> None:
+    """Nobody knows whether they were handled; that a position fell is known all the same."""
+    silent = with_settings(events="none", sink="none")
+    passing = [owner("m1"), committed(1, by="m1"), committed(2, by="m0")]
+    assert undecided("zombie-commit", passing, settings=silent) == 1
+    falling = [owner("m1"), committed(2, by="m1"), committed(1, by="m0")]
+    assert [one["fell"] for one in judged("zombie-commit", falling, settings=silent)] == [True]
 
 
 def test_zombie_commit_only_looks_broken_until_another_member_holds_the_partition() -> None:

@@ -30,6 +30,11 @@ class Settings:
     sink: str | None = None
 
     @property
+    def silent(self) -> bool:
+        """Whether nothing is to tell what it handled: by its declaration it prints no events, and has no sink."""
+        return self.events == "none" and self.sink in (None, "none")
+
+    @property
     def in_offsets_log(self) -> bool:
         """Whether its progress is what the offsets log says: committed by itself, or in its transactions."""
         return self.progress in ("kafka", "transaction")
