@@ -23,10 +23,9 @@ from kafka_trial.calibration import (
     expected_of,
     grid,
     header_of,
-    page,
     read_rows,
-    upper_bound,
 )
+from kafka_trial.calibration_page import page, upper_bound
 from kafka_trial.errors import InputError
 
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")
@@ -169,6 +168,17 @@ def test_the_page_tells_quiet_trials_apart() -> None:
     assert "| sound consumers, quiet | 2 | 0 | 0 | 1 | 1 | 1/2 | 97.5% |" in text
     must = "unknown for its silence alone"
     assert f"| python-at-least-once/quiet | control | {must} | 0 | 1 | 1 | 1/2 | skipped 1 |  |" in text
+
+
+def test_the_page_tells_how_often_each_sin_was_found_and_how() -> None:
+    """With and without its own word, by which anomalies; switched off, and its twin, acquitted; one line a sin."""
+    quiet = replace(SIN, attempt=replace(SIN.attempt, consumer="commits-backwards/quiet"), silent=True)
+    missed = replace(quiet, verdict="unknown", violations=())
+    off = replace(SOUND, attempt=replace(SIN.attempt, sin=False))
+    twin = replace(SOUND, attempt=Attempt("commits-late", "member-paused"), twin_of="commits-backwards")
+    cells = "1/1: zombie-commit 1 | 1/2: zombie-commit 1 | 1/1 | 1/1 |"
+    assert f"| commits-backwards | member-paused | {cells}" in page([SIN, quiet, missed, off, twin, SOUND])
+    assert "## Sins" not in page([SOUND])
 
 
 def test_a_source_before_is_kept_and_not_mixed_with_the_newest() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kafka_trial import registry
 from kafka_trial.calibration import (
@@ -26,9 +27,9 @@ from kafka_trial.calibration import (
     grid,
     header_of,
     newest,
-    page,
     read_rows,
 )
+from kafka_trial.calibration_page import page
 from kafka_trial.errors import FAIL, PASS, InputError, KafkaTrialError
 from kafka_trial.facts import folder_digest
 from kafka_trial.history.packed import SUFFIX, pack
@@ -142,23 +143,27 @@ def _asked(attempt: Attempt) -> Asked:
 
 
 def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> Row:
-    expected, trial, silent = expected_of(attempt), trial_digest(attempt), registry.is_silent(attempt.consumer)
+    header = header_of(attempt.consumer)
+    about: dict[str, Any] = {
+        "expected": expected_of(attempt),
+        "source_digest": digest,
+        "trial_digest": trial_digest(attempt),
+        "commit": commit(),
+        "silent": registry.is_silent(attempt.consumer),
+        "twin_of": header.sin if header is not None and header.sound else "",
+    }
     if isinstance(outcome, KafkaTrialError):
-        return Row(attempt, expected, NOT_BEGUN, (), (str(outcome),), (), {}, digest, trial, commit(), silent)
+        return Row(attempt, verdict=NOT_BEGUN, violations=(), reasons=(str(outcome),), faults_bit=(), **about)
     verdict, facts = outcome.verdict, outcome.folder.read_json("run.json")
     versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
     return Row(
         attempt,
-        expected,
-        verdict.verdict,
-        tuple(sorted({violation.anomaly for violation in verdict.violations})),
-        tuple(verdict.reasons),
-        tuple(fault.bit for fault in verdict.faults),
-        versions,
-        digest,
-        trial,
-        commit(),
-        silent,
+        verdict=verdict.verdict,
+        violations=tuple(sorted({violation.anomaly for violation in verdict.violations})),
+        reasons=tuple(verdict.reasons),
+        faults_bit=tuple(fault.bit for fault in verdict.faults),
+        versions=versions,
+        **about,
     )
 
 

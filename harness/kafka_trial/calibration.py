@@ -1,16 +1,14 @@
-"""What a calibration is about, as values: the grid of attempts, the rows that tell what came out, and their page.
+"""What a calibration is about, as values: the grid of attempts, and the rows that tell what came out.
 
-`calibrate.py` runs the grid. A row holds everything the page needs, so that the page can be made again from the rows
-alone, whatever became of the consumers since.
+`calibrate.py` runs the grid. A row holds everything the page (`calibration_page.py`) needs, so that it can be made again
+from the rows alone, whatever became of the consumers since.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,6 @@ from kafka_trial.session import Asked
 ROWS_NAME = "calibration.jsonl"
 NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
 QUIET_SCENARIOS = ("control", "member-killed", "rebalance-storm")  # enough to see a sound silent consumer accused
-SWITCHES: Mapping[bool | None, str] = {None: "", True: " (sin on)", False: " (sin off)"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Row:
     `expected` are the anomalies that must be found, none for a sound consumer. `verdict` is pass, fail, unknown, or
     `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the harness's,
     `trial_digest` that of consumer and scenario. `silent`: the consumer says nothing of what it does, so that a sound
-    one cannot pass: it is rightly *unknown* for its silence alone.
+    one cannot pass: it is rightly *unknown* for its silence alone. `twin_of`: the sin that a sound one looks like.
     """
 
     attempt: Attempt
@@ -67,6 +64,7 @@ class Row:
     trial_digest: str = ""
     commit: str = ""
     silent: bool = False
+    twin_of: str = ""
 
     @property
     def answered(self) -> bool:
@@ -139,50 +137,6 @@ def newest(rows: Sequence[Row]) -> list[Row]:
     return [row for row in same if row.trial_digest == last[row.attempt.consumer, row.attempt.scenario]]
 
 
-def page(rows: Sequence[Row]) -> str:
-    """Returns the page as Markdown: sums of the newest source, a line per consumer and scenario, older sources."""
-    latest = newest(rows)
-    lines = [
-        "# Calibration",
-        "",
-        f"{len(latest)} trials of source {latest[-1].source_digest if latest else '-'}, {_measured_at(latest)}. "
-        f"Generated from `{ROWS_NAME}`, which keeps every attempt.",
-        "",
-        *_sums(latest),
-        "",
-        *_table(
-            ["consumer", "scenario", "must be", "pass", "fail", "unknown", "as it must be", "violations", "because"],
-            [_line(key, group) for key, group in sorted(_grouped(latest).items())],
-        ),
-        *_older(rows),
-    ]
-    return "\n".join([*lines, ""])
-
-
-def _measured_at(rows: Sequence[Row]) -> str:
-    return f"measured at {', '.join(sorted({row.commit for row in rows})) or 'no commit yet'}"
-
-
-def _older(rows: Sequence[Row]) -> list[str]:
-    """Returns the section on what was calibrated before: how many attempts, and what was not as it had to be."""
-    latest = set(map(id, newest(rows)))
-    older: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if id(row) not in latest:
-            older[row.source_digest].append(row)
-    if not older:
-        return []
-    table = [
-        [digest, _measured_at(group), _right(group), "; ".join(_wrong(row) for row in group if not row.as_expected)]
-        for digest, group in older.items()
-    ]
-    return ["", "## Before", "", *_table(["source", "", "as it must be", "not so"], table)]
-
-
-def _wrong(row: Row) -> str:
-    return f"{row.attempt} seed {row.attempt.seed}: {', '.join([row.verdict, *row.violations, *row.reasons])}"
-
-
 def read_rows(path: Path) -> list[Row]:
     """Returns every row of a rows file, oldest first; none when there is no file. A torn last line is left out.
 
@@ -213,82 +167,3 @@ def header_of(consumer: str) -> FixtureHeader | None:
 def _row(table: dict[str, Any]) -> Row:
     lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit")}
     return Row(**(table | lists | {"attempt": Attempt(**table["attempt"])}))
-
-
-def _grouped(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
-    grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        grouped[row.attempt.consumer + SWITCHES[row.attempt.sin], row.attempt.scenario].append(row)
-    return grouped
-
-
-def _sums(rows: Sequence[Row]) -> list[str]:
-    names = {None: "sound consumers", True: "sins switched on", False: "sins switched off"}
-    kinds: dict[str, list[Row]] = {name: [] for name in names.values()}
-    for row in rows:
-        kinds.setdefault(names[row.attempt.sin] + ", quiet" * row.silent, []).append(row)
-    return _table(
-        ["", "trials", "with a fault that bit", "pass", "fail", "unknown", "as it must be", "wrong at most (95 %)"],
-        [
-            [
-                name,
-                len(group),
-                sum(any(row.faults_bit) for row in group),
-                *_verdicts(group),
-                _right(group),
-                _bound(group),
-            ]
-            for name, group in kinds.items()
-        ],
-    )
-
-
-def _bound(rows: Sequence[Row]) -> str:
-    """Returns how often, at most, a trial of this kind comes out wrong; what is no answer is not wrong."""
-    answered = [row for row in rows if row.answered]
-    return f"{upper_bound(sum(not row.as_expected for row in answered), len(answered)):.1%}"
-
-
-def upper_bound(wrong: int, trials: int, *, confidence: float = 0.95) -> float:
-    """Returns the greatest rate with which so few wrong ones are not yet unlikely: Clopper and Pearson, one-sided."""
-    low, high = wrong / trials if trials else 1.0, 1.0
-    while high - low > 1e-6:
-        rate = (low + high) / 2
-        so_few = sum(comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(wrong + 1))
-        low, high = (rate, high) if so_few > 1 - confidence else (low, rate)
-    return high
-
-
-def _line(key: tuple[str, str], rows: Sequence[Row]) -> list[Any]:
-    must = {_must(row) for row in rows}
-    seen = Counter(name for row in rows for name in row.violations)
-    reasons = Counter(reason for row in rows if not row.answered for reason in row.reasons)
-    return [
-        *key,
-        "; ".join(sorted(must)),
-        *_verdicts(rows),
-        _right(rows),
-        ", ".join(f"{name} {count}" for name, count in sorted(seen.items())),
-        "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items())),
-    ]
-
-
-def _must(row: Row) -> str:
-    if row.expected:
-        return "fail: " + ", ".join(sorted(row.expected))
-    return "unknown for its silence alone" if row.silent else "pass"
-
-
-def _verdicts(rows: Sequence[Row]) -> tuple[int, int, int]:
-    """Counts pass, fail and everything else."""
-    verdicts = Counter(row.verdict for row in rows)
-    return verdicts["pass"], verdicts["fail"], len(rows) - verdicts["pass"] - verdicts["fail"]
-
-
-def _right(rows: Sequence[Row]) -> str:
-    return f"{sum(row.as_expected for row in rows)}/{len(rows)}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    body = [f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows]
-    return [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body]

@@ -277,15 +277,6 @@ def test_zombie_commit_of_the_same_position_did_not_fall() -> None:
     assert [one["fell"] for one in judged("zombie-commit", lines)] == [False]
 
 
-def test_zombie_commit_of_a_silent_consumer_is_open_where_it_passes_records() -> None:
-    """Nobody knows whether they were handled; that a position fell is known all the same."""
-    silent = with_settings(events="none", sink="none")
-    passing = [owner("m1"), committed(1, by="m1"), committed(2, by="m0")]
-    assert undecided("zombie-commit", passing, settings=silent) == 1
-    falling = [owner("m1"), committed(2, by="m1"), committed(1, by="m0")]
-    assert [one["fell"] for one in judged("zombie-commit", falling, settings=silent)] == [True]
-
-
 def test_zombie_commit_only_looks_broken_until_another_member_holds_the_partition() -> None:
     """KIP-848: it was released, and nobody has it yet; the last owner stays the owner."""
     assert judged("zombie-commit", [holds("m0", 0), holds("m0"), committed(1, by="m0"), holds("m1", 0)]) == []
