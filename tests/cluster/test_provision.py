@@ -49,6 +49,12 @@ def users_ivy() -> Path:
     return cache_folder() / "ivy"
 
 
+@pytest.fixture(scope="module")
+def users_jars() -> list[Path]:
+    """The jars in the user's own cache."""
+    return kafka_jars(DEFAULT_VERSION)
+
+
 @pytest.fixture
 def cache_with_ivy(users_ivy: Path, cache: Path) -> Path:
     """A cache that has only what Ivy has fetched before, so that a test fetches nothing anew."""
@@ -215,6 +221,17 @@ def test_a_warm_cache_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("_resolve", "verify", "sha256"):
         monkeypatch.setattr(f"kafka_trial.cluster.kafka_jars.{name}", never)
     assert kafka_jars(DEFAULT_VERSION)
+
+
+def test_a_jar_that_was_touched_is_verified_again(cache: Path, users_jars: list[Path]) -> None:
+    """Changed to the same size it is never used, and named; touched and whole, it serves as before."""
+    folder = shutil.copytree(users_jars[0].parent, cache / "kafka" / DEFAULT_VERSION)
+    jar = folder / users_jars[0].name
+    jar.touch()
+    assert jar in kafka_jars(DEFAULT_VERSION)
+    _corrupt(jar)
+    with pytest.raises(InputError, match=rf"{jar.name}: sha256 \w{{64}}, committed \w{{64}}"):
+        kafka_jars(DEFAULT_VERSION)
 
 
 def _fake_java(folder: Path, version: str) -> Path:

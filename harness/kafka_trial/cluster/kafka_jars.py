@@ -1,6 +1,7 @@
 """Kafka's jars by version: resolved through Ivy once, verified against the committed checksums.
 
-A warm cache needs no network and costs milliseconds: a stamp holds the sizes of what was verified.
+A warm cache needs no network and costs milliseconds: a stamp holds sizes and times of what was verified. What has been
+touched since is verified again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from kafka_trial.cluster.versions import KNOWN, KafkaVersion
 from kafka_trial.errors import InputError, StartError
 
 CHECKSUMS = Path(__file__).parent / "checksums"
+STAMP = "verified"
 
 IVY = """<ivy-module version="2.0">
   <info organisation="kafka-trial" module="kafka-trial"/>
@@ -46,6 +48,9 @@ def kafka_jars(version: str) -> list[Path]:
     with locked(f"kafka-{version}"):
         if not jars_there(version):
             _resolve(KNOWN[version], folder)
+        elif _stamp(folder) != _times(folder):
+            verify(folder, version)
+            _write_stamp(folder)
     return sorted(folder.glob("*.jar"))
 
 
@@ -57,8 +62,7 @@ def jars_folder(version: str) -> Path:
 def jars_there(version: str) -> bool:
     """Tells whether the jars of a Kafka version are there, with the sizes they had when they were verified."""
     folder = jars_folder(version)
-    stamp = folder / "verified"
-    return stamp.exists() and stamp.read_text() == _sizes(folder)
+    return (folder / STAMP).exists() and _sizes(_stamp(folder)) == _sizes(_times(folder))
 
 
 def verify(folder: Path, version: str) -> None:
@@ -131,8 +135,17 @@ def _remedy(folder: Path) -> str:
 
 
 def _write_stamp(folder: Path) -> None:
-    (folder / "verified").write_text(_sizes(folder))
+    (folder / STAMP).write_text("".join(f"{line}\n" for line in _times(folder)))
 
 
-def _sizes(folder: Path) -> str:
-    return "".join(f"{jar.name} {jar.stat().st_size}\n" for jar in sorted(folder.glob("*.jar")))
+def _stamp(folder: Path) -> list[str]:
+    return (folder / STAMP).read_text().splitlines()
+
+
+def _times(folder: Path) -> list[str]:
+    """Returns a line for each jar: its name, its size, and when it was written."""
+    return [f"{jar.name} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in sorted(folder.glob("*.jar"))]
+
+
+def _sizes(lines: list[str]) -> list[list[str]]:
+    return [line.split()[:2] for line in lines]
