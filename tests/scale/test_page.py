@@ -73,8 +73,8 @@ def test_shapes_are_compared_with_what_was_measured_in_the_same_round() -> None:
 
 def test_only_the_newest_source_is_shown_with_where_it_was_measured() -> None:
     """The loads of all its moments; a warm measurement has a column."""
-    old = sample(SMALL, WARM, 0, digest="before", anew_s=9.0, cached_s=9.0)
-    new = [sample(SMALL, WARM, run, anew_s=0.25, cached_s=0.4) for run in range(2)]
+    old = sample(SMALL, WARM, 0, digest="before", anew_s=9.0, anew_cpu_s=9.0, cached_s=9.0)
+    new = [sample(SMALL, WARM, run, anew_s=0.25, anew_cpu_s=0.5, cached_s=0.4) for run in range(2)]
     lines = scale_lines([old, *new])
     assert "Measured at abc on 2 cores, load 0.5 to 1.5." in lines
     assert f"| {SMALL}, warm | ≤ 0.3 s | 0.25 s | yes |" in lines

@@ -151,15 +151,18 @@ def _write_observer(folder: Path, world: World, planted: Planted) -> None:
             _tell_ends(observer, world, at_ns)
         read_ns = world.end_ns + DRAIN_NS + SECOND_NS
         _tell_ends(observer, world, read_ns)
-        found = 0
-        for low in range(0, int(world.counts.max()), step := max(1, STRETCH_RECORDS // shape.partitions)):
-            partition, index = ranges(np.minimum(low, world.counts), np.minimum(low + step, world.counts))
-            kept = ~np.isin(places(partition, index), planted.lost)
-            partition, index = partition[kept], index[kept]
-            found += len(index)
-            _tell_records(observer, world, partition, index, read_ns)
-        observer.tell("control_read", read_ns + SECOND_NS, **topic, state="complete", count=found)
+        count = sum(_tell_records(observer, world, *part, read_ns) for part in _log_of(world, planted))
+        observer.tell("control_read", read_ns + SECOND_NS, **topic, state="complete", count=count)
         observer.tell("witness", read_ns + SECOND_NS, state="complete")
+
+
+def _log_of(world: World, planted: Planted) -> Iterator[tuple[Ints, Ints]]:
+    """Yields (partition, index) of the records that the log holds, a bounded number at a time."""
+    step = max(1, STRETCH_RECORDS // world.shape.partitions)
+    for low in range(0, int(world.counts.max()), step):
+        partition, index = ranges(np.minimum(low, world.counts), np.minimum(low + step, world.counts))
+        kept = ~np.isin(places(partition, index), planted.lost)
+        yield partition[kept], index[kept]
 
 
 def _tell_ends(observer: Source, world: World, at_ns: int) -> None:
@@ -170,7 +173,8 @@ def _tell_ends(observer: Source, world: World, at_ns: int) -> None:
     observer.write(Events("log_end", partition, times, fields, (partition, end, times - 1_000_000)))
 
 
-def _tell_records(observer: Source, world: World, partition: Ints, index: Ints, read_ns: int) -> None:
+def _tell_records(observer: Source, world: World, partition: Ints, index: Ints, read_ns: int) -> int:
+    """Writes records of the control read, and returns how many."""
     fields = (
         f'"topic":"{TOPIC}","partition":%d,"offset":%d,"id":"%d-%d","key":"k%d","checksum":%d,"size_bytes":1024,'
         '"source_wall_ns":%d'
@@ -185,3 +189,4 @@ def _tell_records(observer: Source, world: World, partition: Ints, index: Ints, 
         world.sent_ns(partition, index) // 1_000_000 * 1_000_000 + WALL_NS,
     )
     observer.write(Events("record", np.arange(len(index)), np.full(len(index), read_ns), fields, columns))
+    return len(index)

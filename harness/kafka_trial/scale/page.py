@@ -60,7 +60,7 @@ class Measured:
 
     def slope(self, small: str, large: str, of: str, name: str) -> float | None:
         """Returns the median of what a million events more cost, between two sizes."""
-        return self._over([(small, of), (large, of)], lambda *pair: _slope(*pair, name))
+        return self._over([(small, of), (large, of)], lambda one, other: _slope(one, other, name))
 
     def slopes_ratio(self, cases: Sequence[tuple[str, str]], name: str) -> float | None:
         """Returns the median ratio of two slopes: of the first two measurements to that of the other two."""
@@ -116,14 +116,16 @@ def _aims(measured: Measured) -> Iterator[str]:
 
 
 def _sizes(measured: Measured) -> Iterator[str]:
-    yield "| history | events | MB | check | CPU | memory | warm | DuckDB | CPU | memory | CPU ÷ DuckDB's | rounds |"
-    yield "|" + " --- |" * 12
+    costs = "check | CPU | memory | warm | CPU | DuckDB | CPU | memory"
+    yield f"| history | events | MB | {costs} | CPU ÷ DuckDB's | rounds |"
+    yield "|" + " --- |" * 13
     for case in (*SIZES, OF_MESSAGES, HUGE):
         one = measured.one(case.name, CHECK)
         if one is None:
             continue
         cells = [case.name, f"{one.events}", f"{one.size_bytes / 1e6:.0f}", *_cost(measured, case.name, CHECK)]
-        cells += [_told(measured.median(case.name, WARM, "anew_s"), "s"), *_cost(measured, case.name, DUCKDB)]
+        cells += [_told(measured.median(case.name, WARM, name), "s") for name in ("anew_s", "anew_cpu_s")]
+        cells += _cost(measured, case.name, DUCKDB)
         cells += [_told(measured.ratio((case.name, CHECK), (case.name, DUCKDB), "cpu_s"), "×")]
         yield f"| {' | '.join([*cells, str(len(measured.rounds(case.name, CHECK)))])} |"
 

@@ -93,8 +93,7 @@ class World:
     def delivered_ns(self, partition: Ints, index: Ints) -> Ints:
         """Returns when each record is delivered: soon after it was sent, but for the pause after a handover."""
         raw = self.sent_ns(partition, index) + LATENCY_NS
-        numbers = np.arange(1, self.shape.handovers + 1)
-        begins = np.array([self.handover_ns(number) for number in numbers], np.int64)
+        begins = np.array([self.handover_ns(number) for number in range(1, self.shape.handovers + 1)], np.int64)
         latest = np.searchsorted(begins, raw, side="right") - 1
         since = raw - np.where(latest >= 0, begins[latest.clip(0)] if len(begins) else 0, -(2**60))
         waiting = (latest >= 0) & (since < PAUSE_NS)
