@@ -41,7 +41,7 @@ def _timed(folder: RunFolder, *, anew: bool) -> tuple[float, float]:
 def _used_s() -> float:
     """Returns the processor time of this process and of all that it started; the workers are kept for the next one."""
     tree = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return sum(times.user + times.system for times in (process.cpu_times() for process in tree))
+    return float(sum(times.user + times.system for times in (process.cpu_times() for process in tree)))
 
 
 if __name__ == "__main__":
