@@ -12,9 +12,11 @@ import pytest
 
 from kafka_trial.calibrate import source_digest
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.history.store import RunFolder
 from kafka_trial.scale import campaign
 from kafka_trial.scale.campaign import expect_ready, run_campaign, turns
 from kafka_trial.scale.cases import CHECK, DUCKDB, HUGE, SIZES, Case, cases
+from kafka_trial.scale.cost import Cost
 from kafka_trial.scale.samples import Sample, append_sample, read_samples
 from kafka_trial.scale.shapes import Shape
 
@@ -99,6 +101,18 @@ def test_a_failed_measurement_keeps_those_before_it_and_leaves_no_history(
     with pytest.raises(UnjudgeableError, match="status 1"):
         run_campaign(rows, [ONE], runs=1, place=place)
     assert (of(read_samples(rows)), list(place.iterdir())) == ([(0, "one", CHECK)], [])
+
+
+def test_a_computation_that_finds_something_else_is_no_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The groups of the campaign are sound: only redeliveries are there to be found."""
+    said = iter(['{"redelivered": 9}\n', 'a warning\n{"redelivered": 9, "skipped": 1}\n'])
+    monkeypatch.setattr(campaign, "cost_of", lambda *_, **__: Cost(1.0, 2.0, 3, next(said)))
+    history = campaign.History(RunFolder(tmp_path), 2000)
+    assert campaign._measured(history, DUCKDB, ONE) == COST
+    with pytest.raises(UnjudgeableError, match="found skipped in one"):
+        campaign._measured(history, DUCKDB, ONE)
 
 
 def test_a_disk_without_room_is_refused_before_anything_is_written(
