@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.bench import MEASUREMENTS
-from kafka_trial.bench_figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, page, ratios, read_rows
+from kafka_trial.bench_figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, page, page_of, ratios, read_rows
 from kafka_trial.calibrate import reports_folder
 from kafka_trial.errors import InputError
 
@@ -19,7 +19,7 @@ def test_the_committed_page_is_made_of_the_committed_rows() -> None:
     """Byte for byte; every measurement has been taken."""
     rows = read_rows(reports_folder() / ROWS_NAME)
     assert {row.measurement for row in rows} == set(MEASUREMENTS)
-    assert (reports_folder() / PAGE_NAME).read_text() == page(rows)
+    assert (reports_folder() / PAGE_NAME).read_text() == page_of(reports_folder())
 
 
 def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:

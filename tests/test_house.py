@@ -80,6 +80,7 @@ ONLY_IN = {
         "witness",
         "consumers.sink_topic",
     },
+    "duckdb": {"scale.duck"},
     "kafka": {"workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
 }
 

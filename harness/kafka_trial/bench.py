@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kafka_trial import registry
-from kafka_trial.bench_figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, machine, page, ratios, read_rows
+from kafka_trial.bench_figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, machine, page_of, ratios
 from kafka_trial.bench_reader import start_reader
 from kafka_trial.calibrate import commit, reports_folder
 from kafka_trial.cluster.admin import Admin
@@ -26,6 +26,9 @@ from kafka_trial.errors import PASS, InputError, UnjudgeableError, unknown_name
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.narrator import Narrator
+from kafka_trial.scale.campaign import run_campaign
+from kafka_trial.scale.cases import cases
+from kafka_trial.scale.samples import SAMPLES_NAME
 from kafka_trial.scenario import Load
 from kafka_trial.session import Session
 from kafka_trial.witness.witness import snapshot_all, start_witnesses
@@ -35,25 +38,37 @@ READ_RECORDS = 1_000_000
 WITNESSED_RECORDS = 400_000
 RECORD_BYTES = 100
 ACKNOWLEDGED_WITHIN_S = 120.0
+RUNS, SCALE_RUNS = 3, 7
 
 
-def measure(names: list[str], *, runs: int) -> int:
+def measure(names: list[str], *, runs: int | None = None, huge: bool = False, events_max: int | None = None) -> int:
     """Runs the named measurements (all by default), prints and keeps their figures, and writes the page.
+
+    `runs` is how often each (by default 3 times, the scale campaign 7). `huge` adds 10^8 events to that campaign,
+    `events_max` leaves out its greater histories.
 
     Raises:
         InputError: a name that does not exist, or this is no checkout.
+        StartError: the disk has no room for the histories of the campaign.
     """
-    unknown = [unknown_name("measurement", name, MEASUREMENTS) for name in names if name not in MEASUREMENTS]
+    unknown = [unknown_name("measurement", name, NAMES) for name in names if name not in NAMES]
     if unknown:
         raise InputError("bench", unknown)
     reports = reports_folder()
     print(machine())
-    print(f"{'':56} {'min':>11} {'median':>11} {'max':>11}")
-    for name in names or MEASUREMENTS:
-        for figure in MEASUREMENTS[name](runs):
+    figures = [name for name in names or NAMES if name in MEASUREMENTS]
+    if figures:
+        print(f"{'':56} {'min':>11} {'median':>11} {'max':>11}")
+    for name in figures:
+        for figure in MEASUREMENTS[name](runs or RUNS):
             print(figure.line(), flush=True)
             append_row(reports / ROWS_NAME, Row(name, figure, machine(), commit()))
-    (reports / PAGE_NAME).write_text(page(read_rows(reports / ROWS_NAME)))
+    try:
+        if SCALE in (names or NAMES):
+            asked = cases(huge=huge, events_max=events_max)
+            run_campaign(reports / SAMPLES_NAME, asked, runs=runs or SCALE_RUNS)
+    finally:
+        (reports / PAGE_NAME).write_text(page_of(reports))
     return PASS
 
 
@@ -181,6 +196,8 @@ MEASUREMENTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
     "witnesses": bench_witnesses,
     "check": bench_check,
 }
+SCALE = "scale"  # a campaign of its own: hours, not minutes, and resumable
+NAMES = (*MEASUREMENTS, SCALE)
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""The figures of `make bench` as values: their rows in `reports/bench.jsonl`, and the page made of nothing else.
+"""The figures of `make bench` as values: their rows in `reports/bench.jsonl`, and the page.
+
+The page is made of these rows and of the samples of the scale campaign (`scale/`), and of nothing else.
 
 Absolute figures of a shared machine wander: the page gives minimum, median and maximum with the machine and its load
 at that moment, and ratios only of what was measured in turn within one run.
@@ -17,6 +19,8 @@ import orjson
 import psutil
 
 from kafka_trial.errors import InputError
+from kafka_trial.scale.page import scale_lines
+from kafka_trial.scale.samples import SAMPLES_NAME, Sample, read_samples
 
 ROWS_NAME = "bench.jsonl"
 PAGE_NAME = "bench.md"
@@ -78,7 +82,16 @@ def read_rows(path: Path) -> list[Row]:
         raise InputError(str(path), f"holds a line that is no row ({type(error).__name__}: {error})") from error
 
 
-def page(rows: Sequence[Row]) -> str:
+def page_of(reports: Path) -> str:
+    """Returns the page of what was measured, as its folder says.
+
+    Raises:
+        InputError: a line is no row, or no sample.
+    """
+    return page(read_rows(reports / ROWS_NAME), read_samples(reports / SAMPLES_NAME))
+
+
+def page(rows: Sequence[Row], samples: Sequence[Sample] = ()) -> str:
     """Returns the page as Markdown: of each measurement what its newest commit measured, of each figure the newest."""
     commits = {row.measurement: row.commit for row in rows}
     newest = {row.figure.name: row for row in rows if row.commit == commits[row.measurement]}
@@ -93,7 +106,7 @@ def page(rows: Sequence[Row]) -> str:
         lines += [f"Measured at {at}." for at in dict.fromkeys(f"{row.commit} on {row.machine}" for row in own)]
         lines += ["", "| figure | min | median | max | unit | runs | aim |", "|" + " --- |" * 7]
         lines += [_line(row.figure) for row in own]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *scale_lines(samples), ""])
 
 
 def _line(figure: Figure) -> str:

@@ -146,7 +146,9 @@ def _bench(parsers: _Subparsers) -> None:
     parser = _verb(parsers, "bench", verbs.bench, "measure: minimum, median, maximum, and ratios within one run")
     parser.add_argument("what", nargs="*", help="which measurements (default: all; `bench --list` names them)")
     parser.add_argument("--list", action="store_true", help="name the measurements and stop")
-    parser.add_argument("--runs", type=int, default=3, help="how often each (default 3)")
+    parser.add_argument("--runs", type=int, help="how often each (default 3, of scale 7 rounds)")
+    parser.add_argument("--huge", action="store_true", help="scale: 10^8 events too, which need 45 GB of disk")
+    parser.add_argument("--events-max", type=int, metavar="N", help="scale: no histories of more than so many events")
 
 
 def _calibrate(parsers: _Subparsers) -> None:

@@ -142,12 +142,12 @@ def demo(options: Namespace) -> int:
 
 def bench(options: Namespace) -> int:
     """`bench`: the measurements of `bench.py`."""
-    from kafka_trial.bench import MEASUREMENTS, measure
+    from kafka_trial.bench import NAMES, measure
 
     if options.list:
-        print("\n".join(MEASUREMENTS))
+        print("\n".join(NAMES))
         return PASS
-    return measure(options.what, runs=options.runs)
+    return measure(options.what, runs=options.runs, huge=options.huge, events_max=options.events_max)
 
 
 def calibrate(options: Namespace) -> int:

@@ -65,7 +65,7 @@ def _sample(record: Recorder, member: Sampled) -> None:
         leader = psutil.Process(member.pid)
         tree = [leader, *leader.children(recursive=True)]
         cpu_s = sum(_cpu_s(process) for process in tree)
-        rss_bytes = leader.memory_info().rss if len(tree) == 1 else _shared_once(tree)
+        rss_bytes = leader.memory_info().rss if len(tree) == 1 else shared_once(tree)
         if not member.alive:
             return  # its pid may be somebody else's by now
         record.record(
@@ -78,7 +78,7 @@ def _sample(record: Recorder, member: Sampled) -> None:
         )
 
 
-def _shared_once(tree: Iterable[psutil.Process]) -> int:
+def shared_once(tree: Iterable[psutil.Process]) -> int:
     """Returns the memory of several processes, pages they share counted once (PSS); where the kernel does not tell, the
     largest one's: too little rather than too much.
     """
