@@ -10,6 +10,7 @@ from kafka_trial.nemesis.samples import GroupLook
 from kafka_trial.nemesis.scene import Scene
 
 REBALANCE_WITHIN_S = 12.0  # a classic group waits for each member's next poll
+START_WITHIN_S = 12.0  # of a guest's process: on a busy machine a JVM takes its time
 
 
 def _join_complete(scene: Scene, seen: Evidence) -> Evidence:
@@ -22,7 +23,7 @@ def join(scene: Scene) -> Iterator[Evidence]:
     before = scene.group_look("before")
     guest = scene.ground.group.join()
     try:
-        yield _rebalanced(scene, before, members_change=1)
+        yield _rebalanced(scene, before, members_change=1, within_s=START_WITHIN_S + REBALANCE_WITHIN_S)
     finally:
         scene.ground.group.leave(guest)
 
@@ -33,16 +34,14 @@ def leave(scene: Scene) -> Iterator[Evidence]:
     before = scene.group_look("before")
     scene.ground.group.leave(scene.member())
     try:
-        yield _rebalanced(scene, before, members_change=-1)
+        yield _rebalanced(scene, before, members_change=-1, within_s=REBALANCE_WITHIN_S)
     finally:
         scene.member_again()
 
 
-def _rebalanced(scene: Scene, before: GroupLook, *, members_change: int) -> Evidence:
+def _rebalanced(scene: Scene, before: GroupLook, *, members_change: int, within_s: float) -> Evidence:
     def judge(inside: list[GroupLook]) -> Evidence:
         return evidence.rebalanced(before, inside, members_change=members_change)
 
-    inside = scene.hold_until(
-        lambda: scene.group_look("inside"), lambda looks: judge(looks).bit, within_s=REBALANCE_WITHIN_S
-    )
+    inside = scene.hold_until(lambda: scene.group_look("inside"), lambda looks: judge(looks).bit, within_s=within_s)
     return judge(inside)
