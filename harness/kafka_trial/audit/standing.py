@@ -18,7 +18,7 @@ from kafka_trial.judge.judgement import Judgement
 NS_PER_S = 1_000_000_000
 EITHER = (
     "a partition stood still behind records that had long been there: stuck, or handled and not committed; what was "
-    "handled nobody tells (name --sink-topic)"
+    "handled nobody tells (name --sink-topic or --sink-db)"
 )
 EMPTY = "a partition stood still while the group had no members: nobody was there to be stuck"
 NEVER_COMMITTED = "nothing was ever committed on a partition that got records in the window"

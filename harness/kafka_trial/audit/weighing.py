@@ -31,7 +31,7 @@ from kafka_trial.judge.judgement import Judgement
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
 WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
 WITH_SINK = ("skipped", "duplicate-effect", "late-convergence")
-NO_SINK = "nothing tells what was handled (--sink-topic)"
+NO_SINK = "nothing tells what was handled (--sink-topic, --sink-db)"
 # The two logs are not read to the same end, so what the one has and the other has not proves nothing.
 NEVER_JUDGED = {
     "commit-lost": "an audit's request logs and offsets log need not end at the same place",
