@@ -51,7 +51,7 @@ class Asked:
     from_ns: int
     until_ns: int
     request_logs: tuple[Path, ...] = ()
-    identity: Identity = Identity()
+    identity: Identity = field(default_factory=Identity)
     sink: Sink | None = None
     claim: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = Limits()

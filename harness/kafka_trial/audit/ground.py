@@ -63,7 +63,8 @@ def missing_acl(error: NoAnswerError, asked: Asked, *, operation: str, topic: st
     acl = ACLS.get(error.code or 0)
     if acl is None:
         return None
-    return f"{error}: our principal has no {acl.format(operation=operation, topic=topic or asked.topic, group=asked.group)}"
+    wanted = acl.format(operation=operation, topic=topic or asked.topic, group=asked.group)
+    return f"{error}: our principal has no {wanted}"
 
 
 def _sink_topic(asked: Asked) -> list[str]:

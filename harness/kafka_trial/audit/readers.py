@@ -3,11 +3,11 @@
 They hand what they read to one pen, which writes JSON lines; the judge makes its Parquet of them.
 
 Why not Parquet at once, a part from each reader? A part that is cut off in the middle is lost whole, where a line is
-not; a history of two forms would need two readers in the judge, and two ways of being damaged (DESIGN, 4: JSON lines are
-the truth, Parquet is made from it). And it would save little: of the 15 µs that a record costs here on a small machine,
-12 go into taking its batch apart, 3 into the pen. So 10^7 records, twice what is read unasked, take two to three
-minutes, most of them in one core: threads wait for brokers side by side, but Python takes batches apart one at a time.
-Processes would do that side by side too; that is not built, for an audit reads from brokers that others need.
+not; and the JSON lines are the truth of every run folder: a history of two forms would be read in two ways, and could
+be damaged in two. It would save little: of the 14 µs that a record costs on a small machine, 9 go into taking its batch
+apart and 5 into the pen, so that 10^7 of them, twice what is read unasked, take two minutes and a half. Threads wait
+for brokers side by side, but Python takes batches apart one at a time; processes would not, and are not built: they
+would read faster from brokers that others need.
 
 What bounds a reader: it holds one answer of a broker (1 MiB, or one batch that is larger), and the records of
 transactions whose end it has not seen; it takes a batch only if the budget that it shares with the others still covers

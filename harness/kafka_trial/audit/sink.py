@@ -72,7 +72,9 @@ def sink_of(words: Mapping[str, Any], problems: list[str]) -> Sink | None:
     if url:
         problems += _url_problems(url)
     elsewhere = [name for name in ("sink_id_header", "sink_id_field") if words.get(name) and not topic]
-    problems += [f"--{name.replace('_', '-')} says where ids are in a --sink-topic: there is none" for name in elsewhere]
+    problems += [
+        f"--{name.replace('_', '-')} says where ids are in a --sink-topic: there is none" for name in elsewhere
+    ]
     if not topic and not url:
         return None
     return Sink(topic, identity_of(words, "sink_", identity_of(words)), url or "", query or "")

@@ -181,7 +181,9 @@ def _postgresql(sink: Sink, words: Mapping[str, str], until_s: float) -> Iterato
     try:
         database = psycopg.connect(sink.url, connect_timeout=CONNECT_WITHIN_S, application_name=CLIENT_ID)
     except psycopg.OperationalError as error:
-        raise StartError(f"--sink-db: {_first_line(error)}. Is it up, reachable from here, and does it know us?") from error
+        raise StartError(
+            f"--sink-db: {_first_line(error)}. Is it up, reachable from here, and does it know us?"
+        ) from error
     statement = PLACE.sub(r"%(\1)s", sink.query.replace("%", "%%"))
     try:
         with database:

@@ -117,7 +117,21 @@ def ended(batch: Batch, written: MutableMapping[int, list[Written]]) -> tuple[st
 
 
 def _batch(fields: tuple[int, ...], payload: bytes) -> Batch:
-    base_offset, _, _, _, _, attributes, last_delta, base_time_ms, max_time_ms, producer_id, producer_epoch, _, count = fields
+    (
+        base_offset,
+        _,
+        _,
+        _,
+        _,
+        attributes,
+        last_delta,
+        base_time_ms,
+        max_time_ms,
+        producer_id,
+        producer_epoch,
+        _,
+        count,
+    ) = fields
     return Batch(
         base_offset,
         base_offset + last_delta + 1,
