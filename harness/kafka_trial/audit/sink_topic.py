@@ -120,11 +120,12 @@ def read_sink_topic(
     places, ids = Places.of(log, span), Ids(log.topic, span, pen)
     ranges: Ranges = places.ranges()
     reading = read_records(asked, log.topic, ranges, budget, ids.take, identity=asked.sink.identity)
-    missing = *places.missing(log.topic), *reading.unread, *_compacted(log.topic, configs)
+    missing = *places.missing(log.topic), *reading.unread, *compacted(log.topic, configs)
     return [*missing, *ids.missing(asked.sink.identity)]
 
 
-def _compacted(topic: str, configs: Mapping[str, str | None]) -> Iterator[str]:
+def compacted(topic: str, configs: Mapping[str, str | None]) -> Iterator[str]:
+    """Yields what is not known of a topic that is compacted, or may be, as a sentence."""
     policy = configs.get(CLEANUP)
     if policy is None:
         yield f"whether {topic} is compacted: we may not see its {CLEANUP} (DESCRIBE_CONFIGS on it)"
