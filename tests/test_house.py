@@ -80,6 +80,8 @@ ONLY_IN = {
         "witness",
         "consumers.sink_topic",
     },
+    "psycopg": {"audit.sink_table"},
+    "sqlite3": {"audit.sink_table"},
     "kafka": {"workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
 }
 

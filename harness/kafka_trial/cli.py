@@ -26,7 +26,8 @@ EXAMPLES = {
     "demo": "kafka-trial demo --seed 7",
     "bench": "kafka-trial bench check --runs 5",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
-    "         (what was handled: --sink-topic billed, or --sink-db postgresql://reader@db/billing --sink-query '…')",
+    "         kafka-trial audit … --sink-topic bills --sink-id-field $.order.id\n"
+    "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
     "calibrate": "kafka-trial calibrate --times 5 --minutes 60",
 }
 

@@ -109,7 +109,7 @@ def _table(file: Path, scene: Staged, without: str | None) -> list[str]:
     ids = [f"r{partition}-{number}" for partition in (0, 1) for number in range(RECORDS)]
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("create table done (id text primary key, written_at real)")
-        rows = [(name, scene.until_s - STANDS_S) for name in ids if name != without]
+        rows = [(name, scene.until_s - 3 * STANDS_S) for name in ids if name != without]
         database.executemany("insert into done values (?, ?)", rows)
     return ["--sink-db", f"sqlite:///{file}", "--sink-query", "select id, written_at from done"]
 

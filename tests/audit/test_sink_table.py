@@ -39,6 +39,7 @@ ROWS = [
 ]
 UNPRIVILEGED = "nobody"
 EVERYTHING = Limits()
+NO_DRIVER = "psycopg, the driver for PostgreSQL, or its libpq is not installed"
 
 
 class Kept:
@@ -57,7 +58,7 @@ class Kept:
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:
     """Boots a PostgreSQL server on a socket in a folder of its own, and yields the URL of its database."""
-    pytest.importorskip("psycopg", reason="psycopg, the driver for PostgreSQL, is not installed")
+    pytest.importorskip("psycopg", reason=NO_DRIVER, exc_type=ImportError)
     programs = [shutil.which(name, path=_programs()) for name in ("initdb", "postgres")]
     if None in programs:
         pytest.skip("PostgreSQL is not installed")
@@ -219,7 +220,7 @@ def test_times_are_seconds_too(tmp_path: Path) -> None:
 
 def test_a_server_that_is_not_there_is_told() -> None:
     """As one that could not be begun with."""
-    pytest.importorskip("psycopg", reason="psycopg, the driver for PostgreSQL, is not installed")
+    pytest.importorskip("psycopg", reason=NO_DRIVER, exc_type=ImportError)
     nowhere = f"postgresql://kt@/postgres?host=/tmp/kt-no-such-{secrets.token_hex(4)}"
     with pytest.raises(StartError, match="Is it up"):
         check_table(Sink(url=nowhere, query="select 1"), SPAN)

@@ -182,7 +182,7 @@ def _sink(this: Export, span: Span) -> None:
         else:
             rows = read_sink_table(sink, span, this.budget(), recorder)
             this.missing("handled", rows.told(sink.name))
-            this.missing("times", [] if rows.timed else [f"when the rows of {sink.name} were written"])
+            this.missing("times", [] if rows.timed else [f"not known: when the rows of {sink.name} were written"])
         recorder.record("witness", time_ns=asked.until_ns, state="complete")
 
 

@@ -46,8 +46,8 @@ class Sink:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
-        return self.topic or f"{urlsplit(self.url).scheme} {urlsplit(self.url).path.lstrip('/') or 'database'}"
+        """What it is called in messages: no path of this machine, no name of a user."""
+        return self.topic or Path(urlsplit(self.url).path).name or "the database"
 
 
 def identity_of(words: Mapping[str, Any], prefix: str = "", otherwise: Identity | None = None) -> Identity:

@@ -93,8 +93,8 @@ def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, told: Told) -> str 
     partition, before = one.partition or 0, int(one.attributes.get("from", 0))
     if before > scope.log_ends.get(partition, before):
         return "the position before it lies beyond the log's end now: the topic was made anew, or cut"
-    commits = [told.commits.get(name) for name in one.events[:2]]  # the one before the fall, and the fall
-    peak_ns, fell_ns = (commit and commit.wall_ns for commit in [*commits, None, None][:2])
+    walls = {name: commit.wall_ns for name, commit in told.commits.items()}
+    peak_ns, fell_ns = (walls.get(name) for name in one.events[:2])  # the commit before the fall, and the fall
     if peak_ns is not None and peak_ns < scope.first_ns.get(partition, 0):
         return "the position before it is older than the first record of the topic, which was made anew, or emptied"
     members = members_at(judgement, int(one.attributes.get("log_offset", -1)))
