@@ -128,6 +128,6 @@ def compacted(topic: str, configs: Mapping[str, str | None]) -> Iterator[str]:
     """Yields what is not known of a topic that is compacted, or may be, as a sentence."""
     policy = configs.get(CLEANUP)
     if policy is None:
-        yield f"whether {topic} is compacted: we may not see its {CLEANUP} (DESCRIBE_CONFIGS on it)"
+        yield f"whether {topic} is compacted: nobody told its {CLEANUP}, which takes DESCRIBE_CONFIGS on it"
     elif "compact" in policy:
         yield f"what compaction has taken out of {topic} ({CLEANUP} {policy})"
