@@ -23,7 +23,7 @@ S = 1_000_000_000
 SHORT = {"kafka": {"session_timeout_s": 1, "poll_interval_s": 1}, "progress": {"interval_s": 1}}
 Told = tuple[str, Mapping[str, Any]]
 Effect = tuple[float, str]
-SINKS = {"topic": Sink("done"), "table": Sink(url="sqlite:///done.db", query="select id, at from done")}
+SINKS = {"topic": Sink(("done",)), "table": Sink(url="sqlite:///done.db", query="select id, at from done")}
 
 
 def committed(at_s: float, value: int, *, partition: int = 0, place: int | None = None) -> Told:

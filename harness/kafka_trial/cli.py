@@ -26,7 +26,7 @@ EXAMPLES = {
     "demo": "kafka-trial demo --seed 7",
     "bench": "kafka-trial bench check --runs 5",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
-    "         kafka-trial audit … --sink-topic bills --sink-id-field $.order.id\n"
+    "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
     "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
     "calibrate": "kafka-trial calibrate --times 5 --minutes 60",
 }
@@ -187,7 +187,12 @@ def _audit(parsers: _Subparsers) -> None:
     parser.add_argument(
         "--id-field", metavar="PATH", help="else the field of its JSON value, a.b or $.a.b (default id)"
     )
-    parser.add_argument("--sink-topic", metavar="NAME", help="a topic that tells by id which records were handled")
+    parser.add_argument(
+        "--sink-topic",
+        nargs="+",
+        metavar="NAME",
+        help="topics that tell by id which records were handled: what the group writes, and where its dead letters go",
+    )
     parser.add_argument("--sink-id-header", metavar="NAME", help="the header with the id there (default: --id-header)")
     parser.add_argument("--sink-id-field", metavar="PATH", help="else the field with it (default: --id-field)")
     parser.add_argument(

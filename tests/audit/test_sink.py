@@ -22,9 +22,12 @@ def _asked(words: dict[str, Any]) -> Any:
 
 def test_ids_are_where_consumer_toml_has_them_unless_said() -> None:
     """In a sink as in the topic, unless said; JSON paths with or without their root."""
-    plain, said = _asked({"sink_topic": "s"}), _asked({"sink_topic": "s", "id_field": "$.order.id", "id_header": "h"})
-    other = _asked({"sink_topic": "s", "id_field": "id", "sink_id_field": "$.order.id"})
-    assert (plain.identity, plain.sink) == (Identity("kt-id", "id"), Sink("s", Identity("kt-id", "id")))
+    plain, said = (
+        _asked({"sink_topic": ["s"]}),
+        _asked({"sink_topic": ["s"], "id_field": "$.order.id", "id_header": "h"}),
+    )
+    other = _asked({"sink_topic": ["s"], "id_field": "id", "sink_id_field": "$.order.id"})
+    assert (plain.identity, plain.sink) == (Identity("kt-id", "id"), Sink(("s",), Identity("kt-id", "id")))
     assert (said.identity, said.sink.identity) == (Identity("h", "order.id"), Identity("h", "order.id"))
     assert (other.identity, other.sink.identity) == (Identity("kt-id", "id"), Identity("kt-id", "order.id"))
 
@@ -32,8 +35,8 @@ def test_ids_are_where_consumer_toml_has_them_unless_said() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"sink_topic": "s", "sink_db": POSTGRESQL, "sink_query": QUERY}, "name one sink"),
-        ({"sink_topic": "t"}, "is the audited topic itself"),
+        ({"sink_topic": ["s"], "sink_db": POSTGRESQL, "sink_query": QUERY}, "name one of them"),
+        ({"sink_topic": ["s", "t"]}, "is the audited topic itself"),
         ({"sink_db": POSTGRESQL}, "belong together"),
         ({"sink_query": QUERY}, "belong together"),
         ({"sink_db": "mysql://db/billing", "sink_query": QUERY}, "'mysql' is no database that this version reads"),

@@ -176,10 +176,10 @@ def _sink(this: Export, span: Span) -> None:
         return
     this.narrator.phase("sink", f"reading the ids in {sink.name}")
     with Recorder(this.folder.history, "sink", buffer_events=BUFFER_EVENTS) as recorder:
-        if this.ground.sink is not None:
-            log, configs = Log.of(this.brokers, this.ground.sink.name), _configs(this, this.ground.sink)
+        for topic in this.ground.sinks:
+            log, configs = Log.of(this.brokers, topic.name), _configs(this, topic)
             this.missing("handled", read_sink_topic(log, asked, span, this.budget(), recorder, configs=configs))
-        else:
+        if sink.query:
             rows = read_sink_table(sink, span, this.budget(), recorder)
             this.missing("handled", rows.told(sink.name))
             this.missing("times", [] if rows.timed else [f"not known: when the rows of {sink.name} were written"])

@@ -67,12 +67,13 @@ def weigh_sink(
     }
     weighed = {name: some_open(found[name], doubt) for name, doubt in doubts.items()}
     weighed["false-lag"] = found["false-lag"]
+    timeless = scope.unread.get("times", ())
     for name in BY_ABSENCE:
-        reasons = [*_unread(scope), *_strangers(counts, told), *(scope.unread.get("times", ())[: name != "skipped"])]
+        reasons = [*_unread(scope), *_strangers(counts, told), *(timeless if name != "skipped" else ())]
         weighed[name] = _open(weighed[name], reasons)
     for name in BY_PRESENCE:
         weighed[name] = with_reasons(weighed[name], dict.fromkeys(_unread(scope), 1))
-        weighed[name] = _open(weighed[name], scope.unread.get("times", ()))
+        weighed[name] = _open(weighed[name], timeless)
     twice = weighed["duplicate-effect"]
     if scope.sink == "table" and not twice.count and twice.not_judged is None:
         weighed["duplicate-effect"] = replace(twice, not_judged=ONE_ROW)
@@ -88,7 +89,8 @@ def _open(found: Found, reasons: Sequence[str]) -> Found:
 
 
 def _unread(scope: Scope) -> list[str]:
-    return [f"not read: {message}" for name in ("handled", "records") for message in scope.unread.get(name, ())]
+    missing = [messages for name in ("handled", "records") if (messages := scope.unread.get(name))]
+    return [f"not read: {first}" + (f" (and {len(more)} more)" if more else "") for first, *more in missing]
 
 
 def _strangers(counts: Mapping[str, int], told: Told) -> Iterator[str]:

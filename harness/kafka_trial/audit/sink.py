@@ -1,4 +1,4 @@
-"""The sink of an audit: what tells, by record id, which records were handled. A topic, or a statement to a database.
+"""The sink of an audit: what tells, by record id, which records were handled. Topics, or a statement to a database.
 
 Here is what is asked of it, and what is wrong with that; `sink_topic.py` and `sink_table.py` read it.
 """
@@ -33,21 +33,21 @@ class Identity:
 
 @dataclass(frozen=True)
 class Sink:
-    """A topic with ids of what was handled, or a database and the statement that asks it for them."""
+    """Topics with ids of what was handled, or a database and the statement that asks it for them."""
 
-    topic: str | None = None
+    topics: tuple[str, ...] = ()
     identity: Identity = Identity()
     url: str = ""
     query: str = ""
 
     @property
     def kind(self) -> str:
-        return TOPIC if self.topic else TABLE
+        return TOPIC if self.topics else TABLE
 
     @property
     def name(self) -> str:
         """What it is called in messages: no path of this machine, no name of a user."""
-        return self.topic or Path(urlsplit(self.url).path).name or "the database"
+        return ", ".join(self.topics) or Path(urlsplit(self.url).path).name or "the database"
 
 
 def identity_of(words: Mapping[str, Any], prefix: str = "", otherwise: Identity | None = None) -> Identity:
@@ -60,24 +60,24 @@ def identity_of(words: Mapping[str, Any], prefix: str = "", otherwise: Identity 
 
 def sink_of(words: Mapping[str, Any], problems: list[str]) -> Sink | None:
     """Returns the sink that the words of the command line name, None for none; what is wrong with them is added."""
-    topic, url, query = (words.get(name) for name in ("sink_topic", "sink_db", "sink_query"))
-    if topic and (url or query):
-        problems.append("--sink-topic and --sink-db: name one sink, the one where every record must arrive")
-    if topic and topic == words["topic"]:
-        problems.append(f"--sink-topic {topic} is the audited topic itself")
+    topics, url, query = (words.get(name) for name in ("sink_topic", "sink_db", "sink_query"))
+    if topics and (url or query):
+        problems.append("--sink-topic and --sink-db: name one of them, where every record must arrive")
+    if words["topic"] in (topics or ()):
+        problems.append(f"--sink-topic {words['topic']} is the audited topic itself")
     if bool(url) != bool(query):
         problems.append(
             "--sink-db and --sink-query belong together, as in --sink-query 'select order_id, written_at from done'"
         )
     if url:
         problems += _url_problems(url)
-    elsewhere = [name for name in ("sink_id_header", "sink_id_field") if words.get(name) and not topic]
+    elsewhere = [name for name in ("sink_id_header", "sink_id_field") if words.get(name) and not topics]
     problems += [
         f"--{name.replace('_', '-')} says where ids are in a --sink-topic: there is none" for name in elsewhere
     ]
-    if not topic and not url:
+    if not topics and not url:
         return None
-    return Sink(topic, identity_of(words, "sink_", identity_of(words)), url or "", query or "")
+    return Sink(tuple(dict.fromkeys(topics or ())), identity_of(words, "sink_", identity_of(words)), url or "", query or "")
 
 
 def sqlite_file(url: str) -> Path:
