@@ -23,7 +23,7 @@ def _asked(words: dict[str, Any]) -> Any:
 def test_ids_are_where_consumer_toml_has_them_unless_said() -> None:
     """In a sink as in the topic, unless said; JSON paths with or without their root."""
     plain, said = (
-        _asked({"sink_topic": ["s"]}),
+        _asked({"sink_topic": ["s", "s"]}),
         _asked({"sink_topic": ["s"], "id_field": "$.order.id", "id_header": "h"}),
     )
     other = _asked({"sink_topic": ["s"], "id_field": "id", "sink_id_field": "$.order.id"})

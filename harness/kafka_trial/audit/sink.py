@@ -77,7 +77,8 @@ def sink_of(words: Mapping[str, Any], problems: list[str]) -> Sink | None:
     ]
     if not topics and not url:
         return None
-    return Sink(tuple(dict.fromkeys(topics or ())), identity_of(words, "sink_", identity_of(words)), url or "", query or "")
+    identity = identity_of(words, "sink_", identity_of(words))
+    return Sink(tuple(dict.fromkeys(topics or ())), identity, url or "", query or "")
 
 
 def sqlite_file(url: str) -> Path:
