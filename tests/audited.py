@@ -6,11 +6,13 @@ The window is 0 to 1000 s, W is 10 s, so lag is judged of records that were ther
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kafka_trial.audit.asked import Asked
 from kafka_trial.audit.settings import consumer_toml, settings_of
+from kafka_trial.audit.sink import Sink
 from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
@@ -20,6 +22,8 @@ from kafka_trial.verdict import Verdict
 S = 1_000_000_000
 SHORT = {"kafka": {"session_timeout_s": 1, "poll_interval_s": 1}, "progress": {"interval_s": 1}}
 Told = tuple[str, Mapping[str, Any]]
+Effect = tuple[float, str]
+SINKS = {"topic": Sink(("done",)), "table": Sink(url="sqlite:///done.db", query="select id, at from done")}
 
 
 def committed(at_s: float, value: int, *, partition: int = 0, place: int | None = None) -> Told:
@@ -47,17 +51,28 @@ def verdict_on(
     drain_s: float = 980.0,
     requests: Sequence[Mapping[str, Any]] | None = None,
     claim: Mapping[str, Any] | None = None,
+    effects: Sequence[Effect] | None = None,
+    sink: str = "topic",
+    ids: Mapping[int, str] | None = None,
+    sink_read: bool = True,
 ) -> Verdict:
-    """Returns the verdict on an audit: `ends` are log ends by partition, `records` offsets in partition 0 at 500 s."""
+    """Returns the verdict on an audit: `ends` are log ends by partition, `records` offsets in partition 0 at 500 s.
+
+    `effects` are times and ids in a sink of the kind `sink` (None: there is none), `ids` those of records that are not
+    r0, r1, …; `sink_read`: whoever read the sink says that it did.
+    """
     run = create_run_folder(folder / "run", "audit", "g")
     asked = Asked("h:1", "t", "g", 0, 1000 * S, claim=SHORT | ({"claim": claim} if claim else {}))
+    asked = replace(asked, sink=None if effects is None else SINKS[sink])
     (run.path / "consumer.toml").write_text(consumer_toml(asked, settings_of(asked)))
     run.write_json("scenario.json", {"schema": 1, "name": "audit", "topic": {"partitions": 0}})
     _write_offsets(run.history, offsets)
-    _write_observer(run.history, ends, records)
+    _write_observer(run.history, ends, {offset: (ids or {}).get(offset, f"r{offset}") for offset in records})
     _write_run(run.history, offsets, unread, read_to_s=read_to_s, drain_s=drain_s)
     if requests is not None:
         _write_requests(run.history, requests)
+    if effects is not None:
+        _write_sink(run.history, effects, read=sink_read)
     return conclude(run, judge_events(run.events(), settings_of(asked)))
 
 
@@ -70,7 +85,15 @@ def _write_offsets(history: Path, told: Sequence[Told]) -> None:
         recorder.record("witness", time_ns=1000 * S, state="complete")
 
 
-def _write_observer(history: Path, ends: Sequence[int], records: Sequence[int]) -> None:
+def _write_sink(history: Path, effects: Sequence[Effect], *, read: bool) -> None:
+    with Recorder(history, "sink") as recorder:
+        for at_s, name in effects:
+            recorder.record("effect", time_ns=int(at_s * S), id=name, outcome="ok")
+        if read:
+            recorder.record("witness", time_ns=1000 * S, state="complete")
+
+
+def _write_observer(history: Path, ends: Sequence[int], records: Mapping[int, str]) -> None:
     with Recorder(history, "observer") as recorder:
         recorder.record(
             "topic", time_ns=1010 * S, topic="t", topic_id="T", partitions=len(ends), cleanup_policy="delete"
@@ -79,8 +102,9 @@ def _write_observer(history: Path, ends: Sequence[int], records: Sequence[int]) 
             place = {"topic": "t", "topic_id": "T", "partition": partition}
             recorder.record("log_start", time_ns=1010 * S, **place, offset=0, source_wall_ns=1 * S)
             recorder.record("log_end", time_ns=1010 * S, **place, offset=end, asked_ns=1010 * S)
-        for offset in records:
-            recorder.record("record", time_ns=500 * S, topic="t", partition=0, offset=offset, source_wall_ns=500 * S)
+        for offset, name in records.items():
+            place = {"topic": "t", "partition": 0, "offset": offset}
+            recorder.record("record", time_ns=500 * S, **place, id=name, source_wall_ns=500 * S)
         recorder.record("control_read", time_ns=1000 * S, topic="t", state="complete", count=len(records))
         recorder.record("witness", time_ns=1000 * S, state="complete")
 

@@ -81,6 +81,8 @@ ONLY_IN = {
         "consumers.sink_topic",
     },
     "duckdb": {"scale.duck"},
+    "psycopg": {"audit.sink_table"},
+    "sqlite3": {"audit.sink_table"},
     "kafka": {"workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
 }
 

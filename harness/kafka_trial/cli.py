@@ -25,7 +25,9 @@ EXAMPLES = {
     "cluster": "kafka-trial cluster up --detach --kafka 4.3.1",
     "demo": "kafka-trial demo --seed 7",
     "bench": "kafka-trial bench check --runs 5",
-    "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now",
+    "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
+    "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
+    "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
     "calibrate": "kafka-trial calibrate --times 5 --minutes 60",
 }
 
@@ -183,9 +185,27 @@ def _audit(parsers: _Subparsers) -> None:
     parser.add_argument(
         "--request-log", nargs="+", default=[], metavar="FILE", help="saved logs of the brokers' kafka.request.logger"
     )
-    parser.add_argument("--sink-topic", metavar="NAME", help="a topic that tells by id which records were handled")
     parser.add_argument("--id-header", metavar="NAME", help="the header that holds a record's id (default kt-id)")
-    parser.add_argument("--id-field", metavar="NAME", help="else the field of its JSON value (default id)")
+    parser.add_argument(
+        "--id-field", metavar="PATH", help="else the field of its JSON value, a.b or $.a.b (default id)"
+    )
+    parser.add_argument(
+        "--sink-topic",
+        nargs="+",
+        metavar="NAME",
+        help="topics that tell by id which records were handled: what the group writes, and where its dead letters go",
+    )
+    parser.add_argument("--sink-id-header", metavar="NAME", help="the header with the id there (default: --id-header)")
+    parser.add_argument("--sink-id-field", metavar="PATH", help="else the field with it (default: --id-field)")
+    parser.add_argument(
+        "--sink-db", metavar="URL", help="or a database that tells: postgresql://USER@HOST/NAME, sqlite:///FILE"
+    )
+    parser.add_argument(
+        "--sink-query",
+        metavar="SQL",
+        help="what it is asked, in a transaction that only reads: record id, time of writing; :from and :until are "
+        "filled in, as in 'select order_id, written_at from done where written_at between :from and :until'",
+    )
     parser.add_argument(
         "--claim", metavar="FILE", help="a TOML file with [claim]: all of it must then be judged for a pass"
     )

@@ -172,6 +172,7 @@ def audit(options: Namespace) -> int:
     from kafka_trial.audit.command_config import read_command_config
     from kafka_trial.audit.export import export
     from kafka_trial.audit.settings import read_claim
+    from kafka_trial.judge.cache import slice_rows
     from kafka_trial.judging import check_run
     from kafka_trial.report.text import text_report
 
@@ -184,6 +185,7 @@ def audit(options: Namespace) -> int:
             narrator.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
         folder = export(asked, out=Path(options.out) if options.out else None, narrator=narrator)
         if options.no_check:
+            narrator.phase("parquet", f"{slice_rows(folder).path}")  # as `check` makes it, for Spark elsewhere
             print(folder.path)
             return PASS
         narrator.phase("check", "judging the history")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.waiting import wait_until
 from kafka_trial.witness.connection import Connection
-from staged_incident import PROTOCOLS, Staged, staged
+from staged_incident import PROTOCOLS, RECORDS, STANDS_S, Staged, staged
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
@@ -88,17 +89,29 @@ def exported(cluster: ProcessCluster, scene: Staged, folder: Path) -> Audited:
 def _exports(scene: Staged, folder: Path) -> dict[str, int]:
     logs = ["--request-log", *map(str, scene.request_logs)]
     sink = ["--sink-topic", f"{scene.topic}-sink"]
+    table, gap = (_table(folder / f"{name}.db", scene, without) for name, without in (("all", None), ("gap", "r1-7")))
     statuses = {}
     for protocol in PROTOCOLS:
-        for name, more in (("plain", []), ("logs", logs), ("sink", [*sink, *logs])):
+        for name, more in (("plain", []), ("logs", logs), ("sink", [*sink, *logs]), ("table", [*table, *logs])):
             for kind in ("incident", "sound"):
                 out = f"{kind}-{protocol}-{name}"
                 statuses[out] = main([*scene.words(f"{kind}-{protocol}", out=folder / out), *more])
     sound = "sound-classic"
     statuses["little"] = main([*scene.words(sound, out=folder / "little"), "--max-records", "1"])
+    statuses["gap"] = main([*scene.words(sound, out=folder / "gap"), *gap])
     statuses["no group"] = main(scene.words("nobody", out=folder / "none"))
     statuses["no topic"] = main(scene.words(sound, out=folder / "none", topic="no-such-topic"))
     return statuses
+
+
+def _table(file: Path, scene: Staged, without: str | None) -> list[str]:
+    """Makes a table of what was handled, but for one record, and returns the words that name it."""
+    ids = [f"r{partition}-{number}" for partition in (0, 1) for number in range(RECORDS)]
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("create table done (id text primary key, written_at real)")
+        rows = [(name, scene.until_s - 3 * STANDS_S) for name in ids if name != without]
+        database.executemany("insert into done values (?, ?)", rows)
+    return ["--sink-db", f"sqlite:///{file}", "--sink-query", "select id, written_at from done"]
 
 
 def _audits_lines(scene: Staged, begun: Mapping[Path, int]) -> list[bytes]:
@@ -131,10 +144,11 @@ def test_the_request_logs_show_who_committed_what_it_did_not_own(audited: Audite
     assert [one.get("follows") for one in verdict["violations"]] == [None, "zombie-commit", "commit-regression"]
 
 
+@pytest.mark.parametrize("sink", ["sink", "table"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_sink_shows_that_all_was_handled(audited: Audited, protocol: str) -> None:
-    """The same lag, now false by what reached the sink."""
-    status, violations, verdict = audited.judged(f"incident-{protocol}-sink")
+def test_a_sink_shows_that_all_was_handled(audited: Audited, protocol: str, sink: str) -> None:
+    """The same lag, now false by what reached the sink, be it a topic or a table."""
+    status, violations, verdict = audited.judged(f"incident-{protocol}-{sink}")
     lag = next(one["sentence"] for one in verdict["violations"] if one["anomaly"] == "false-lag")
     assert (status, "false-lag" in violations, "though all was processed" in lag) == (FAIL, True, True)
 
@@ -146,7 +160,7 @@ def test_a_sound_group_passes(audited: Audited, protocol: str) -> None:
     assert (status, violations, verdict["reasons"]) == (PASS, [], [])
 
 
-@pytest.mark.parametrize("evidence", ["logs", "sink"])
+@pytest.mark.parametrize("evidence", ["logs", "sink", "table"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_more_evidence_against_a_sound_group_convicts_it_of_nothing(
     audited: Audited, protocol: str, evidence: str
@@ -155,6 +169,18 @@ def test_more_evidence_against_a_sound_group_convicts_it_of_nothing(
     status, violations, verdict = audited.judged(f"sound-{protocol}-{evidence}")
     others = [reason for reason in verdict["reasons"] if "not read: request log" not in reason]
     assert (status, violations, others) == (UNKNOWN, [], [])
+
+
+def test_a_record_that_a_sound_looking_group_left_out_is_counted(audited: Audited) -> None:
+    """The table lacks one of them; nothing is claimed that excludes it, but it is said."""
+    status, violations, verdict = audited.judged("gap")
+    assert (status, violations, verdict["counts"]["skipped"]) == (PASS, [], 1)
+
+
+def test_an_export_is_parquet_too(audited: Audited) -> None:
+    """Made of the history as `check` makes it, so that it can be judged elsewhere at once."""
+    rows = {name: (audited.folder / name / "cache" / "rows.parquet").exists() for name in audited.statuses}
+    assert {name for name, there in rows.items() if not there} == {"no group", "no topic"}
 
 
 def test_what_a_limit_left_unread_is_unknown(audited: Audited) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.audit.sink import Identity, Sink, identity_of, sink_of
 from kafka_trial.errors import InputError
 from kafka_trial.witness.security import UNSECURED, Security
 
@@ -50,9 +51,8 @@ class Asked:
     from_ns: int
     until_ns: int
     request_logs: tuple[Path, ...] = ()
-    sink_topic: str | None = None
-    id_header: str = "kt-id"
-    id_field: str = "id"
+    identity: Identity = field(default_factory=Identity)
+    sink: Sink | None = None
     claim: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = Limits()
     security: Security = field(default=UNSECURED, repr=False, compare=False)
@@ -83,6 +83,7 @@ def make_asked(words: Mapping[str, Any], *, now_ns: int) -> Asked:
     problems += _bootstrap_problems(words["bootstrap"])
     logs = tuple(Path(name) for name in words.get("request_logs") or ())
     problems += [f"--request-log {path}: there is no such file" for path in logs if not path.is_file()]
+    sink = sink_of(words, problems)
     limits = _limits(words, problems)
     if problems:
         raise InputError("audit", problems)
@@ -93,9 +94,8 @@ def make_asked(words: Mapping[str, Any], *, now_ns: int) -> Asked:
         from_ns=from_ns,
         until_ns=until_ns,
         request_logs=logs,
-        sink_topic=words.get("sink_topic"),
-        id_header=words.get("id_header") or Asked.id_header,
-        id_field=words.get("id_field") or Asked.id_field,
+        identity=identity_of(words),
+        sink=sink,
         claim=words.get("claim") or {},
         limits=limits,
         security=words.get("security") or UNSECURED,

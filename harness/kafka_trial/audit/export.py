@@ -1,9 +1,10 @@
 """The export, told as a story: from a cluster that is not ours to a run folder that `check` and `report` understand.
 
 Look whether all is there, read the group's offsets log, then the topic's ends and what the group had left to read,
-then the sink and the request logs where they are given. Readers are bounded and run side by side; each source has a
-file of its own in `history/`, from which the judge makes its Parquet. Strictly read-only: Metadata, DescribeGroups,
-DescribeConfigs, ListOffsets and Fetch are all that is ever sent.
+then the sink and the request logs where they are given. Readers are bounded and run side by side (`readers.py`); each
+source has a file of its own in `history/`, and at the end the judge makes its Parquet of them (`cache/`). Strictly
+read-only: Metadata, DescribeGroups, DescribeConfigs, ListOffsets and Fetch are all that brokers are ever sent, and a
+database one statement in a transaction that cannot write.
 
 An audit's time is wall time: `time_ns` is nanoseconds since 1970, by the clock of whoever wrote the record (for what
 is asked now, this machine's). What could not be read is an `unread` event with its reason.
@@ -22,10 +23,13 @@ from kafka_trial import __version__
 from kafka_trial.audit.asked import NS_PER_S, Asked, stamp
 from kafka_trial.audit.ground import Ground, look, missing_acl
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
+from kafka_trial.audit.readers import Taken, read_records
 from kafka_trial.audit.reading import Budget, Log, connect
 from kafka_trial.audit.requests import read_request_logs
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
-from kafka_trial.audit.topic import Found, ranges_of, read_records, tell_topic
+from kafka_trial.audit.sink_table import check_table, read_sink_table
+from kafka_trial.audit.sink_topic import CLEANUP, Span, read_sink_topic
+from kafka_trial.audit.topic import expired, ranges_of, tell_topic
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import InputError
 from kafka_trial.history.recorder import Recorder
@@ -33,9 +37,10 @@ from kafka_trial.history.store import RUN_SCHEMA, RunFolder, create_run_folder
 from kafka_trial.narrator import Narrator
 from kafka_trial.witness import group_questions, questions
 from kafka_trial.witness.connection import Brokers, NoAnswerError
+from kafka_trial.witness.questions import Topic
 
 KIND = "audit"
-CONFIGS = ("cleanup.policy", "retention.ms")
+CONFIGS = (CLEANUP, "retention.ms")
 BUFFER_EVENTS = 500
 SETTLES = 2  # what was there two windows W before the end should have been handled by the end
 
@@ -63,10 +68,12 @@ def export(asked: Asked, *, out: Path | None, narrator: Narrator) -> RunFolder:
     """Exports what an audit needs into a new run folder and returns it.
 
     Raises:
-        InputError: there is no such topic or group, or we may not read it.
-        StartError: nobody answers at the bootstrap addresses.
+        InputError: there is no such topic, group or table, or we may not read it.
+        StartError: nobody answers at the bootstrap addresses, or at the database's.
         UnjudgeableError: brokers went away while they were read.
     """
+    if asked.sink and asked.sink.query:
+        check_table(asked.sink, _span(asked, settle=settle_ns(settings_of(asked)), earliest_ns=asked.from_ns))
     with ExitStack() as stack:
         brokers = stack.enter_context(connect(asked))
         narrator.phase("look", f"for topic {asked.topic} and group {asked.group} at {asked.bootstrap}")
@@ -80,8 +87,8 @@ def export(asked: Asked, *, out: Path | None, narrator: Narrator) -> RunFolder:
         settings = settings_of(asked, read.told)
         (folder.path / "consumer.toml").write_text(consumer_toml(asked, settings), encoding="utf-8")
         drain_ns = asked.until_ns - SETTLES * settle_ns(settings)
-        _topic(this, read, drain_ns=max(drain_ns, asked.from_ns))
-        _sink(this)
+        earliest_ns = _topic(this, read, drain_ns=max(drain_ns, asked.from_ns))
+        _sink(this, _span(asked, settle=settle_ns(settings), earliest_ns=earliest_ns))
         _requests(this)
         _run(this, read, drain_ns=drain_ns, settle=settle_ns(settings))
     return folder
@@ -122,71 +129,61 @@ def _offsets(this: Export) -> OffsetsRead:
     return read
 
 
-def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> None:
+def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> int:
+    """Reads the records that somebody still had to read, and returns the time of the earliest of them."""
     asked, topic = this.asked, this.ground.topic
     this.narrator.phase("topic", f"reading what {asked.group} had left to read of {asked.topic}")
     with Recorder(this.folder.history, "observer", buffer_events=BUFFER_EVENTS) as recorder:
-        log, budget = Log.of(this.brokers, asked.topic), this.budget()
-        tell_topic(log, topic, _configs(this), recorder)
-
-        def take(found: Found) -> None:
-            recorder.record(
-                "record",
-                time_ns=found.time_ns,
-                topic=asked.topic,
-                partition=found.partition,
-                offset=found.offset,
-                id=found.id,
-                key=None if found.key is None else found.key.decode(errors="backslashreplace"),
-                size_bytes=found.size_bytes,
-                source_wall_ns=found.time_ns,
-            )
-
-        ranges = ranges_of(log, read.committed, asked, drain_ns=drain_ns)
-        reading = read_records(asked, asked.topic, ranges, budget, take)
+        log = Log.of(this.brokers, asked.topic)
+        tell_topic(log, topic, _configs(this, topic), recorder)
+        taken = Taken(asked, recorder)
+        ranges, identity = ranges_of(log, read.committed, asked, drain_ns=drain_ns), asked.identity
+        budget = this.budget()
+        reading = read_records(
+            asked, asked.topic, ranges, budget, taken.take, identity=identity if asked.sink else None
+        )
         state = "incomplete" if reading.unread else "complete"
         recorder.record("control_read", time_ns=asked.until_ns, topic=asked.topic, state=state, count=reading.count)
         recorder.record("witness", time_ns=asked.until_ns, state="complete")
     this.missing("records", reading.unread)
+    if asked.sink:
+        this.missing("records", expired(log, asked))
+        if taken.nameless:
+            told = f"whether {taken.nameless} records of {asked.topic} were handled: they have {identity}"
+            this.missing("handled", [told])
+    return taken.earliest_ns
 
 
-def _configs(this: Export) -> dict[str, str | None]:
-    """Returns some configs of the topic; none where we may not describe them, which is told."""
-    leader = next(part.leader for part in this.ground.topic.partitions if part.leader >= 0)
+def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
+    """Returns some configs of a topic; none where we may not describe them, which is told."""
+    leader = next(part.leader for part in topic.partitions if part.leader >= 0)
     try:
-        return this.brokers.broker(
-            leader, lambda connection: questions.topic_configs(connection, this.asked.topic, CONFIGS)
-        )
+        return this.brokers.broker(leader, lambda connection: questions.topic_configs(connection, topic.name, CONFIGS))
     except NoAnswerError as error:
-        if acl := missing_acl(error, this.asked, operation="DESCRIBE_CONFIGS"):
+        if acl := missing_acl(error, this.asked, operation="DESCRIBE_CONFIGS", topic=topic.name):
             this.narrator.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")
         return {}
 
 
-def _sink(this: Export) -> None:
-    asked = this.asked
-    if asked.sink_topic is None or this.ground.sink is None:
+def _span(asked: Asked, *, settle: int, earliest_ns: int) -> Span:
+    """Returns when the audited records may have been handled."""
+    return Span(max(0, min(asked.from_ns, earliest_ns) - settle), asked.until_ns + settle)
+
+
+def _sink(this: Export, span: Span) -> None:
+    asked, sink = this.asked, this.asked.sink
+    if sink is None:
         return
-    this.narrator.phase("sink", f"reading the ids in {asked.sink_topic}")
+    this.narrator.phase("sink", f"reading the ids in {sink.name}")
     with Recorder(this.folder.history, "sink", buffer_events=BUFFER_EVENTS) as recorder:
-        log, budget = Log.of(this.brokers, asked.sink_topic), this.budget()
-        starts, ends, first = log.starts(), log.ends(), log.at(asked.from_ns)
-        ranges = {
-            partition: (max(starts[partition], first[partition][0] if first[partition][0] >= 0 else end), end)
-            for partition, end in ends.items()
-        }
-        nameless: list[int] = []
-
-        def take(found: Found) -> None:
-            if found.id is None:
-                nameless.append(found.offset)
-            elif found.time_ns <= asked.until_ns:
-                recorder.record("effect", time_ns=found.time_ns, id=found.id, outcome="ok")
-
-        reading = read_records(asked, asked.sink_topic, ranges, budget, take)
-    this.missing("handled", reading.unread)
-    if nameless:
-        this.missing("handled", [f"the ids of {len(nameless)} records of {asked.sink_topic}: they have none there"])
+        for topic in this.ground.sinks:
+            log, configs = Log.of(this.brokers, topic.name), _configs(this, topic)
+            this.missing("handled", read_sink_topic(log, asked, span, this.budget(), recorder, configs=configs))
+        if sink.query:
+            rows = read_sink_table(sink, span, this.budget(), recorder)
+            this.missing("handled", rows.told(sink.name))
+            this.missing("times", [] if rows.timed else [f"not known: when the rows of {sink.name} were written"])
+        recorder.record("witness", time_ns=asked.until_ns, state="complete")
 
 
 def _requests(this: Export) -> None:

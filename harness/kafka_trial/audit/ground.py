@@ -31,7 +31,7 @@ class Ground:
 
     topic: Topic
     log_partition: int
-    sink: Topic | None = None
+    sinks: tuple[Topic, ...] = ()
 
 
 def look(brokers: Brokers, asked: Asked) -> Ground:
@@ -41,7 +41,7 @@ def look(brokers: Brokers, asked: Asked) -> Ground:
         StartError: nobody answers at the bootstrap addresses.
         InputError: there is no such topic, or it may not be read; all of these are told at once.
     """
-    wanted = [asked.topic, OFFSETS_TOPIC, *([asked.sink_topic] if asked.sink_topic else [])]
+    wanted = [asked.topic, OFFSETS_TOPIC, *_sink_topics(asked)]
     found = {name: _described(brokers, asked, name) for name in wanted}
     problems = [problem for problem in found.values() if isinstance(problem, str)]
     if problems:
@@ -51,19 +51,24 @@ def look(brokers: Brokers, asked: Asked) -> Ground:
     return Ground(
         topics[asked.topic],
         group_partition(asked.group, partitions=partitions),
-        topics.get(asked.sink_topic or ""),
+        tuple(topics[name] for name in _sink_topics(asked)),
     )
 
 
-def missing_acl(error: NoAnswerError, asked: Asked, *, operation: str) -> str | None:
+def missing_acl(error: NoAnswerError, asked: Asked, *, operation: str, topic: str | None = None) -> str | None:
     """Returns what our principal must be given where a question was refused for want of it; else None.
 
-    `operation` is what the question needs on the topic.
+    `operation` is what the question needs on the topic (default: the audited one).
     """
     acl = ACLS.get(error.code or 0)
     if acl is None:
         return None
-    return f"{error}: our principal has no {acl.format(operation=operation, topic=asked.topic, group=asked.group)}"
+    wanted = acl.format(operation=operation, topic=topic or asked.topic, group=asked.group)
+    return f"{error}: our principal has no {wanted}"
+
+
+def _sink_topics(asked: Asked) -> tuple[str, ...]:
+    return asked.sink.topics if asked.sink else ()
 
 
 def _described(brokers: Brokers, asked: Asked, name: str) -> Topic | str:
@@ -93,7 +98,7 @@ def _absent(name: str, asked: Asked) -> str:
             f"there is no topic {name} for us: no group has ever committed on this cluster, or we may not see it. "
             f"This needs DESCRIBE and READ on topic {name}"
         )
-    option = "--sink-topic" if name == asked.sink_topic else "--topic"
+    option = "--sink-topic" if name in _sink_topics(asked) else "--topic"
     return f"{option} {name}: there is no such topic at {asked.bootstrap}, or we may not DESCRIBE it. Check the name"
 
 

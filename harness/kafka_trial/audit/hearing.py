@@ -1,14 +1,18 @@
 """The hearing of an audit: what its own events and its offsets log say beside the judge's findings.
 
-Called by the hearing of all run folders where the history is an audit's.
+Called by the hearing of all run folders where the history is an audit's. Files are read again only for what findings
+name, line by line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from kafka_trial.audit.handling import Commit, Told
+from kafka_trial.audit.scope import scope_of
 from kafka_trial.audit.storms import rises_of
-from kafka_trial.audit.weighing import scope_of, weigh
+from kafka_trial.audit.weighing import weigh
 from kafka_trial.case import Case
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event, from_line
@@ -17,36 +21,63 @@ from kafka_trial.judge.judgement import Judgement
 
 OF_SCOPE = (b'"topic"', b'"log_start"', b'"log_end"')
 OF_GROUP = (b'"group"', b'"group_epoch"', b'"member"', b'"group_tombstone"', b'"compacted"')
+NAMING = ("commit-regression", "skipped", "commit-ahead", "duplicate-effect")
 
 
 def hear_audit(folder: RunFolder, case: Case, judgement: Judgement, own: Sequence[Event], claim: Claim) -> Case:
     """Returns the case of an audit; `own` are the events of its source `run`."""
     group_events = list(_events(folder, "offsets", OF_GROUP))
     ends = _events(folder, "observer", OF_SCOPE)
+    sink = judgement.circumstances.settings.sink
     scope = scope_of(
         [*own, *ends, *group_events],
         requests=any(source.startswith("requests-") for source in judgement.circumstances.counts),
-        sink=judgement.circumstances.settings.sink not in (None, "none"),
+        sink=None if sink == "none" else sink,
         claimed=claim.delivery != "unclaimed",
     )
     group = next((str(event.details.get("group")) for event in own if event.kind == "group_named"), "")
     rises = rises_of(group_events, group=group, from_ns=scope.from_ns, until_ns=scope.until_ns)
-    falls = {
-        name
-        for one in case.found
-        if one.anomaly == "commit-regression"
-        for each in one.instances
-        for name in each.events
-    }
-    return weigh(case, judgement, scope, rises, _walls(folder, falls))
+    return weigh(case, judgement, scope, rises, _told(folder, case, judgement))
 
 
-def _walls(folder: RunFolder, names: set[str]) -> dict[str, int]:
-    """Returns when the coordinator wrote the commits of these names."""
-    if not names:
-        return {}
-    commits = _events(folder, "offsets", (b'"committed"',))
-    return {event.name: event.source_wall_ns for event in commits if event.name in names and event.source_wall_ns}
+def _told(folder: RunFolder, case: Case, judgement: Judgement) -> Told:
+    """Returns what the events say that findings name."""
+    named = {one.anomaly: {name for each in one.instances for name in each.events} for one in case.found}
+    names = frozenset[str]().union(*(named.get(anomaly, ()) for anomaly in NAMING))
+    effects = dict(_effects(folder, names))
+    twice = {name: effects[name].id or "" for name in named.get("duplicate-effect", ()) if name in effects}
+    shared = _shared(folder, set(twice.values()))
+    witness = 1  # its last line
+    return Told(
+        commits=dict(_commits(folder, names)),
+        effects_ns={name: event.time_ns for name, event in effects.items()},
+        shared=frozenset(name for name, found in twice.items() if found in shared),
+        ids=max(0, judgement.circumstances.counts.get("sink", 0) - witness),
+    )
+
+
+def _commits(folder: RunFolder, names: Collection[str]) -> Iterator[tuple[str, Commit]]:
+    """Yields the commits of these names."""
+    if not any(name.startswith("offsets#") for name in names):
+        return
+    begun: set[int | None] = set()
+    for event in _events(folder, "offsets", (b'"committed"',)):
+        place = event.details.get("log_offset")
+        if event.name in names and event.source_wall_ns and isinstance(place, int):
+            yield event.name, Commit(event.source_wall_ns, place, event.partition not in begun)
+        begun.add(event.partition)
+
+
+def _effects(folder: RunFolder, names: Collection[str]) -> Iterator[tuple[str, Event]]:
+    if any(name.startswith("sink#") for name in names):
+        yield from ((event.name, event) for event in _events(folder, "sink", (b'"effect"',)) if event.name in names)
+
+
+def _shared(folder: RunFolder, ids: Collection[str]) -> set[str]:
+    """Returns which of some ids several records of the topic have."""
+    records = _events(folder, "observer", (b'"record"',)) if ids else ()
+    counts = Counter(event.id for event in records if event.id in ids)
+    return {name for name, count in counts.items() if name is not None and count > 1}
 
 
 def _events(folder: RunFolder, source: str, kinds: Iterable[bytes]) -> Iterator[Event]:

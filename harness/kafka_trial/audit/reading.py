@@ -32,7 +32,7 @@ OUT_OF_RANGE, NOT_AUTHORISED = 1, 29
 
 
 class Budget:
-    """What may still be read of one log; shared by its readers."""
+    """What may still be read of one log; shared by its readers. Nothing is taken that it does not cover."""
 
     def __init__(self, limits: Limits, *, until_s: float) -> None:
         self.bytes_left = limits.bytes_max
@@ -40,21 +40,35 @@ class Budget:
         self._until_s = until_s
         self._limits = limits
         self._lock = threading.Lock()
+        self._spent: str | None = None
 
-    def spend(self, *, size_bytes: int, records: int) -> None:
-        """Takes what was read off."""
+    def take(self, *, size_bytes: int, records: int) -> bool:
+        """Takes so much off; False, and from then on nothing more, where less is left."""
         with self._lock:
-            self.bytes_left -= size_bytes
-            self.records_left -= records
+            if self._spent is None:
+                self._spent = self._short_of(size_bytes, records)
+            if self._spent is None:
+                self.bytes_left -= size_bytes
+                self.records_left -= records
+            return self._spent is None
 
     @property
     def spent(self) -> str | None:
         """Which limit was reached, and how to raise it; None while there is something left."""
-        if self.bytes_left <= 0:
+        with self._lock:
+            return self._spent or self._short_of(1, 1)
+
+    @property
+    def left_s(self) -> float:
+        """How much time is left, in seconds."""
+        return max(0.0, self._until_s - time.monotonic())
+
+    def _short_of(self, size_bytes: int, records: int) -> str | None:
+        if size_bytes > self.bytes_left:
             return f"the limit of {self._limits.bytes_max / (1 << 20):g} MiB was reached; raise --max-mib"
-        if self.records_left <= 0:
+        if records > self.records_left:
             return f"the limit of {self._limits.records_max} records was reached; raise --max-records"
-        if time.monotonic() > self._until_s:
+        if not self.left_s:
             return f"the limit of {self._limits.minutes_max:g} minutes was reached; raise --max-minutes"
         return None
 
@@ -84,16 +98,18 @@ class Log:
             UnjudgeableError: the leader could not be reached for long, or has not got it any more.
         """
         while position < end and budget.spent is None:
-            fetched = self._ask(
-                partition, partial(fetch, topic=self.topic, partition=partition, position=position, wait_ms=WAIT_MS)
-            )
+            question = partial(fetch, topic=self.topic, partition=partition, position=position, wait_ms=WAIT_MS)
+            fetched = self._ask(partition, question, budget)
+            if fetched is None:
+                return
             before = position
             for batch in batches(fetched.data):
                 if batch.next_offset > position:
+                    if not budget.take(size_bytes=len(batch.payload), records=batch.count):
+                        return
                     yield batch
-                    budget.spend(size_bytes=len(batch.payload), records=batch.count)
                     position = batch.next_offset
-                if position >= end or budget.spent is not None:
+                if position >= end:
                     return
             if position == before and not fetched.data and position >= fetched.high_watermark:
                 return
@@ -137,7 +153,8 @@ class Log:
                 by_leader[leader].append(partition)
         return by_leader
 
-    def _ask(self, partition: int, question: Callable[..., Fetched]) -> Fetched:
+    def _ask(self, partition: int, question: Callable[..., Fetched], budget: Budget) -> Fetched | None:
+        """Asks the leader, again where it has moved meanwhile; None once the time is up."""
         problem = ""
         for _ in range(TRIES):
             try:
@@ -150,6 +167,8 @@ class Log:
                     ) from error
                 if error.code == OUT_OF_RANGE:
                     break  # retention or a truncation has taken it: asking again changes nothing
+                if not budget.left_s:
+                    return None
                 self._look_again()
         raise UnjudgeableError(f"{self.topic}-{partition} could not be read: {problem}")
 

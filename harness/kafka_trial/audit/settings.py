@@ -56,7 +56,7 @@ def settings_of(asked: Asked, told: Told | None = None) -> Settings:
         commit_interval_s=float(progress.get("interval_s", COMMIT_INTERVAL_S)),
         progress=str(progress.get("kind", "kafka")),
         events="none",
-        sink="topic" if asked.sink_topic else "none",
+        sink=asked.sink.kind if asked.sink else "none",
     )
 
 

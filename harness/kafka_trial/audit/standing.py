@@ -18,7 +18,7 @@ from kafka_trial.judge.judgement import Judgement
 NS_PER_S = 1_000_000_000
 EITHER = (
     "a partition stood still behind records that had long been there: stuck, or handled and not committed; what was "
-    "handled nobody tells (name --sink-topic)"
+    "handled nobody tells (name --sink-topic or --sink-db)"
 )
 EMPTY = "a partition stood still while the group had no members: nobody was there to be stuck"
 NEVER_COMMITTED = "nothing was ever committed on a partition that got records in the window"
@@ -39,7 +39,7 @@ def standing_lag(judgement: Judgement, falls: Sequence[Anomaly]) -> Standing:
         return Standing((), {})
     still_ns = (circumstances.snapshot_ns or NEVER) - int(judgement.bounds_s["stuck"] * NS_PER_S)
     standing_falls = {one.partition: one for one in falls if not one.attributes.get("recovered")}
-    empty = not _has_members(judgement)
+    empty = not has_members(judgement)
     false, undecided = [], Counter[str]()
     for row in range(len(slices)):
         one = {name: int(slices[name][row]) for name in ("slice", "committed", "lag", "end", "moved_ns")}
@@ -66,7 +66,8 @@ def _false_lag(topic: str, partition: int, one: Mapping[str, int], fall: Anomaly
     return Anomaly("false-lag", topic, partition, attributes, fall.events)
 
 
-def _has_members(judgement: Judgement) -> bool:
+def has_members(judgement: Judgement) -> bool:
+    """Tells whether the group had members at the end of what was read."""
     listed, present = 0, set[int]()
     for one in judgement.circumstances.memberships:
         if one.what in ("group", "group gone"):
@@ -74,3 +75,29 @@ def _has_members(judgement: Judgement) -> bool:
         else:
             present = present | {one.member_id} if one.what == "member" else present - {one.member_id}
     return listed + len(present) > 0
+
+
+def standing_at(judgement: Judgement, partition: int) -> int:
+    """Returns where the group stood on a partition at the end of the window."""
+    slices, places = judgement.slices, judgement.circumstances.slices
+    if slices is None:
+        return NONE
+    at = zip(slices["slice"].tolist(), slices["committed"].tolist(), strict=True)
+    return next((committed for number, committed in at if places[number][1] == partition), NONE)
+
+
+def members_at(judgement: Judgement, place: int) -> int | None:
+    """Returns how many members the group had at a place of the offsets log; None where no record before it tells."""
+    listed: int | None = None
+    present: set[int] = set()
+    for one in judgement.circumstances.memberships:
+        if one.place > place:
+            break
+        if one.what == "group":
+            listed = one.members
+        elif one.what == "group gone":
+            listed = 0
+        else:
+            present = present | {one.member_id} if one.what == "member" else present - {one.member_id}
+            listed = listed or 0
+    return None if listed is None else listed + len(present)

@@ -6,8 +6,8 @@ found as it was, so everything is asked that could speak for the consumer:
 - Compaction takes commits out of the offsets log: a fall may have been there that is not seen (undecided, not absent).
 - Topics are made anew, groups are reset while nobody is in them, windows end in the middle of things: a fall that one
   of these explains, or that was not followed for long enough, is undecided.
-- Nobody tells what was handled. A lag that stands still is a *false* one where the group had once committed past all
-  that lags (its own word that it was done); else it is stuck or false, and nobody can say which.
+- Without a sink (`handling.py`) nobody tells what was handled. A lag that stands still is a *false* one where the group
+  had once committed past all that lags (its own word that it was done); else it is stuck or false, nobody knows which.
 
 Without a claim the audit's own questions are what must be judged for a pass (`ALWAYS`, and what was given evidence
 for); with one, everything it claims.
@@ -15,23 +15,23 @@ for); with one, everything it claims.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kafka_trial.audit.asked import NS_PER_S, stamp
-from kafka_trial.audit.standing import Standing, standing_lag
+from kafka_trial.audit.doubt import all_open, some_open, with_reasons
+from kafka_trial.audit.handling import NO_IDS, RESET, WHO, Told, weigh_sink
+from kafka_trial.audit.scope import Scope
+from kafka_trial.audit.standing import Standing, members_at, standing_at, standing_lag
 from kafka_trial.audit.storms import Rise, flapping, quiet_storm
 from kafka_trial.case import Case, Found
-from kafka_trial.history.event import Event
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.invariants.kernels import NONE
 from kafka_trial.judge.judgement import Judgement
 
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
 WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
 WITH_SINK = ("skipped", "duplicate-effect", "late-convergence")
-NO_SINK = "nothing tells what was handled (--sink-topic)"
+NO_SINK = "nothing tells what was handled (--sink-topic, --sink-db)"
 # The two logs are not read to the same end, so what the one has and the other has not proves nothing.
 NEVER_JUDGED = {
     "commit-lost": "an audit's request logs and offsets log need not end at the same place",
@@ -60,67 +60,21 @@ FROM_OFFSETS_LOG = (
 )
 
 
-@dataclass(frozen=True)
-class Scope:
-    """What an audit's own events say of it."""
-
-    from_ns: int
-    until_ns: int
-    drain_ns: int
-    settle_ns: int
-    read_to_ns: int
-    commits: int
-    unread: Mapping[str, tuple[str, ...]]
-    log_ends: Mapping[int, int]
-    first_ns: Mapping[int, int]
-    whole_ns: int | None
-    requests: bool
-    sink: bool
-    claimed: bool
-
-
-def scope_of(events: Iterable[Event], *, requests: bool, sink: bool, claimed: bool) -> Scope:
-    """Returns the scope that an audit's events tell, one of the kind `audit` among them."""
-    said: dict[str, list[Event]] = {}
-    for event in events:
-        said.setdefault(event.kind, []).append(event)
-    told = said["audit"][0].details
-    unread: dict[str, tuple[str, ...]] = {}
-    for event in said.get("unread", ()):
-        name = str(event.details.get("name"))
-        unread[name] = (*unread.get(name, ()), str(event.details.get("message")))
-    compacted = said.get("compacted", [])
-    return Scope(
-        **{name: int(told[name]) for name in ("from_ns", "until_ns", "drain_ns", "settle_ns", "read_to_ns", "commits")},
-        unread=unread,
-        log_ends={event.partition or 0: event.offset or 0 for event in said.get("log_end", ())},
-        first_ns={
-            event.partition or 0: event.source_wall_ns
-            for event in said.get("log_start", ())
-            if event.source_wall_ns is not None and not event.offset
-        },
-        whole_ns=compacted[0].source_wall_ns if compacted else None,
-        requests=requests,
-        sink=sink,
-        claimed=claimed,
-    )
-
-
-def weigh(case: Case, judgement: Judgement, scope: Scope, rises: Sequence[Rise], walls: Mapping[str, int]) -> Case:
+def weigh(case: Case, judgement: Judgement, scope: Scope, rises: Sequence[Rise], told: Told) -> Case:
     """Returns the case of an audit: what the judge found, less what its evidence cannot bear, with what it leaves open.
 
-    `rises` are those of the group's generation or epoch; `walls` says when the commits were made that falls name.
+    `rises` are those of the group's generation or epoch; `told` is what the events say that findings name.
     """
     found = {one.anomaly: one for one in case.found}
-    found["commit-regression"] = _some_open(
-        found["commit-regression"], lambda one: _doubt(one, judgement, scope, walls)
-    )
-    found["commit-past-end"] = _all_open(
+    found["commit-regression"] = some_open(found["commit-regression"], lambda one: _doubt(one, judgement, scope, told))
+    found["commit-past-end"] = all_open(
         found["commit-past-end"], "the log ends below it now; whether it did then nobody knows"
     )
     found["orphan-partition"] = _orphans(found["orphan-partition"], scope)
     found["rebalance-storm"] = _storm(found["rebalance-storm"], scope, rises)
-    if not scope.sink:
+    if scope.sink:
+        found |= weigh_sink(found, judgement, scope, told, case.counts)
+    else:
         lag = standing_lag(judgement, found["commit-regression"].instances)
         found |= {name: _standing(found[name], lag, scope) for name in ("false-lag", "stuck-partition")}
     if scope.requests:
@@ -134,59 +88,34 @@ def weigh(case: Case, judgement: Judgement, scope: Scope, rises: Sequence[Rise],
     )
 
 
-def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, walls: Mapping[str, int]) -> str | None:
+def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, told: Told) -> str | None:
     """Returns why nobody can be blamed for a fall; None where nothing speaks for it."""
     partition, before = one.partition or 0, int(one.attributes.get("from", 0))
     if before > scope.log_ends.get(partition, before):
         return "the position before it lies beyond the log's end now: the topic was made anew, or cut"
+    walls = {name: commit.wall_ns for name, commit in told.commits.items()}
     peak_ns, fell_ns = (walls.get(name) for name in one.events[:2])  # the commit before the fall, and the fall
     if peak_ns is not None and peak_ns < scope.first_ns.get(partition, 0):
         return "the position before it is older than the first record of the topic, which was made anew, or emptied"
     members = members_at(judgement, int(one.attributes.get("log_offset", -1)))
     if members is None:
-        return "whether the group had members then is not known, and without them it was no member's doing"
+        return WHO
     if members == 0:
-        return "the group had no members then: it was reset, or by a consumer that is no member of it"
+        return RESET
     if one.attributes.get("recovered"):
         return None
-    if _standing_at(judgement, partition) > int(one.attributes.get("to", 0)):
+    if standing_at(judgement, partition) > int(one.attributes.get("to", 0)):
         return "it has moved on since, and may yet come to where it was: a replay, perhaps"
     if fell_ns is not None and scope.read_to_ns - fell_ns < scope.settle_ns:
         return "it fell so shortly before the end of what could be read that it may yet have recovered"
     return None
 
 
-def _standing_at(judgement: Judgement, partition: int) -> int:
-    """Returns where the group stood on a partition at the end of the window."""
-    slices, places = judgement.slices, judgement.circumstances.slices
-    if slices is None:
-        return NONE
-    at = zip(slices["slice"].tolist(), slices["committed"].tolist(), strict=True)
-    return next((committed for number, committed in at if places[number][1] == partition), NONE)
-
-
-def members_at(judgement: Judgement, place: int) -> int | None:
-    """Returns how many members the group had at a place of the offsets log; None where no record before it tells."""
-    listed: int | None = None
-    present: set[int] = set()
-    for one in judgement.circumstances.memberships:
-        if one.place > place:
-            break
-        if one.what == "group":
-            listed = one.members
-        elif one.what == "group gone":
-            listed = 0
-        else:
-            present = present | {one.member_id} if one.what == "member" else present - {one.member_id}
-            listed = listed or 0
-    return None if listed is None else listed + len(present)
-
-
 def _orphans(found: Found, scope: Scope) -> Found:
     """A group that nobody of the topic belongs to does not subscribe to it, as far as anybody knows."""
     alone = {one.partition for one in found.instances}
     if alone and len(alone) == len(scope.log_ends):
-        return _all_open(found, "no partition of the topic belonged to anybody: the group may not subscribe to it")
+        return all_open(found, "no partition of the topic belonged to anybody: the group may not subscribe to it")
     return found
 
 
@@ -216,7 +145,7 @@ def _unattributed(found: Found, judgement: Judgement, scope: Scope) -> Found:
     if found.not_judged is not None or scope.commits <= known:
         return found
     reason = "no request of a member's in the request logs explains the commit"
-    return _with(found, {reason: scope.commits - known})
+    return with_reasons(found, {reason: scope.commits - known})
 
 
 def _bounded(found: Found, scope: Scope) -> Found:
@@ -224,7 +153,8 @@ def _bounded(found: Found, scope: Scope) -> Found:
     if found.anomaly in NEVER_JUDGED:
         return Found(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
     if found.not_judged is not None:
-        return replace(found, not_judged=IN_OTHER_WORDS.get(found.not_judged, found.not_judged))
+        because = IN_OTHER_WORDS.get(found.not_judged, found.not_judged)
+        return replace(found, not_judged=NO_IDS if because is NO_SINK and scope.sink else because)
     reasons: list[str] = []
     if found.anomaly in FROM_OFFSETS_LOG and scope.whole_ns is not None:
         reasons.append(
@@ -232,9 +162,7 @@ def _bounded(found: Found, scope: Scope) -> Found:
         )
     if found.anomaly in WITH_REQUESTS:
         reasons += [f"not read: {message}" for message in scope.unread.get("requests", ())]
-    if found.anomaly in WITH_SINK and scope.sink:
-        reasons += [f"not read: {message}" for message in scope.unread.get("handled", ())]
-    return _with(found, dict.fromkeys(reasons, 1))
+    return with_reasons(found, dict.fromkeys(reasons, 1))
 
 
 def _in_scope(found: Found, scope: Scope) -> Found:
@@ -253,20 +181,3 @@ def _gaps(scope: Scope, case: Case) -> Iterator[str]:
         yield "the group committed nothing on the topic in the window: there was nothing to judge"
     if scope.claimed:
         yield from case.gaps
-
-
-def _some_open(found: Found, doubt: Callable[[Anomaly], str | None]) -> Found:
-    doubts = [(one, doubt(one)) for one in found.instances]
-    sure = tuple(one for one, reason in doubts if reason is None)
-    reasons = Counter(reason for _, reason in doubts if reason is not None)
-    if not sure and found.more:  # what was only counted is like what was kept
-        reasons[reasons.most_common(1)[0][0]] += found.more
-    return _with(replace(found, instances=sure, more=found.more if sure else 0), reasons)
-
-
-def _all_open(found: Found, reason: str) -> Found:
-    return _some_open(found, lambda _: reason)
-
-
-def _with(found: Found, reasons: Mapping[str, int]) -> Found:
-    return replace(found, undecided=dict(Counter(found.undecided) + Counter(reasons)))

@@ -64,7 +64,7 @@ def _wall_jumps_ns(circumstances: Circumstances) -> list[int]:
 def _witnesses(circumstances: Circumstances) -> list[str]:
     """A witness must have said, last of all, that it read to the end."""
     states = {source: "" for source in circumstances.counts if source.startswith(WITNESSES)}
-    if circumstances.settings.sink == "topic":
+    if circumstances.settings.sink_is_read:
         states["sink"] = ""
     states.update(circumstances.witnesses)
     return [

@@ -109,7 +109,7 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     control_member    state(joined|failed)   a member of ours, when the subject's never got to work
                     environment       message   (the harness's own or the cluster's failure: unknown, never the consumer's)
                     audit             from_ns until_ns drain_ns settle_ns read_to_ns commits(inside the window)
-                    unread            name(offsets log|records|handled|requests: the evidence that is missing) message   (an audit's)
+                    unread            name(offsets log|records|handled|times|requests: the evidence that is missing) message   (an audit's)
                     end               outcome(ok|info) message?   last line; a history without it is truncated
 every witness       witness           state(ready|complete|behind|dead|undecodable) message? position? end?   (in its own file)
 ```

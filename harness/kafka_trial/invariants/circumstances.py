@@ -35,6 +35,11 @@ class Settings:
         return self.events == "none" and self.sink in (None, "none")
 
     @property
+    def sink_is_read(self) -> bool:
+        """Whether what it handled is read out of its sink: then who reads must have read all of it."""
+        return self.sink in ("topic", "table")
+
+    @property
     def in_offsets_log(self) -> bool:
         """Whether its progress is what the offsets log says: committed by itself, or in its transactions."""
         return self.progress in ("kafka", "transaction")

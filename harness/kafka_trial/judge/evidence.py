@@ -58,7 +58,7 @@ def _records(circumstances: Circumstances, seen: Seen) -> str | None:
 
 def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
     settings = circumstances.settings
-    if settings.sink == "topic" and (unread := _witness(circumstances, "sink")):
+    if settings.sink_is_read and (unread := _witness(circumstances, "sink")):
         return unread
     declared = settings.events not in (None, "none") or settings.sink not in (None, "none")
     if not declared and settings.events is not None:
@@ -81,7 +81,7 @@ def _ids(circumstances: Circumstances, seen: Seen) -> str | None:
 
 
 def _effects(circumstances: Circumstances, seen: Seen) -> str | None:
-    if circumstances.settings.sink == "topic" and (unread := _witness(circumstances, "sink")):
+    if circumstances.settings.sink_is_read and (unread := _witness(circumstances, "sink")):
         return unread
     return None if circumstances.sink_seen else "no effect of the consumer was seen"
 

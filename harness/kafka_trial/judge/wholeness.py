@@ -97,7 +97,7 @@ def missing_files(circumstances: Circumstances, brokers: Collection[int]) -> lis
 
 def sink_missing(circumstances: Circumstances) -> list[str]:
     """Returns that the sink's file is missing, where consumer.toml declares one: an idle sink has an empty file."""
-    declared = circumstances.settings.sink in ("http", "topic") and "sink" not in circumstances.sources
+    declared = circumstances.settings.sink in ("http", "topic", "table") and "sink" not in circumstances.sources
     return ["sink: is missing, although the consumer has a sink"] if declared else []
 
 

@@ -16,7 +16,7 @@ from kafka_trial.witness.primitives import DecodeError, Reader
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _SIZE_OFFSET: Final = 12  # the batch's length counts what comes after it
-_COMPRESSION, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+_COMPRESSION, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 _ABORT, _COMMIT = 0, 1
 ABORT, COMMIT = "abort", "commit"
 Written = TypeVar("Written")
@@ -24,7 +24,8 @@ Written = TypeVar("Written")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a batch; `time_ms` is its create time (for the coordinators' records: when the broker wrote it).
+    """One record of a batch; `time_ms` is its create time (for the coordinators' records: when the broker wrote it), or
+    where the topic says `message.timestamp.type=LogAppendTime`, its broker's.
 
     `headers` are pairs of name and value; a name that is no text is made one.
     """
@@ -40,7 +41,8 @@ class Record:
 class Batch:
     """One batch: `next_offset` is the position after it, also where compaction took its last records.
 
-    Of a control batch `producer_epoch` is the epoch that the coordinator ended the transaction with.
+    Of a control batch `producer_epoch` is the epoch that the coordinator ended the transaction with. `log_time_ms` is
+    when the broker appended it, where that counts in place of its producer's times.
     """
 
     base_offset: int
@@ -53,6 +55,7 @@ class Batch:
     compression: int
     count: int
     payload: bytes
+    log_time_ms: int | None = None
 
     def may_hold(self, text: bytes) -> bool:
         """Tells whether a record of the batch may contain `text`: cheap, and never wrong with False."""
@@ -114,7 +117,21 @@ def ended(batch: Batch, written: MutableMapping[int, list[Written]]) -> tuple[st
 
 
 def _batch(fields: tuple[int, ...], payload: bytes) -> Batch:
-    base_offset, _, _, _, _, attributes, last_delta, base_time_ms, _, producer_id, producer_epoch, _, count = fields
+    (
+        base_offset,
+        _,
+        _,
+        _,
+        _,
+        attributes,
+        last_delta,
+        base_time_ms,
+        max_time_ms,
+        producer_id,
+        producer_epoch,
+        _,
+        count,
+    ) = fields
     return Batch(
         base_offset,
         base_offset + last_delta + 1,
@@ -126,12 +143,14 @@ def _batch(fields: tuple[int, ...], payload: bytes) -> Batch:
         compression=attributes & _COMPRESSION,
         count=count,
         payload=payload,
+        log_time_ms=max_time_ms if attributes & _LOG_APPEND_TIME else None,
     )
 
 
 def _record(batch: Batch, reader: Reader) -> Record:
     reader.int8()  # attributes: none are defined
     time_ms = batch.base_time_ms + reader.varint()
+    time_ms = time_ms if batch.log_time_ms is None else batch.log_time_ms
     offset = batch.base_offset + reader.varint()
     key, value = _blob(reader), _blob(reader)
     headers = tuple((_name(reader), _blob(reader)) for _ in range(reader.varint()))

@@ -1,0 +1,131 @@
+"""What a sink proves of an audited group, and what it leaves open.
+
+That a record was not handled is told by its absence from the sink. So all of the sink must have been read, its ids must
+be those of the topic, and something else than the group must not explain it: a reset while nobody was there, a
+beginning that is not the topic's, a group that was stopped. That a record was handled, or handled twice, is told by
+what is there, and stands whatever else was not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kafka_trial.audit.asked import NS_PER_S
+from kafka_trial.audit.doubt import all_open, some_open, with_reasons
+from kafka_trial.audit.scope import Scope
+from kafka_trial.audit.standing import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
+from kafka_trial.case import Found
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.kernels import NONE
+from kafka_trial.judge.judgement import Judgement
+
+BY_ABSENCE = ("skipped", "unseen", "commit-ahead", "stuck-partition", "late-convergence")
+BY_PRESENCE = ("false-lag", "duplicate-effect")
+AT_THE_END = ("unseen", "stuck-partition", "late-convergence")
+CLOCKS_NS = 5 * NS_PER_S  # two machines that keep time are not further apart
+NO_IDS = "the sink holds no id from then: is it this group's?"
+OTHER_IDS = "none of the ids in the sink is one of the topic's records': are they ids of the same thing?"
+BEGAN = "it is the first commit on the partition that is known: where the group began to read it is not"
+RESET = "the group had no members then: it was reset, or by a consumer that is no member of it"
+WHO = "whether the group had members then is not known, and without them it was no member's doing"
+CLOCKS = f"it came within {CLOCKS_NS // NS_PER_S} s of the commit, by the clocks of two machines"
+NOT_READ = "its record is none of those that were read"
+SHARED = "several records have its id"
+ONE_ROW = "a table may hold one row an id, however often its record was handled"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit that a finding names: when and where it was written, and whether none of its partition stands before."""
+
+    wall_ns: int
+    log_offset: int
+    first: bool
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the events say that findings name: commits, effects by their times, and effects whose id several records
+    have. `ids` is how many the sink holds."""
+
+    commits: Mapping[str, Commit] = field(default_factory=dict)
+    effects_ns: Mapping[str, int] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
+    ids: int = 0
+
+
+def weigh_sink(
+    found: Mapping[str, Found], judgement: Judgement, scope: Scope, told: Told, counts: Mapping[str, int]
+) -> dict[str, Found]:
+    """Returns what was found by the sink, less what it cannot bear; `counts` says how many records have an effect."""
+    doubts: dict[str, Callable[[Anomaly], str | None]] = {
+        "skipped": lambda one: _commit_doubt(one, judgement, told),
+        "commit-ahead": lambda one: _commit_doubt(one, judgement, told) or _clock_doubt(one, told),
+        "duplicate-effect": lambda one: _twice_doubt(one, told),
+        **dict.fromkeys(AT_THE_END, lambda one: _end_doubt(one, judgement)),
+    }
+    weighed = {name: some_open(found[name], doubt) for name, doubt in doubts.items()}
+    weighed["false-lag"] = found["false-lag"]
+    timeless = scope.unread.get("times", ())
+    for name in BY_ABSENCE:
+        reasons = [*_unread(scope), *_strangers(counts, told), *(timeless if name != "skipped" else ())]
+        weighed[name] = _open(weighed[name], reasons)
+    for name in BY_PRESENCE:
+        weighed[name] = with_reasons(weighed[name], dict.fromkeys(_unread(scope), 1))
+        weighed[name] = _open(weighed[name], timeless)
+    twice = weighed["duplicate-effect"]
+    if scope.sink == "table" and not twice.count and twice.not_judged is None:
+        weighed["duplicate-effect"] = replace(twice, not_judged=ONE_ROW)
+    return {name: one if found[name].not_judged is None else found[name] for name, one in weighed.items()}
+
+
+def _open(found: Found, reasons: Sequence[str]) -> Found:
+    """Leaves everything open for these reasons, the first of them above all; as it was where there are none."""
+    if not reasons:
+        return found
+    opened = all_open(found, reasons[0]) if found.count else with_reasons(found, {reasons[0]: 1})
+    return with_reasons(opened, dict.fromkeys(reasons[1:], 1))
+
+
+def _unread(scope: Scope) -> list[str]:
+    missing = [messages for name in ("handled", "records") if (messages := scope.unread.get(name))]
+    return [f"not read: {first}" + (f" (and {len(more)} more)" if more else "") for first, *more in missing]
+
+
+def _strangers(counts: Mapping[str, int], told: Told) -> Iterator[str]:
+    """A sink of which no id is one of the topic's tells nothing of its records."""
+    if counts.get("records") and not counts.get("effects"):
+        yield OTHER_IDS if told.ids else NO_IDS
+
+
+def _commit_doubt(one: Anomaly, judgement: Judgement, told: Told) -> str | None:
+    """Returns why nobody can be blamed for a commit that passed the record."""
+    commit = next((told.commits[name] for name in one.events if name in told.commits), None)
+    if commit is None:
+        return None
+    if commit.first:
+        return BEGAN
+    members = members_at(judgement, commit.log_offset)
+    return (WHO if members is None else RESET) if not members else None
+
+
+def _clock_doubt(one: Anomaly, told: Told) -> str | None:
+    commit_ns = next((told.commits[name].wall_ns for name in one.events if name in told.commits), None)
+    effect_ns = next((told.effects_ns[name] for name in one.events if name in told.effects_ns), None)
+    if commit_ns is None or effect_ns is None:
+        return None
+    return CLOCKS if effect_ns - commit_ns < CLOCKS_NS else None
+
+
+def _twice_doubt(one: Anomaly, told: Told) -> str | None:
+    if one.partition is None:
+        return NOT_READ
+    return SHARED if told.shared.intersection(one.events) else None
+
+
+def _end_doubt(one: Anomaly, judgement: Judgement) -> str | None:
+    """Returns why nobody can be blamed for what was still to do at the end."""
+    if not has_members(judgement):
+        return EMPTY
+    return NEVER_COMMITTED if standing_at(judgement, one.partition or 0) == NONE else None
