@@ -14,7 +14,7 @@ HERE = {"topic": "t", "partition": 0}
 
 
 def written(tmp_path: Path, source: str, *lines: tuple[str, dict[str, Any]]) -> RunFolder:
-    """Returns a run folder whose workload wrote r0 at 0, took back what lies at 1 and 2, and whose `source` says more."""
+    """Returns a run folder: the workload wrote r0 at 0, and took back what lies at 1 and 2; `source` says more."""
     folder = create_run_folder(tmp_path / "run", "test", "test")
     sent = ("send", HERE | {"id": "r0", "outcome": "ok", "offset": 0}), ("send", {"id": "r1", "outcome": "fail"})
     for name, told in (("workload", sent), (source, lines)):
@@ -35,7 +35,8 @@ def test_where_records_are_taken_back_there_is_what_was_acknowledged(tmp_path: P
 
 def test_who_handles_what_was_taken_back_has_not_handled_the_rest(tmp_path: Path) -> None:
     """By its lines, and by its effects."""
-    folder = written(tmp_path, "consumer-m0-0", ("processed", HERE | {"offset": 1}), ("processed", HERE | {"offset": 2}))
+    done = [("processed", HERE | {"offset": offset}) for offset in (1, 2)]
+    folder = written(tmp_path, "consumer-m0-0", *done)
     assert Progress(folder, "t", "g", by_sends=True).update().handled_total() == 0
     assert Progress(folder, "t", "g").update().handled_total() == 2
     folder = written(tmp_path / "2", "sink", ("effect", {"id": "r1"}), ("effect", {"id": "r0"}))

@@ -16,7 +16,7 @@ from kafka_trial.workload.workload import Op
 OPS = [Op(f"r{n}", n, "k0", None, 100, 0.0, "steady", aborted=True) for n in range(2)]
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """What a client raises: its cause can be asked whether to try again."""
 
 
@@ -36,7 +36,7 @@ class Cause:
 class Client:
     """Notes what it is asked for; reports records when told to; an abort raises what `refusals` holds."""
 
-    def __init__(self, *refusals: Refusal) -> None:
+    def __init__(self, *refusals: RefusalError) -> None:
         self.calls: list[str] = []
         self.refusals = list(refusals)
         self.reporting = True
@@ -72,7 +72,7 @@ def log(tmp_path: Path) -> Iterator[SendLog]:
 
 def taking(client: Client, log: SendLog, now_s: list[float]) -> TakenBack:
     """Returns what has both records to take back; `now_s` holds the time."""
-    taken_back = TakenBack(client, log, "t", refusal=Refusal, clock_s=lambda: now_s[0])
+    taken_back = TakenBack(client, log, "t", refusal=RefusalError, clock_s=lambda: now_s[0])
     for op in OPS:
         taken_back.take(log.invoke(op, size_bytes=1, checksum=0), op, b"x")
     return taken_back
@@ -111,7 +111,7 @@ def test_what_the_brokers_do_not_take_is_aborted_all_the_same(log: SendLog) -> N
 
 def test_an_abort_is_asked_for_until_it_is_answered(log: SendLog) -> None:
     """A time-out says nothing; the transaction is not forgotten."""
-    client = Client(Refusal(Cause(again=True)))
+    client = Client(RefusalError(Cause(again=True)))
     taken_back = taking(client, log, [1.0])
     for _ in range(4):
         taken_back.turn()
@@ -120,7 +120,7 @@ def test_an_abort_is_asked_for_until_it_is_answered(log: SendLog) -> None:
 
 def test_where_an_abort_is_refused_nobody_knows(log: SendLog) -> None:
     """The records may be committed by whoever has fenced us: info, and no further transaction."""
-    client = Client(Refusal(Cause(again=False)))
+    client = Client(RefusalError(Cause(again=False)))
     taken_back = taking(client, log, [1.0])
     for _ in range(4):
         taken_back.turn()
