@@ -19,7 +19,7 @@ from kafka_trial.quiet import for_silence_alone, levels_of, shown_at
 from kafka_trial.verdict import Verdict, decide
 
 SIN = FixtureHeader("any", "control", ("commit-ahead", "commit-regression", "exited", "redelivered"))
-WITNESSES = ("observer", "offsets", "requests-b0")
+WITNESSES = ("observer", "offsets", "requests-b0", "sink", "transactions")  # the last two of outputs to a topic
 WHOLE = Circumstances(
     lives=(Life(source=0, member=0, incarnation=0, started_ns=0),),
     phases={"drain": 0, "snapshot": 30_000_000_000},
@@ -27,6 +27,7 @@ WHOLE = Circumstances(
     counts=dict.fromkeys(WITNESSES, 1),
     peaks=(Peak(member="m0", incarnation=0, rss_bytes=50_000_000, source=0, seq=1),),
     control_read="complete",
+    outputs_ended=1,
     sends=200,
 )
 QUIET_SOUND = [

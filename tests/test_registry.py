@@ -19,11 +19,12 @@ SUITES = {
     "stalled-network",
     "rolling-restart",
     "large-records",
+    "aborted-records",
 }
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The ten suites are there, and each scenario has its suite's name."""
+    """The eleven suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

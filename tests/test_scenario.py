@@ -31,9 +31,11 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
 
 def test_values_that_make_no_sense_are_told() -> None:
     """Types are right, values are not: replication beyond the brokers, an unknown key distribution."""
-    _, problems = scenario_from_table({"name": "x", "topic": {"replication_factor": 4}, "load": {"keys": "gauss"}})
+    load = {"keys": "gauss", "aborted_ratio": 1.0}
+    _, problems = scenario_from_table({"name": "x", "topic": {"replication_factor": 4}, "load": load})
     assert problems == [
         "load.keys = 'gauss' is none of: uniform, zipf, hot",
+        "load.aborted_ratio must be at least 0 and below 1",
         "topic.replication_factor must be between 1 and brokers",
     ]
 
@@ -59,3 +61,12 @@ def test_a_scenario_survives_the_way_through_plain_data() -> None:
     table = scenario_to_table(scenario)
     table.pop("schema")
     assert scenario_from_table(table) == (scenario, [])
+
+
+def test_what_a_scenario_does_not_ask_for_is_not_in_its_table() -> None:
+    """A calibrated trial is known by this table: it stays what it was when scenarios learn to ask for more."""
+    assert "aborted_ratio" not in scenario_to_table(Scenario(name="x"))["load"]
+    asking = scenario_to_table(Scenario(name="x", load=Load(aborted_ratio=0.05)))
+    assert asking["load"]["aborted_ratio"] == 0.05
+    asking.pop("schema")
+    assert scenario_from_table(asking) == (Scenario(name="x", load=Load(aborted_ratio=0.05)), [])

@@ -22,15 +22,20 @@ class Progress:
     folder: RunFolder
     topic: str
     group: str
+    by_sends: bool = False  # the log holds what no committed reader finds: what was acknowledged is all there is
     by_effects: bool = False  # what members say they did is no output yet: only effects count as handled
     committed: dict[int, int] = field(default_factory=dict)
     handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     effects: set[str] = field(default_factory=set)
+    acknowledged: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    acknowledged_ids: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         history = self.folder.history
         self._followers = [
-            Follower(history, pattern) for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl")
+            Follower(history, pattern)
+            for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
+            if self.by_sends or pattern != "workload.jsonl"
         ]
 
     def update(self) -> Progress:
@@ -39,6 +44,17 @@ class Progress:
             for event in follower.new_events():
                 self._take(event)
         return self
+
+    def ends(self, log_ends: Mapping[int, int]) -> Mapping[int, int]:
+        """Returns the position after the last record of each partition that there is to read."""
+        if not self.by_sends:
+            return log_ends
+        last = {partition: max(self.acknowledged[partition], default=-1) for partition in log_ends}
+        return {partition: min(end, last[partition] + 1) for partition, end in log_ends.items()}
+
+    def records(self, ends: Mapping[int, int]) -> int:
+        """Returns how many records there are below `ends`."""
+        return len(self.acknowledged_ids) if self.by_sends else sum(ends.values())
 
     def lag(self, ends: Mapping[int, int]) -> int:
         """Returns how many positions the commits are behind `ends` (position after the last record), all partitions."""
@@ -49,17 +65,31 @@ class Progress:
         return sum(end - len(self.handled[partition]) for partition, end in ends.items())
 
     def handled_total(self) -> int:
-        """Returns how many distinct records have been handled, by lines or by effects, whichever saw more."""
-        if self.by_effects:
-            return len(self.effects)
-        return max(sum(map(len, self.handled.values())), len(self.effects))
+        """Returns how many distinct records have been handled, by lines or by effects, whichever saw more.
+
+        What was taken back is none of them, though there are readers that handle it.
+        """
+        handled: Mapping[int, set[int]] = self.handled
+        effects = self.effects
+        if self.by_sends:
+            handled = {partition: offsets & self.acknowledged[partition] for partition, offsets in handled.items()}
+            effects = effects & self.acknowledged_ids
+        return len(effects) if self.by_effects else max(sum(map(len, handled.values())), len(effects))
 
     def _take(self, event: Event) -> None:
         if event.kind == "effect" and event.id is not None:
             self.effects.add(event.id)
         if event.topic != self.topic or event.partition is None:
             return
-        if event.kind == "committed" and event.committed_offset is not None:
+        if event.kind == "send" and event.outcome == "ok":
+            self._take_acknowledged(event.id, event.partition, event.offset)
+        elif event.kind == "committed" and event.committed_offset is not None:
             self.committed[event.partition] = event.committed_offset
         elif event.kind == "processed" and event.offset is not None:
             self.handled[event.partition].add(event.offset)
+
+    def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
+        if name is not None:
+            self.acknowledged_ids.add(name)
+        if offset is not None:
+            self.acknowledged[partition].add(offset)

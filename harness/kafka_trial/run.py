@@ -90,7 +90,7 @@ def heal(stage: Stage) -> None:
 
 def drain(stage: Stage) -> None:
     """Waits until every partition has converged and stays so, or until the deadline by which it had to."""
-    ends = stage.admin.log_ends(stage.topic)
+    ends = stage.ends()
     bound_s = convergence_bound_s(stage.timing(backlog=stage.progress.update().lag(ends)))
     window_s = max(bound_s, stall_window_s(stage.timing(backlog=0))) + DRAIN_MARGIN_S
     window_s = min(window_s, stage.question.scenario.limits.drain_s)  # cut short, lateness is left undecided

@@ -43,6 +43,7 @@ class Load:
 
     keys: uniform | zipf | hot (one key takes half) over `key_count` keys; `keyed = false` sends records without a key.
     Sizes are of the value in bytes: uniform between `size_bytes_min` and `size_bytes_max` (equal: fixed).
+    `aborted_ratio`: which part of the steady load is written in transactions that are aborted.
     """
 
     opening_burst: int = 2000
@@ -57,6 +58,7 @@ class Load:
     compression: str = "none"
     format: str = "json"
     bursts: tuple[Burst, ...] = ()
+    aborted_ratio: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         <= load.size_bytes_min
         <= load.size_bytes_max
         <= SIZE_BYTES_LIMIT,
+        "load.aborted_ratio must be at least 0 and below 1": 0 <= load.aborted_ratio < 1,
         "load.rate_per_s must be above 0": load.rate_per_s > 0,
         "load.key_count must be at least 1": load.key_count >= 1,
         "load.opening_burst must be at least 1": load.opening_burst >= 1,
@@ -153,8 +156,14 @@ def scenario_from_table(table: Mapping[str, Any]) -> tuple[Scenario | None, list
 
 
 def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
-    """Returns the scenario as plain data, for scenario.json."""
-    return {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
+    """Returns the scenario as plain data, for scenario.json.
+
+    What came after the first calibrations is left out where nothing is asked of it: a trial is known by this table.
+    """
+    table = {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
+    if not scenario.load.aborted_ratio:
+        del table["load"]["aborted_ratio"]
+    return table
 
 
 def _built(kind: Any, table: Mapping[str, Any], place: str, problems: list[str]) -> Any:

@@ -103,6 +103,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
             folder,
             topic,
             group_name,
+            by_sends=question.scenario.load.aborted_ratio > 0,
             by_effects=output is not None,
         ),
         stack=stack,

@@ -83,6 +83,16 @@ class Stage:
             converge_within_s=spec.claim.converge_within_s,
         )
 
+    @property
+    def _transactions(self) -> bool:
+        """Whether transactions must be followed: the consumer's progress is in its own, or ours are aborted."""
+        question = self.question
+        return question.consumer.progress.kind == "transaction" or question.scenario.load.aborted_ratio > 0
+
+    def ends(self) -> Mapping[int, int]:
+        """Returns the position after the last record of each partition that there is to read now."""
+        return self.progress.update().ends(self.admin.log_ends(self.topic))
+
     def record(self, kind: str, **fields: Any) -> None:
         """Writes an event of the source `run`."""
         self.run.record(kind, **fields)
@@ -114,7 +124,7 @@ class Stage:
             topic=self.topic,
             group=self.group_name,
             lanes=self.lanes,
-            transactions=self.question.consumer.progress.kind == "transaction",
+            transactions=self._transactions,
             sink=self.sink_topic,
         )
         for witness in self.witnesses:
@@ -259,13 +269,13 @@ class Stage:
         lag = progress.lag(ends) if spec.progress.kind in ("kafka", "transaction") else 0
         if spec.claim.delivery == "at-most-once" or (spec.evidence.events, spec.evidence.sink) == ("none", "none"):
             return lag, 0
-        return lag, max(0, sum(ends.values()) - progress.handled_total())
+        return lag, max(0, progress.records(ends) - progress.handled_total())
 
     def _drained(self, count: int, *, until_s: float) -> int:
         """Waits until `count` records are through, or until the time is up; returns how many are."""
         while True:
             self._expect_witnesses()
-            lag, unhandled = self._behind(self.admin.log_ends(self.topic))
+            lag, unhandled = self._behind(self.ends())
             through = count - max(lag, unhandled)
             if through >= count or time.monotonic() >= until_s:
                 return max(0, through)

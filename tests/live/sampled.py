@@ -73,6 +73,13 @@ SOUND = (
     Sampled("python-renders-pages", "control"),
     Sampled("python-transactional", "control"),
     Sampled("python-transactional", "member-killed"),
+    Sampled("python-transactional", "aborted-records"),
+    Sampled("python-known-invoices", "aborted-records"),
+    Sampled("python-known-invoices", "stalled-network"),
+    Sampled("python-upserts", "aborted-records"),
+    Sampled("python-upserts", "rebalance-storm"),
+    Sampled("python-position-in-table", "aborted-records"),
+    Sampled("python-position-in-table", "member-paused"),
     Sampled("python-renders-pages", "member-paused"),
 )
 

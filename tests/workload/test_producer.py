@@ -4,7 +4,7 @@ import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
 from kafka_trial.waiting import wait_until
 from kafka_trial.workload.bench import bench_producer
 from kafka_trial.workload.handle import ProducerHandle, start_producer
+from kafka_trial.workload.taken_back import ABORTED
 
 pytestmark = pytest.mark.cluster
 LOAD = Load(opening_burst=500, rate_per_s=2000, size_bytes_max=2048, bursts=(Burst(0.0, 100),))
@@ -44,9 +45,9 @@ class Stage:
         assert len(found) == len(events)
         return found
 
-    def records(self) -> list[Any]:
+    def records(self, *, isolation: str = "read_committed") -> list[Any]:
         """Reads the whole topic past the proxies."""
-        return _read(self.cluster.observer_bootstrap, self.topic)
+        return _read(self.cluster.observer_bootstrap, self.topic, isolation=isolation)
 
 
 @pytest.fixture
@@ -97,6 +98,20 @@ def test_what_a_stall_leaves_undecided_is_info(stage: Stage) -> None:
         set(stage.sends("invoke")) - set(stage.sends("ok")),
         True,
     )
+
+
+def test_aborted_records_fail_and_no_committed_reader_finds_them(stage: Stage) -> None:
+    """They were written, in transactions that were taken back: `fail`, and everything else is in the topic."""
+    producer = stage.start(replace(LOAD, aborted_ratio=0.2))
+    producer.opening_burst(within_s=30)
+    producer.steady()
+    wait_until(lambda: len(stage.sends("fail")) > 100, within_s=30, what="some aborted records")
+    counts = producer.stop(within_s=20)
+    assert _messages(stage, "fail") == {ABORTED}
+    assert (counts["fail"] > 100, counts["info"]) == (True, 0)
+    assert {dict(record.headers())["kt-id"].decode() for record in stage.records()} == set(stage.sends("ok"))
+    hidden = {dict(record.headers())["kt-id"].decode() for record in stage.records(isolation="read_uncommitted")}
+    assert hidden == set(stage.sends("ok")) | set(stage.sends("fail"))
 
 
 def test_records_beyond_the_topics_limit_fail(cluster: Cluster, tmp_path: Path) -> None:
@@ -184,13 +199,14 @@ def _stall(stage: Stage) -> None:
             stage.cluster.toxiproxy.add_toxic(proxy, f"stall-{stream}", "bandwidth", stream, {"rate": 0})
 
 
-def _read(bootstrap: str, topic: str) -> list[Any]:
+def _read(bootstrap: str, topic: str, *, isolation: str = "read_committed") -> list[Any]:
     reader = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "nobody",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "isolation.level": isolation,
             "fetch.message.max.bytes": 2 * SIZE_BYTES_LIMIT,
         }
     )

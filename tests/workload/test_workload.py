@@ -35,6 +35,14 @@ def test_records_max_bounds_the_whole_workload() -> None:
     assert len({op.id for op in _ops(LOAD)}) == LOAD.records_max
 
 
+def test_a_part_of_the_steady_load_is_aborted() -> None:
+    """About as much as the ratio says, never of the opening burst; without a ratio nothing, and the records stay."""
+    aborting = _ops(replace(LOAD, aborted_ratio=0.1))
+    aborted = [op for op in aborting if op.aborted]
+    assert (150 < len(aborted) < 250, {op.part for op in aborted}) == (True, {"steady"})
+    assert [op._replace(aborted=False) for op in aborting][:100] == _ops(LOAD)[:100]
+
+
 def test_a_hot_key_takes_half() -> None:
     """`hot`: one key takes half of the records, the others share the rest."""
     counts = _key_counts("hot")

@@ -34,6 +34,7 @@ from kafka_trial.workload.conductor import Conductor
 from kafka_trial.workload.handle import load_from_json
 from kafka_trial.workload.payload import ID_HEADER, payload_for
 from kafka_trial.workload.send_log import NoLog, SendLog
+from kafka_trial.workload.taken_back import TakenBack
 from kafka_trial.workload.workload import LoadWorkload, Op
 
 METADATA_WITHIN_S = 30.0
@@ -60,11 +61,19 @@ DEFINITELY_NOT = frozenset(
 class Sender:
     """Hands records to the client and delivery reports to the log; `client` is a confluent-kafka producer."""
 
-    def __init__(self, client: Any, log: SendLog, payload: Callable[[Op], bytes], topic: str) -> None:
+    def __init__(
+        self,
+        client: Any,
+        log: SendLog,
+        payload: Callable[[Op], bytes],
+        topic: str,
+        taken_back: TakenBack | None = None,
+    ) -> None:
         self.log = log
         self._client = client
         self._payload = payload
         self._topic = topic
+        self._taken_back = taken_back
         self._waiting: deque[tuple[int, Op, bytes]] = deque()
 
     @property
@@ -82,7 +91,10 @@ class Sender:
         for op in ops:
             value = self._payload(op)
             send = self.log.invoke(op, size_bytes=len(value), checksum=zlib.crc32(value))
-            self._waiting.append((send, op, value))
+            if op.aborted and self._taken_back is not None:
+                self._taken_back.take(send, op, value)
+            else:
+                self._waiting.append((send, op, value))
         self.log.write()
         self.push()
 
@@ -98,6 +110,8 @@ class Sender:
     def poll(self, within_s: float) -> None:
         """Takes delivery reports, waiting up to `within_s` seconds for the first, and writes what they say."""
         self._client.poll(within_s)
+        if self._taken_back is not None:
+            self._taken_back.turn()
         self.log.write()
 
     def drop(self) -> None:
@@ -168,13 +182,22 @@ def main(arguments: list[str] | None = None) -> int:
     )
     workload = LoadWorkload(load, partitions=_partitions(client, options.topic))
     log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
-    sender = Sender(client, log, payload_for(load, seed=options.seed), options.topic)
+    taken_back = _taken_back(options, load, log) if load.aborted_ratio else None
+    sender = Sender(client, log, payload_for(load, seed=options.seed), options.topic, taken_back)
     conductor = Conductor(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
     _answer({"ready": True})
     conductor.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
     if fatal:
         print(f"the producer can send no more: {fatal[0]}", file=sys.stderr)
     return 1 if fatal else 0
+
+
+def _taken_back(options: argparse.Namespace, load: Load, log: SendLog) -> TakenBack:
+    """Returns the second producer, whose transactions are aborted."""
+    own = {"client.id": "kafka-trial-aborting", "transactional.id": f"kafka-trial-aborting-{options.topic}"}
+    limits = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 60_000}
+    client = Producer(client_settings(options.bootstrap, load) | own | limits)
+    return TakenBack(client, log, options.topic, refusal=KafkaException)
 
 
 def _partitions(client: Any, topic: str) -> int:

@@ -23,7 +23,8 @@ T = TypeVar("T")
 class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at up to 50,000 a second
     """One record to be sent: `at_s` is when it is due, relative to the start of its part's phase.
 
-    `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key.
+    `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key;
+    `aborted`: in a transaction that is taken back.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     size_bytes: int
     at_s: float
     part: str
+    aborted: bool = False
 
 
 class Workload(Protocol):
@@ -55,11 +57,12 @@ class LoadWorkload:
 
     def ops(self, rng: Random) -> Iterator[Op]:
         """Yields at most `records_max` operations."""
-        keys, sizes = _keys(self.load, rng), _sizes(self.load, rng)
+        keys, sizes, ratio = _keys(self.load, rng), _sizes(self.load, rng), self.load.aborted_ratio
         places = repeat(None) if self.load.keyed else _drawn(rng, range(self.partitions))
         rows = zip(_dues(self.load), keys, sizes, places, strict=False)
         for n, ((part, at_s), key, size_bytes, partition) in enumerate(islice(rows, self.load.records_max)):
-            yield Op(f"r{n:07d}", n, key, partition, size_bytes, at_s, part)
+            aborted = part == STEADY and ratio > 0 and rng.random() < ratio
+            yield Op(f"r{n:07d}", n, key, partition, size_bytes, at_s, part, aborted)
 
 
 def _dues(load: Load) -> Iterator[tuple[str, float]]:
