@@ -11,7 +11,10 @@ from kafka_trial.judging import check_run
 from kafka_trial.registry import CHECKOUT
 
 FOUND = CHECKOUT / "fixtures" / "histories" / "found"
-SHOWS = {"kafka-python-3.0.12-lost-rejoin": {"never-assigned"}}
+SHOWS = {
+    "kafka-python-3.0.12-lost-rejoin": {"never-assigned"},
+    "kafka-python-3.0.12-lost-after-resume": {"stuck-partition", "unseen"},
+}
 
 
 def test_every_stored_finding_is_looked_at() -> None:
