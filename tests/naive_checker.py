@@ -12,7 +12,7 @@ memory_max_bytes (the claim's).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -622,11 +622,9 @@ class Partition:
         return loss is not None and begin_ns <= loss.excused_until_ns and end_ns >= loss.time_ns - TOLERANCE_NS
 
     def handling_possession(self, work: Work) -> Possession | None:
-        """The possession a completion belongs to: where it lies, else where its handler began."""
-        if work.possession is not None:
-            return work.possession
+        """The possession a completion belongs to: where its handler began, else where it lies."""
         begun = [handler.begun.possession for handler in self.handlers if handler.ended == work]
-        return begun[0] if begun else None
+        return begun[0] if begun and begun[0] else work.possession
 
     def found(self, place: int | None, **attributes: Any) -> Found:
         return (*self.tp, -1 if place is None else place, tuple(sorted(attributes.items())))
@@ -970,12 +968,13 @@ def _among_last_words(delivery: Work) -> bool:
 
 def reordered_key(p: Partition) -> Iterator[Found]:
     """A completion that comes after that of a later record: of the same key, else of another key."""
+    completions = [replace(done, possession=p.handling_possession(done)) for done in p.completions]
     firsts = {
-        offset: min((c for c in p.completions if c.offset == offset), key=_when)
-        for offset in {c.offset for c in p.completions}
+        offset: min((c for c in completions if c.offset == offset), key=_when)
+        for offset in {c.offset for c in completions}
     }
-    for late in p.completions:
-        attempt = _in_this_attempt(p, late, p.completions)
+    for late in completions:
+        attempt = _in_this_attempt(p, late, completions)
         overtakers = [c.offset for c in attempt if late.possession and c.offset > late.offset]
         if firsts[late.offset] == late:
             overtakers += [first.offset for first in firsts.values() if _came_too_early(p, first, late)]
@@ -993,7 +992,7 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     else:
         before = late.event.time_ns - first.event.time_ns > TOLERANCE_NS
     return before and not any(
-        p.excused(p.handling_possession(work), work.event.time_ns, work.event.time_ns) for work in (first, late)
+        p.excused(work.possession, work.event.time_ns, work.event.time_ns) for work in (first, late)
     )
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from certificates import Certificates, certificates_in
 from kafka_trial.audit.asked import Asked
+from kafka_trial.audit.readers import read_records
 from kafka_trial.audit.reading import Budget
 from kafka_trial.audit.stores import tls_context
-from kafka_trial.audit.topic import read_records
 from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError
 from kafka_trial.waiting import wait_until
@@ -199,7 +199,7 @@ def test_a_reader_that_is_not_let_in_says_so_as_everybody_does() -> None:
         asked = Asked(f"{host}:{port}", "t", "g", 0, 1, security=ALICE)
         budget = Budget(asked.limits, until_s=math.inf)
         with pytest.raises(InputError, match=rf"^localhost:{port}: does not take user alice"):
-            read_records(asked, "t", {0: (0, 1)}, budget, lambda found: None)
+            read_records(asked, "t", {0: (0, 1)}, budget, lambda found: None, identity=None)
 
 
 def test_a_connection_that_has_lived_its_time_is_made_anew() -> None:

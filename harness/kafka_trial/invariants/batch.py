@@ -91,7 +91,7 @@ class Batch:
 
     @cached_property
     def completions(self) -> Table:
-        """The `processed` rows of `own`, with `excused_in` (see `handlers.completions`)."""
+        """The `processed` rows of `own`, with `begun_in` (see `handlers.completions`)."""
         return handlers.completions(self)
 
     @cached_property

@@ -43,10 +43,10 @@ def handlers(batch: Batch) -> Table:
 
 
 def completions(batch: Batch) -> Table:
-    """Returns the `processed` rows of `own` with `key`, and `excused_in`: the possession whose loss may excuse them.
+    """Returns the `processed` rows of `own` with `key`, and `begun_in`: the possession that they belong to.
 
-    That is the possession of the delivery they finish, for a handler may end after its partition was revoked; else
-    their own.
+    That is the possession of the delivery they finish, for a handler may end after its partition was revoked, or came
+    back; else their own.
     """
     done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
     by_end = batch.handlers.take(ordered(batch.handlers["source"], batch.handlers["end_seq"], batch.handlers["slice"]))
@@ -57,7 +57,7 @@ def completions(batch: Batch) -> Table:
         done["seq"],
     )
     begun_in = picked(by_end["possession"], handler, -1)
-    return done.having(key=keys_of(batch, done), excused_in=np.where(begun_in >= 0, begun_in, done["possession"]))
+    return done.having(key=keys_of(batch, done), begun_in=np.where(begun_in >= 0, begun_in, done["possession"]))
 
 
 def joined_with(slices: Ints, numbers: Ints, size: int) -> Ints:

@@ -55,8 +55,9 @@ def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
-    Inside a possession every completion counts; across possessions, and across transactions that failed, only first
-    completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an untold loss.
+    Inside a possession every completion counts of what was delivered there; across possessions, and across transactions
+    that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an
+    untold loss.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
     """
@@ -120,8 +121,8 @@ def _late_ones(batch: Batch, *, same_key: bool) -> Table:
 
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
-    done = batch.completions.take(batch.completions["possession"] >= 0)
-    group = joined(done["possession"], done["attempt"])
+    done = batch.completions.take(batch.completions["begun_in"] >= 0)
+    group = joined(done["begun_in"], done["attempt"])
     if same_key:
         done, group = done.take(done["key"] >= 0), group[done["key"] >= 0]
         order = ordered(group, done["key"])
@@ -156,7 +157,7 @@ def _first_completions(batch: Batch) -> Table:
     done = batch.completions
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
     first = done.take(first_of(joined(done["slice"], done["offset"])))
-    return first.take(~excused(batch, first["excused_in"], first["time_ns"]))
+    return first.take(~excused(batch, first["begun_in"], first["time_ns"]))
 
 
 def _paired(late: Table, later: Table) -> Table:
