@@ -100,6 +100,27 @@ def test_reordered_key_only_looks_broken_for_what_was_in_hand_when_its_partition
     assert judged("reordered-key", late) == []  # its first completion was in time
 
 
+def test_reordered_key_only_looks_broken_where_several_partitions_came_back() -> None:
+    """Handlers of one member end here and there, in any order."""
+    held = [
+        line
+        for offset in (0, 1, 2)
+        for partition in (2, 0, 1)
+        for line in (
+            delivered("m0", offset, partition=partition),
+            *([processed("m0", offset, partition=partition)] if offset < 2 else ()),
+        )
+    ]
+    back = [revoked("m0", 0, 1, 2), assigned("m0", 0, 1, 2)]
+    done = [processed("m0", 2, partition=partition) for partition in (1, 2, 0)]
+    again = [
+        line
+        for partition in (0, 2, 1)
+        for line in (delivered("m0", 1, partition=partition), processed("m0", 1, partition=partition))
+    ]
+    assert judged("reordered-key", [assigned("m0", 0, 1, 2), *held, *back, *done, *again]) == []
+
+
 def test_reordered_key_only_looks_broken_inside_an_untold_loss() -> None:
     """The group gave the partition to another member, and nobody told the one that finished late."""
     lines = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), processed("m1", 1), after(1)]

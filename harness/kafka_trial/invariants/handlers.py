@@ -49,7 +49,7 @@ def completions(batch: Batch) -> Table:
     back; else their own.
     """
     done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
-    by_end = batch.handlers.take(ordered(batch.handlers["source"], batch.handlers["end_seq"], batch.handlers["slice"]))
+    by_end = batch.handlers.sorted_by("slice", "source", "end_seq")
     handler = exactly(
         joined_with(by_end["slice"], by_end["source"], len(batch.circumstances.sources)),
         by_end["end_seq"],
