@@ -116,6 +116,7 @@ def at_or_before(group: Array, value: Array, of_group: Array, of_value: Array) -
     `group`, `value` are sorted.
     """
     keys, wanted = composites((group, value), (of_group, of_value))
+    _expect_sorted(keys)
     found = np.searchsorted(keys, wanted, side="right") - 1
     return np.where((found >= 0) & (group[found] == of_group), found, -1) if len(group) else found
 
@@ -126,11 +127,22 @@ def at_or_after(group: Array, value: Array, of_group: Array, of_value: Array) ->
     `group`, `value` are sorted.
     """
     keys, wanted = composites((group, value), (of_group, of_value))
+    _expect_sorted(keys)
     found = np.searchsorted(keys, wanted, side="left")
     if not len(group):
         return np.full(len(found), -1, np.int64)
     inside = found.clip(0, len(group) - 1)
     return np.where((found < len(group)) & (group[inside] == of_group), found, -1)
+
+
+def _expect_sorted(keys: Ints) -> None:
+    """Sees that rows are in the order that looking them up needs: an answer out of disorder would be a guess.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if (keys[1:] < keys[:-1]).any():
+        raise ValueError("rows that were to be looked up are not in their order")
 
 
 def exactly(group: Array, value: Array, of_group: Array, of_value: Array) -> Ints:
@@ -142,6 +154,7 @@ def exactly(group: Array, value: Array, of_group: Array, of_value: Array) -> Int
 def between(group: Array, value: Array, of_group: Array, low: Array, high: Array) -> tuple[Ints, Ints]:
     """Returns, for each wanted group, the range [first, end) of rows with low <= value < high; the rows are sorted."""
     keys, lows, highs = composites((group, value), (of_group, low), (of_group, high))
+    _expect_sorted(keys)
     first, end = np.searchsorted(keys, lows, side="left"), np.searchsorted(keys, highs, side="left")
     return first, np.maximum(first, end)
 
