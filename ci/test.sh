@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
 readonly PYTEST=(.venv/bin/python -m pytest --durations=10)
 log=$(mktemp)
+beside='' part=''
 trap 'kill "$beside" 2>/dev/null; rm -f "$log"' EXIT
 
 worse() { # of two exit statuses; a part of which nothing was selected says nothing

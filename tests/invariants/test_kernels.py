@@ -94,3 +94,12 @@ def test_per_group_of_nothing(size: int) -> None:
     """Groups without rows keep the value they start with."""
     empty = np.empty(0, np.int64)
     assert k.per_group(empty, empty, size, how="max", start=7).tolist() == [7] * size
+
+
+@pytest.mark.parametrize("looked_up", [k.at_or_before, k.at_or_after, k.exactly, k.between])
+def test_rows_out_of_order_are_not_looked_up(looked_up: Any) -> None:
+    """An answer would be a guess; of groups or of values in a group."""
+    wanted = [np.array([0])] * (3 if looked_up is k.between else 2)
+    for group, value in (([1, 0], [0, 0]), ([0, 0], [1, 0])):
+        with pytest.raises(ValueError, match="not in their order"):
+            looked_up(np.array(group), np.array(value), *wanted)

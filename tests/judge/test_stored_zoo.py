@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.calibrate import stored_history
+from kafka_trial.calibrate import STORED, stored_history
 from kafka_trial.calibration import Attempt, Row, expected_of, grid
-from kafka_trial.history.packed import unpack
+from kafka_trial.history.packed import SUFFIX, unpack
 from kafka_trial.judging import check_run
 
 ZOO = [attempt for attempt in grid(times=1) if (file := stored_history(attempt)) and file.exists()]
+
+
+def test_every_stored_history_is_looked_at() -> None:
+    """None lies there unread, of a consumer that has gone or is called otherwise; and some do."""
+    stored = set((registry.CHECKOUT / STORED).rglob(f"*{SUFFIX}"))
+    assert stored
+    assert stored == {stored_history(attempt) for attempt in ZOO}
 
 
 @pytest.mark.spark

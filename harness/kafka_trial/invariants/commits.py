@@ -69,16 +69,16 @@ def zombie_commit(batch: Batch) -> Findings:
     """A member that did not own the partition at that place of the log committed there, and was not refused.
 
     "Only the current owner may commit" is what fencing is for (KIP-62, KIP-848); brokers accept a commit of any live
-    member for any partition. Legal (counted) while the position does not fall and no record is skipped by it.
+    member for any partition. Legal (counted) while the position does not fall and no record is skipped by it; whether
+    one is, nobody knows of a silent consumer.
 
     Smallest history: group record gives the partition to m1, OffsetCommit 11 on m0's lane, committed 11.
     """
     log = batch.commits
     zombie = log.take((log["committer"] >= 0) & (log["owned"] == 0))
     skips = _lost_between(batch, zombie["slice"], zombie["peak"], zombie["value"])
-    nobody_knows = zombie["slice"][skips] if batch.circumstances.settings.silent else zombie["slice"][:0]
-    if batch.circumstances.settings.silent:
-        zombie, skips = zombie.take(~skips), skips[~skips]
+    unknown = skips & batch.circumstances.settings.silent
+    nobody_knows, zombie, skips = zombie["slice"][unknown], zombie.take(~unknown), skips[~unknown]
     request, asked = requests_of(batch, zombie)
     owner = _owner_record(batch, zombie)
     rows = table(
