@@ -1,10 +1,13 @@
 """What the harness asks a cluster: the answers are the cluster's own."""
 
 import random
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from kafka import KafkaAdminClient
+from kafka.errors import UnknownBrokerIdError
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name, group_partition
@@ -131,8 +134,21 @@ def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) 
 
 
 @pytest.mark.cluster
-def test_leaders_go_back_to_where_they_were_at_the_boot(cluster: ProcessCluster) -> None:
-    """A broker that stood still until it was fenced leads nothing afterwards, until it is made to."""
+def test_leaders_go_back_to_where_they_were_at_the_boot(
+    cluster: ProcessCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that stood still until it was fenced leads nothing afterwards, until it is made to.
+
+    The client may not have met the broker it is to ask: it met the cluster while that one was fenced.
+    """
+    elect, unmet = KafkaAdminClient.elect_leaders, iter([UnknownBrokerIdError(1)])
+
+    def elect_leaders(client: KafkaAdminClient, *asked: Any, **options: Any) -> Any:
+        for error in unmet:
+            raise error
+        return elect(client, *asked, **options)
+
+    monkeypatch.setattr(KafkaAdminClient, "elect_leaders", elect_leaders)
     with Admin(cluster.observer_bootstrap, answer_within_s=1) as admin:  # it may be asking the one that stands still
         at_the_boot = admin.restore_leaders(OFFSETS_TOPIC)
         cluster.brokers[1].pause()
@@ -147,6 +163,7 @@ def test_leaders_go_back_to_where_they_were_at_the_boot(cluster: ProcessCluster)
         assert 1 in {part.leader for part in at_the_boot.partitions} - {part.leader for part in astray.partitions}
         again = admin.restore_leaders(OFFSETS_TOPIC)
         assert [part.leader for part in again.partitions] == [part.leader for part in at_the_boot.partitions]
+        assert list(unmet) == []
 
 
 def _named(broker_says: AdminClient, group: str) -> int | None:

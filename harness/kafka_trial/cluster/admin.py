@@ -185,7 +185,7 @@ class Admin:
         def elected() -> bool:
             now = next(part for part in self._described(topic).partitions if part.partition == partition)
             if now.replicas[0] == broker and now.leader != broker:
-                self._ask(lambda client: client.elect_leaders(0, {topic: [partition]}, raise_errors=False))
+                self._elect_preferred(topic, [partition])
             return now.leader == broker
 
         wait_until(elected, within_s=within_s, what=f"broker {broker} to lead {topic}-{partition}", every_s=0.2)
@@ -204,11 +204,19 @@ class Admin:
             if now.partitions and not astray:
                 return now
             if astray:
-                self._ask(lambda client: client.elect_leaders(0, {topic: astray}, raise_errors=False))
+                self._elect_preferred(topic, astray)
             return None
 
         what = f"the preferred replicas of {topic} to lead it"
         return wait_until(restored, within_s=within_s, what=what, every_s=0.2)
+
+    def _elect_preferred(self, topic: str, partitions: list[int]) -> None:
+        """Asks once; whoever waits for the leaders asks again."""
+        try:
+            self._ask(lambda client: client.elect_leaders(0, {topic: partitions}, raise_errors=False))
+        except UnjudgeableError as error:
+            if not _passes(error):
+                raise
 
     def _offsets(self, topic: str, which: str) -> dict[int, int]:
         from kafka.admin import OffsetSpec
@@ -222,18 +230,12 @@ class Admin:
         return {place.partition: found.offset for place, found in answer.items()}
 
     def _created(self, topic: Any) -> bool:
-        """Creates `topic`, unless it exists: an earlier call may have been cut off after it took effect.
-
-        A young cluster may still be electing, or name a broker that this client has not met.
-        """
-        from kafka.errors import KafkaError, UnknownBrokerIdError
-
+        """Creates `topic`, unless it exists: an earlier call may have been cut off after it took effect."""
         try:
             if self.describe(topic.name) is None:
                 self._ask(lambda client: client.create_topics([topic]))
         except UnjudgeableError as error:
-            cause = error.__cause__
-            if isinstance(cause, KafkaError) and not (cause.retriable or isinstance(cause, UnknownBrokerIdError)):
+            if not _passes(error):
                 raise
             return False
         return True
@@ -284,6 +286,14 @@ class Admin:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _passes(error: UnjudgeableError) -> bool:
+    """Tells whether asking again may help: a cluster may still be electing, or name a broker its client has not met."""
+    from kafka.errors import KafkaError, UnknownBrokerIdError
+
+    cause = error.__cause__
+    return not isinstance(cause, KafkaError) or cause.retriable or isinstance(cause, UnknownBrokerIdError)
 
 
 def kafka_uuid(text: str) -> str:
