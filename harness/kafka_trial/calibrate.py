@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,9 @@ def calibrate(
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
             ended += 1
             row = _row(asked[one], outcome, digest)
-            append_row(rows, row)
             if store and isinstance(outcome, Trialed) and row.as_expected:
-                _store(row.attempt, outcome.folder)
+                row = replace(row, stored=_store(row.attempt, outcome.folder))
+            append_row(rows, row)
             narrator.say(f"{ended}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
         if ended < len(todo):
             narrator.say(f"time is up: {len(todo) - ended} of {len(todo)} trials still to run")
@@ -92,6 +93,11 @@ def stored_history(attempt: Attempt) -> Path | None:
     if attempt.sin is False or header_of(attempt.consumer) is None or registry.is_silent(attempt.consumer):
         return None
     return registry.CHECKOUT / STORED / f"{attempt.consumer}{SUFFIX}"
+
+
+def stored_digest(file: Path) -> str:
+    """Returns what a row calls the stored history of its very trial by."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def reports_folder() -> Path:
@@ -167,10 +173,13 @@ def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> R
     )
 
 
-def _store(attempt: Attempt, folder: RunFolder) -> None:
+def _store(attempt: Attempt, folder: RunFolder) -> str:
+    """Packs a history where none of its consumer is stored yet; returns the digest of the file, else nothing."""
     file = stored_history(attempt)
-    if file is not None and not file.exists():
-        pack(folder, file)
+    if file is None or file.exists():
+        return ""
+    pack(folder, file)
+    return stored_digest(file)
 
 
 def _told(row: Row, one: Asked) -> str:

@@ -51,6 +51,7 @@ class Row:
     `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the harness's,
     `trial_digest` that of consumer and scenario. `silent`: the consumer says nothing of what it does, so that a sound
     one cannot pass: it is rightly *unknown* for its silence alone. `twin_of`: the sin that a sound one looks like.
+    `stored`: the digest of the file that keeps its history, where one does.
     """
 
     attempt: Attempt
@@ -65,6 +66,7 @@ class Row:
     commit: str = ""
     silent: bool = False
     twin_of: str = ""
+    stored: str = ""
 
     @property
     def answered(self) -> bool:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.calibrate import STORED, stored_history
-from kafka_trial.calibration import Attempt, Row, expected_of, grid
+from kafka_trial.calibrate import STORED, reports_folder, stored_digest, stored_history
+from kafka_trial.calibration import ROWS_NAME, Attempt, Row, expected_of, grid, read_rows
 from kafka_trial.history.packed import SUFFIX, unpack
 from kafka_trial.judging import check_run
 
+TOLD = {row.stored: row for row in read_rows(reports_folder() / ROWS_NAME) if row.stored}
 ZOO = [attempt for attempt in grid(times=1) if (file := stored_history(attempt)) and file.exists()]
 
 
@@ -22,10 +23,15 @@ def test_every_stored_history_is_looked_at() -> None:
     assert stored == {stored_history(attempt) for attempt in ZOO}
 
 
+def test_five_histories_or_more_are_of_trials_that_calibration_tells_of() -> None:
+    """Their rows say what the judge said then."""
+    assert len({stored_digest(file) for attempt in ZOO if (file := stored_history(attempt))} & TOLD.keys()) >= 5
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("attempt", ZOO, ids=str)
 def test_a_stored_history_shows_what_its_header_promises(attempt: Attempt, tmp_path: Path) -> None:
-    """A sin exactly its anomalies, as far as its evidence goes; a twin none."""
+    """A sin exactly its anomalies, as far as its evidence goes; a twin none; and all what the row of its trial says."""
     file = stored_history(attempt)
     assert file is not None
     verdict = check_run(unpack(file, tmp_path / "run"))
@@ -40,3 +46,5 @@ def test_a_stored_history_shows_what_its_header_promises(attempt: Attempt, tmp_p
     )
     assert row.as_expected, row
     assert all(row.faults_bit)
+    told = TOLD.get(stored_digest(file), row)
+    assert (told.verdict, told.violations, told.reasons) == (row.verdict, row.violations, row.reasons)
