@@ -302,7 +302,7 @@ class Trial:
         if wall_ns is None or not self.clocks:
             return otherwise_ns
         pair = min(self.clocks, key=lambda e: (abs(e.details["wall_ns"] - wall_ns), e.time_ns))
-        return int(pair.time_ns + wall_ns - pair.details["wall_ns"])
+        return int(pair.details.get("read_ns", pair.time_ns) + wall_ns - pair.details["wall_ns"])
 
     def topic_of(self, entry: Mapping[str, Any]) -> str | None:
         return entry.get("topic") or self.topic_names.get(entry.get("topic_id", ""))

@@ -10,15 +10,18 @@ from kafka_trial.waiting import pause
 
 EVERY_S = 1.0
 WALL_JUMP_NS = 50_000_000
+NEAR_NS = 100_000  # two readings of one clock this near leave nothing between them
+READINGS = 20
 
 
 def keep_time(record: Recorder, stop: threading.Event) -> None:
     """Writes a `clock` pair (monotonic, wall) a second, how late it was, and every wall jump, until `stop` is set."""
-    offset_ns = _offset_ns()
+    offset_ns = _offset_ns(*read_clocks())
     while True:
         asked_ns = time.monotonic_ns()
-        record.record("clock", wall_ns=time.time_ns())
-        jump_ns = _offset_ns() - offset_ns
+        read_ns, wall_ns = read_clocks()
+        record.record("clock", read_ns=read_ns, wall_ns=wall_ns)
+        jump_ns = _offset_ns(read_ns, wall_ns) - offset_ns
         if abs(jump_ns) > WALL_JUMP_NS:
             record.record("wall_jump", size_ns=jump_ns)
             offset_ns += jump_ns
@@ -28,5 +31,21 @@ def keep_time(record: Recorder, stop: threading.Event) -> None:
         record.record("scheduling_delay", delay_ns=max(0, late_ns))
 
 
-def _offset_ns() -> int:
-    return time.time_ns() - time.monotonic_ns()
+def read_clocks() -> tuple[int, int]:
+    """Returns the monotonic and the wall clock of one moment, in nanoseconds.
+
+    A process that is put aside between two readings would see a jump that was none: the wall is read between two
+    readings of the other clock, again until those are near each other, and of all the nearest count.
+    """
+    readings = []
+    for _ in range(READINGS):
+        before_ns, wall_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        readings.append((after_ns - before_ns, (before_ns + after_ns) // 2, wall_ns))
+        if after_ns - before_ns <= NEAR_NS:
+            break
+    _, read_ns, wall_ns = min(readings)
+    return read_ns, wall_ns
+
+
+def _offset_ns(read_ns: int, wall_ns: int) -> int:
+    return wall_ns - read_ns

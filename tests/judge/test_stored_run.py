@@ -89,6 +89,21 @@ def test_one_flipped_commit_changes_the_verdict(run: RunFolder) -> None:
     assert (verdict.exit, "commit-regression" in {one.anomaly for one in verdict.violations}) == (FAIL, True)
 
 
+def test_clocks_that_were_read_together_and_written_late_have_not_jumped(run: RunFolder) -> None:
+    """The pair says when it was read; without that word, what kept the writer waiting would look like a jump."""
+    check_run(run)
+    first = (run.path / "verdict.json").read_bytes()
+
+    def late(event: dict) -> dict:  # type: ignore[type-arg]
+        return event | {"time_ns": event["time_ns"] + 400_000_000, "read_ns": event["time_ns"]}
+
+    _edit(run, "run.jsonl", late, kind="clock", number=5)
+    check_run(run)
+    assert (run.path / "verdict.json").read_bytes() == first
+    _edit(run, "run.jsonl", lambda event: event | {"read_ns": event["time_ns"]}, kind="clock", number=5)
+    assert check_run(run).counts["wall clock jumps"] == 2
+
+
 def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
     """All invariants of all slices run in one pass: Spark's executed plan says so."""
     rows = slice_rows(run)

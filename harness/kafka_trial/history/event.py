@@ -96,7 +96,8 @@ nemesis             injecting injected healing healed   fault_no fault target(ro
                     sample            fault_no phase(before|inside|after) witness(S|P|O|R|process) details
                     evidence          fault_no fault target bit(true|false) heals healed_traffic? message details
 run                 phase             phase(prepare|steady|faults|heal|drain|snapshot|stop) message?
-                    clock             wall_ns  (pairs with time_ns, once a second)
+                    clock             wall_ns read_ns?  (once a second: both clocks at one moment; without read_ns the
+                                       monotonic one is time_ns, which is when it was written)
                     wall_jump         size_ns
                     scheduling_delay  delay_ns
                     resources         member incarnation cpu_s rss_bytes processes   (once a second, of its whole process

@@ -161,8 +161,9 @@ def _phase(facts: Facts, source: int, body: Body) -> None:
 
 
 def _clock(facts: Facts, source: int, body: Body) -> None:
-    if isinstance(body.get("wall_ns"), int):
-        facts.clocks.append((body["wall_ns"], body["time_ns"]))
+    read_ns = body.get("read_ns", body["time_ns"])
+    if isinstance(body.get("wall_ns"), int) and isinstance(read_ns, int):
+        facts.clocks.append((body["wall_ns"], read_ns))
 
 
 def _scheduling_delay(facts: Facts, source: int, body: Body) -> None:
