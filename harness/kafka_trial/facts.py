@@ -15,7 +15,7 @@ from kafka_trial import __version__
 from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
 from kafka_trial.history.store import RUN_SCHEMA
 
-LIBRARIES = ("confluent-kafka", "kafka-python", "numpy", "pyarrow", "pyspark")
+LIBRARIES = ("aiokafka", "confluent-kafka", "kafka-python", "numpy", "pyarrow", "pyspark")
 
 
 def run_facts(
