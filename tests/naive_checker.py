@@ -304,6 +304,15 @@ class Trial:
         pair = min(self.clocks, key=lambda e: (abs(e.details["wall_ns"] - wall_ns), e.time_ns))
         return int(pair.details.get("read_ns", pair.time_ns) + wall_ns - pair.details["wall_ns"])
 
+    def earliest_ns(self, heard_ns: float) -> float:
+        """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
+        after may have waited as well."""
+        for late in self.of_kind("scheduling_delay"):
+            begin_ns = late.time_ns - late.details["delay_ns"] - late.details.get("every_ns", SECOND_NS)
+            if late.details["delay_ns"] > TOLERANCE_NS // 2 and begin_ns < heard_ns <= late.time_ns + TOLERANCE_NS:
+                return self.earliest_ns(begin_ns)
+        return heard_ns
+
     def topic_of(self, entry: Mapping[str, Any]) -> str | None:
         return entry.get("topic") or self.topic_names.get(entry.get("topic_id", ""))
 
@@ -551,7 +560,8 @@ class Partition:
     def floor(self, possession: Possession) -> int | None:
         """Where the possession had to start; None when nobody knows."""
         first = min((w.event.time_ns for w in self.deliveries if w.possession == possession), default=FOREVER)
-        earliest = possession.opened.time_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
+        earliest_ns = self.trial.earliest_ns(possession.opened.time_ns)
+        earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
         answers = [
             (time_ns, position)
             for member, time_ns, position in self.offset_fetches
@@ -560,8 +570,9 @@ class Partition:
         if answers:
             return self._start_of(max(answers, key=lambda answer: answer[0])[1])
         opened_ns = possession.opened.time_ns
-        sure = [commit.value for commit in self.commits if commit.effect_ns < opened_ns - TOLERANCE_NS]
-        near = [commit.value for commit in self.commits if abs(commit.effect_ns - opened_ns) <= TOLERANCE_NS]
+        begin_ns, end_ns = earliest_ns - TOLERANCE_NS, opened_ns + TOLERANCE_NS
+        sure = [commit.value for commit in self.commits if commit.effect_ns < begin_ns]
+        near = [commit.value for commit in self.commits if begin_ns <= commit.effect_ns <= end_ns]
         possible = [self._start_of(value) for value in sure[-1:] or [None]] + [self._start_of(v) for v in near]
         return None if None in possible else min(p for p in possible if p is not None)
 
@@ -990,7 +1001,7 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     if first.event.source == late.event.source:
         before = first.event.seq < late.event.seq
     else:
-        before = late.event.time_ns - first.event.time_ns > TOLERANCE_NS
+        before = p.trial.earliest_ns(late.event.time_ns) - first.event.time_ns > TOLERANCE_NS
     return before and not any(
         p.excused(work.possession, work.event.time_ns, work.event.time_ns) for work in (first, late)
     )
@@ -1013,7 +1024,7 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
     if one.begun.event.source == other.begun.event.source:
         return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
     begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
-    ends_ns = min(one.ended.event.time_ns, other.ended.event.time_ns)
+    ends_ns = min(p.trial.earliest_ns(one.ended.event.time_ns), p.trial.earliest_ns(other.ended.event.time_ns))
     return ends_ns - begins_ns > TOLERANCE_NS and not any(
         p.excused(h.begun.possession, h.begun.event.time_ns, h.ended.event.time_ns) for h in (one, other) if h.ended
     )
@@ -1062,7 +1073,7 @@ def _own(p: Partition, commit: Commit) -> bool | None:
 
 def _restart_inside(p: Partition, highest: int, begin_ns: float, end_ns: float) -> bool:
     fetched = [time_ns for _, time_ns, position in p.offset_fetches if position < highest]
-    opened = [possession.opened.time_ns for possession in p.possessions]
+    opened = [p.trial.earliest_ns(o.time_ns) for o in (q.opened for q in p.possessions) if o.time_ns < end_ns]
     return any(begin_ns < time_ns < end_ns for time_ns in fetched + opened)
 
 
@@ -1099,7 +1110,7 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
     unclear: set[int] = set()
     for commit, highest in _rises(p):
         over = _raised_over(p, commit, highest)
-        late = [o for o in over if p.first_handled.get(o, 0) > commit.effect_ns + TOLERANCE_NS]
+        late = [o for o in over if p.trial.earliest_ns(p.first_handled.get(o, 0)) > commit.effect_ns + TOLERANCE_NS]
         if _told_by_a_member(p, commit) or commit.event.details.get("producer_id") is not None:
             late = []
         never = [o for o in over if o not in p.first_handled]
@@ -1222,7 +1233,7 @@ def _work_after_being_told(p: Partition, possession: Possession, told: Event) ->
         seq, time_ns = delivery.event.seq, delivery.event.time_ns
         still = [h for h in in_hand if h.ended is None or h.ended.event.seq > seq]
         others = [o for o in p.possessions if o.member != possession.member and o.open_at(time_ns)]
-        if time_ns > told.time_ns + TOLERANCE_NS and not still and others:
+        if p.trial.earliest_ns(time_ns) > told.time_ns + TOLERANCE_NS and not still and others:
             yield p.found(delivery.offset, by="told")
 
 
@@ -1242,7 +1253,9 @@ def zombie_work(p: Partition) -> Iterator[Found]:
     """Work in good faith after a loss that nobody told the member of."""
     for work in p.deliveries + p.completions:
         loss = p.loss(work.possession) if work.possession else None
-        if loss is not None and loss.time_ns + TOLERANCE_NS < work.event.time_ns < loss.told_ns:
+        if loss is None or work.event.time_ns >= loss.told_ns:
+            continue
+        if loss.time_ns + TOLERANCE_NS < p.trial.earliest_ns(work.event.time_ns):
             yield p.found(work.offset, kind=work.event.kind)
 
 

@@ -49,10 +49,13 @@ def _clock_jumps(circumstances: Circumstances) -> list[str]:
     return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
 
 
-def jumps_counted(circumstances: Circumstances) -> dict[str, int]:
-    """Returns how often the wall clock jumped, where it did."""
-    jumps = len(_wall_jumps_ns(circumstances))
-    return {"wall clock jumps": jumps} if jumps else {}
+def disturbances_counted(circumstances: Circumstances) -> dict[str, int]:
+    """Returns how often the wall clock jumped and the harness stood still, where they did."""
+    counts = {
+        "wall clock jumps": len(_wall_jumps_ns(circumstances)),
+        "harness stood still": len(circumstances.standstills),
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def _wall_jumps_ns(circumstances: Circumstances) -> list[int]:

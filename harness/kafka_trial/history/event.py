@@ -99,7 +99,7 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     clock             wall_ns read_ns?  (once a second: both clocks at one moment; without read_ns the
                                        monotonic one is time_ns, which is when it was written)
                     wall_jump         size_ns
-                    scheduling_delay  delay_ns
+                    scheduling_delay  delay_ns every_ns?  (of a pause that was to last so long, a second where it is not said)
                     resources         member incarnation cpu_s rss_bytes processes   (once a second, of its whole process
                                       tree; of several processes rss_bytes is what they share counted once)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)

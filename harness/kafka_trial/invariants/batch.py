@@ -144,6 +144,10 @@ class Batch:
         """See `zombies.windows`."""
         return zombies.windows(self)
 
+    def earliest(self, heard_ns: Ints) -> Ints:
+        """See `clocks.earliest`."""
+        return clocks.earliest(self.circumstances, heard_ns)
+
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
         """See `clocks.monotonic`."""
         return clocks.monotonic(self.circumstances, wall_ns, otherwise_ns)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 TOLERANCE_NS = 500_000_000  # between sources
+STANDSTILL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance
 LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
 
 
@@ -177,6 +178,7 @@ class Circumstances:
     clocks: tuple[tuple[int, int], ...] = ()  # pairs (wall, monotonic), sorted
     phases: Mapping[str, int] = field(default_factory=dict)
     delays: tuple[tuple[int, int], ...] = ()  # (time, scheduling delay)
+    standstills: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place

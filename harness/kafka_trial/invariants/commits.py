@@ -156,11 +156,12 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     ended_ns = np.where(episodes["back"] >= 0, picked(log["effect_ns"], episodes["back"], NEVER), NEVER)
     peak = picked(log["peak"], episodes["first"], NONE)
     opened = batch.possessions.sorted_by("slice", "open_ns")
-    first, end = between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns)
+    opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns))
+    inside = opens[batch.earliest(opened["open_ns"])[held] > begun_ns[opens]]
     answers = batch.fetch_answers.sorted_by("slice", "at_ns")
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
     below = which[answers["value"][rows] < peak[which]]
-    return (end > first) | np.isin(np.arange(len(episodes)), below)
+    return np.isin(np.arange(len(episodes)), np.concatenate([inside, below]))
 
 
 def _owner_record(batch: Batch, commits: Table) -> Ints:

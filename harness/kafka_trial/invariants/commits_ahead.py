@@ -123,7 +123,7 @@ def _ahead_by_log(batch: Batch) -> Table:
     row = raising["latest"]
     records, first = batch.records, batch.first_handled
     handled_ns = picked(first.time_ns, row, NONE)
-    late = (row >= 0) & (handled_ns > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
+    late = (row >= 0) & (batch.earliest(handled_ns) > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
     inside = raising["flag"] & IN_TRANSACTION > 0
     late &= (handled_ns == NEVER) | ~(told_by_members(batch, raising) | inside)
     commits, row = raising.take(late), row[late]

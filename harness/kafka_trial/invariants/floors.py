@@ -55,7 +55,7 @@ def _answered(batch: Batch) -> Ints:
     wanted = held["slice"] * size + held["member"] + 1
     ended = picked(held["close_ns"], held["before"], NONE)
     gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
-    earliest = held["open_ns"] - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
+    earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
     first_delivery = _first_deliveries(batch)
     latest = np.where(first_delivery == NEVER, NEVER - 1, first_delivery + LOG_TOLERANCE_NS)
     last = at_or_before(asker, answers["at_ns"], wanted, latest)
@@ -72,12 +72,13 @@ def _durable(batch: Batch) -> Ints:
     """Returns the committed offset that stood when each possession opened, the lowest of those possible; else NONE."""
     held, log = batch.possessions, batch.commits
     by_time = log.sorted_by("slice", "effect_ns")
-    surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], held["open_ns"] - TOLERANCE_NS)
+    sure_ns = batch.earliest(held["open_ns"]) - TOLERANCE_NS
+    surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], sure_ns)
     low, high = between(
         by_time["slice"],
         by_time["effect_ns"],
         held["slice"],
-        held["open_ns"] - TOLERANCE_NS + 1,
+        sure_ns + 1,
         held["open_ns"] + TOLERANCE_NS + 1,
     )
     which, rows = in_ranges(low, high)

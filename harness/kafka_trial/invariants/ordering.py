@@ -141,7 +141,8 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
         order = ordered(first["slice"], first["key"], first["offset"])
         first, group = first.take(order), joined(first["slice"][order], first["key"][order])
     elsewhere = min_after(group, first["time_ns"])
-    overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < first["time_ns"] - TOLERANCE_NS)
+    earliest_ns = batch.earliest(first["time_ns"])
+    overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < earliest_ns - TOLERANCE_NS)
     order = ordered(group, first["source"], first["offset"])
     in_file = np.full(len(first), -1, np.int64)
     by_file = first.take(order)
@@ -184,8 +185,9 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
 def _overlapping_across_files(batch: Batch) -> Table:
     """Returns the handlers that ran beside one of another file for longer than clocks and pipes may differ."""
     handlers = batch.handlers
+    handlers = handlers.take(~excused(batch, handlers["possession"], handlers["end_ns"]))
+    handlers = handlers.having(end_ns=batch.earliest(handlers["end_ns"]))
     slow = handlers.take(handlers["end_ns"] - handlers["start_ns"] > TOLERANCE_NS)
-    slow = slow.take(~excused(batch, slow["possession"], slow["end_ns"]))
     found = [
         _overlapping_of_file(slow.take(mine), slow.take(~mine & (slow["key"] >= 0 if keyed else True)), keyed=keyed)
         for source in np.unique(slow["source"])  # files, not rows: some dozens at most

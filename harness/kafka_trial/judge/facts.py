@@ -7,11 +7,19 @@ grows with the load, but for the clock (one pair a second) and one entry an inca
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
+from kafka_trial.invariants.circumstances import (
+    STANDSTILL_NS,
+    TOLERANCE_NS,
+    Circumstances,
+    Life,
+    Membership,
+    Settings,
+    Window,
+)
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
@@ -37,6 +45,7 @@ class Facts:
     clocks: list[tuple[int, int]] = field(default_factory=list)
     phases: dict[str, int] = field(default_factory=dict)
     delays: list[tuple[int, int]] = field(default_factory=list)
+    standstills: list[tuple[int, int]] = field(default_factory=list)
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     memberships: list[Membership] = field(default_factory=list)
@@ -88,6 +97,7 @@ class Facts:
             clocks=tuple(sorted(self.clocks)),
             phases=dict(self.phases),
             delays=tuple(sorted(self.delays)),
+            standstills=_apart(self.standstills),
             refusals=tuple(sorted(self.refusals)),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
@@ -166,9 +176,23 @@ def _clock(facts: Facts, source: int, body: Body) -> None:
         facts.clocks.append((body["wall_ns"], read_ns))
 
 
+def _apart(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Returns spans of time in order, those joined that lie no further apart than the tolerance between sources."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if joined and begin <= joined[-1][1] + TOLERANCE_NS:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((begin, end))
+    return tuple(joined)
+
+
 def _scheduling_delay(facts: Facts, source: int, body: Body) -> None:
     if isinstance(body.get("delay_ns"), int):
         facts.delays.append((body["time_ns"], body["delay_ns"]))
+        if body["delay_ns"] > STANDSTILL_NS:
+            asleep_ns = body["delay_ns"] + body.get("every_ns", 1_000_000_000)
+            facts.standstills.append((body["time_ns"] - asleep_ns, body["time_ns"]))
 
 
 def _calibrated(facts: Facts, source: int, body: Body) -> None:

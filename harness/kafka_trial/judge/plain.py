@@ -47,6 +47,6 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
                     *("topic_changes", "fetching", "logs"),
                 )
             },
-            **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "refusals")},
+            **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},
         }
     )

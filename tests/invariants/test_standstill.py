@@ -1,0 +1,85 @@
+"""Where the harness itself stood still, what it heard late may have been said before: no order is taken from that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from histories import (
+    Line,
+    after,
+    assigned,
+    commit,
+    committed,
+    delivered,
+    finding,
+    handled,
+    owner,
+    processed,
+    revoked,
+    stood_still,
+)
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.clocks import earliest
+from kafka_trial.invariants.kernels import NEVER, NONE, Ints
+
+SECOND_NS = 1_000_000_000
+FROZEN = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), after(1)]
+HANDED_OVER = [assigned("m0"), handled("m0", 0, 1), revoked("m0"), committed(1), after(1), committed(2), after(1)]
+
+BROKEN = {  # what is heard a second late shows an anomaly, where nothing kept the harness from hearing it in time
+    "commit-ahead": ([assigned("m0"), delivered("m0", 0), committed(1), after(1)], [processed("m0", 0)]),
+    "reordered-key": (
+        [assigned("m0"), processed("m0", 1), revoked("m0"), assigned("m1"), after(1)],
+        [processed("m1", 0)],
+    ),
+    "overlapping-handlers": (
+        [assigned("m0"), delivered("m0", 0), assigned("m1"), delivered("m1", 0), after(1)],
+        [processed("m0", 0), processed("m1", 0)],
+    ),
+    "zombie-work": (FROZEN, [processed("m0", 0)]),
+    "split-ownership": ([*FROZEN, processed("m0", 0), commit("m0", 1, "fail"), after(1)], [delivered("m0", 1)]),
+    "illegal-redelivery": (HANDED_OVER, [assigned("m1"), delivered("m1", 1)]),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_heard_late_for_no_reason_is_late(name: str) -> None:
+    """Nothing kept the harness from hearing it; that it had stood still long before does not count."""
+    before, late = BROKEN[name]
+    assert _found(name, [*before, *late]) == 1
+    assert _found(name, [stood_still(0.8), after(3), *before, *late]) == 1
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_heard_after_a_standstill_may_have_been_said_before_it(name: str) -> None:
+    """The machine stood still for two seconds, just until the lines were read."""
+    before, late = BROKEN[name]
+    assert _found(name, [*before, stood_still(2), *late]) == 0
+
+
+def test_a_fall_is_not_known_to_hold_the_start_that_was_heard_late() -> None:
+    """Somebody may have started before the position fell."""
+    fall = [owner("m0"), assigned("m0"), handled("m0", 0, 1), committed(2, by="m0"), after(1), committed(1, by="m0")]
+    back = [assigned("m1"), after(1), committed(2)]
+    inside = [
+        [one.attributes["restart_inside"] for one in finding("commit-regression", [*fall, *still, *back]).instances]
+        for still in ([], [stood_still(0.8)])
+    ]
+    assert inside == [[True], [False]]
+
+
+def test_events_are_as_early_as_the_standstills_before_them_allow() -> None:
+    """Half a second after one somebody may still be reading what had waited; what never was stays so."""
+    about = Circumstances(standstills=((10 * SECOND_NS, 12 * SECOND_NS), (20 * SECOND_NS, 21 * SECOND_NS)))
+    heard, said = [9, 10, 11, 12.5, 12.6, 20.5, 30], [9, 10, 10, 10, 12.6, 20, 30]
+    assert earliest(about, _ns(heard)).tolist() == _ns(said).tolist()
+    assert earliest(about, np.array([NEVER, NONE])).tolist() == [NEVER, NONE]
+
+
+def _ns(seconds: list[float]) -> Ints:
+    return (np.array(seconds) * SECOND_NS).astype(np.int64)
+
+
+def _found(name: str, lines: list[Line | list[Line]]) -> int:
+    return len(finding(name, lines, records=["a", "a"]).instances)
