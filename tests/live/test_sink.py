@@ -93,7 +93,7 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         folder.mkdir()
         (folder / "consumer.toml").write_text(TOML)
         (folder / "main.py").write_text(PROGRAM.replace("FORGETS_EVERY", str(every)))
-        short = replace(find_scenario(scenario), limits=Limits(drain_s=8))
+        short = replace(find_scenario(scenario), limits=Limits(drain_s=15))
         question = make_question(short, folder / "consumer.toml", seed=7)
         asked[Asked(question, folder / "run")] = name
     outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked))}

@@ -94,7 +94,7 @@ observer            topic             topic topic_id partitions(count) cleanup_p
                     unanswered        name(of the question) broker? message   (once, until the answer or the reason changes)
 nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?
                     sample            fault_no phase(before|inside|after) witness(S|P|O|R|process) details
-                    evidence          fault_no fault target bit(true|false) heals healed_traffic? message details
+                    evidence          fault_no fault target bit(true|false) heals healed_traffic? healed_after_s? message details
 run                 phase             phase(prepare|steady|faults|heal|drain|snapshot|stop) message?
                     clock             wall_ns read_ns?  (once a second: both clocks at one moment; without read_ns the
                                        monotonic one is time_ns, which is when it was written)

@@ -64,7 +64,7 @@ class Planned:
     resolved: str | None = None
 
 
-RECOVERS_WITHIN_S = 5.0  # traffic again after healing
+RECOVERS_WITHIN_S = 15.0  # traffic again after healing: five seconds, and time for a machine that has much else to do
 
 Complete = Callable[["Scene", Evidence], Evidence]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,12 +24,14 @@ from kafka_trial.waiting import pause
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one planned fault; `healed_traffic` None where it was not asked."""
+    """What became of one planned fault; `healed_traffic` None where it was not asked, else whether it came back, after
+    `healed_after_s` seconds."""
 
     planned: Planned
     evidence: Evidence
     healed_traffic: bool | None
     heals: bool
+    healed_after_s: float | None = None
 
     @property
     def proven(self) -> bool:
@@ -113,21 +116,25 @@ class Show:
         finally:
             self._forget(act)
             scene.journal("healed")
+        asked_at = time.monotonic()
         healed_traffic = None if stopping else scene.traffic_within(spec.recovers_within_s)
+        healed_after_s = time.monotonic() - asked_at if healed_traffic else None
         evidence = act.evidence if stopping or not spec.complete else spec.complete(scene, act.evidence)
-        self._settle(scene, evidence, healed_traffic, spec.heals)
+        self._settle(scene, Outcome(scene.planned, evidence, healed_traffic, spec.heals, healed_after_s))
 
-    def _settle(self, scene: Scene, evidence: Evidence, healed_traffic: bool | None, heals: bool) -> None:
+    def _settle(self, scene: Scene, outcome: Outcome) -> None:
+        evidence = outcome.evidence
         scene.journal(
             "evidence",
             bit=evidence.bit,
-            heals=heals,
-            healed_traffic=healed_traffic,
+            heals=outcome.heals,
+            healed_traffic=outcome.healed_traffic,
+            healed_after_s=outcome.healed_after_s,
             message=evidence.message,
             details=dict(evidence.details),
         )
         with self._lock:
-            self.outcomes.append(Outcome(scene.planned, evidence, healed_traffic, heals))
+            self.outcomes.append(outcome)
 
     def _failed(self, planned: Planned, scene: Scene | None, error: Exception) -> None:
         """An injection that raised has undone itself (its `with` was left); says so, and that it did not bite.
