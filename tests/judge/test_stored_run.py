@@ -130,6 +130,10 @@ def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
         (lambda run: _copy(run, "offsets.jsonl", "offsets (1).jsonl"), "there is no such source"),
         (lambda run: _copy(run, "offsets.jsonl", "offsets.jsonl.gz"), "which is no file of events"),
         (lambda run: _edit(run, "offsets.jsonl", _but(kind="comitted")), "1 event is of a kind nobody knows"),
+        (
+            lambda run: _edit(run, "run.jsonl", _but(delay_ns=10**11), kind="scheduling_delay", number=9),
+            "the harness stood still for 101.0 s of ",
+        ),
         (lambda run: _edit(run, "offsets.jsonl", _but(partition="three")), "1 field is of the wrong type"),
         (
             lambda run: _edit(run, "run.jsonl", _but(wall_ns="now"), kind="clock"),
@@ -148,7 +152,16 @@ def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
     ids=[
         *("no end", "torn last line", "garbage", "a gap", "no observer", "empty"),
         *("not UTF-8", "a repeat", "two ends", "empty file", "no first life", "no request log of one broker"),
-        *("copied as another's", "copied", "no JSON lines", "unknown kind", "out of schema", "no clock", "no place"),
+        *(
+            "copied as another's",
+            "copied",
+            "no JSON lines",
+            "unknown kind",
+            "stood still",
+            "out of schema",
+            "no clock",
+            "no place",
+        ),
         *("evidence of nothing", "healed nothing", "time runs backwards", "wall clock jumps", "100 MB line"),
     ],
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances
     from kafka_trial.judge.judge import Judgement
 
+STOOD_STILL_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order
 WITNESSES = ("offsets", "observer", "requests-", "transactions")
 WITNESS_STATES = {
     "ready": "never said that it had read to the end",
@@ -32,6 +33,7 @@ def ground_of(judgement: Judgement) -> list[str]:
         told.append("the trial ended early")
     told += _witnesses(circumstances)
     told += _clock_jumps(circumstances)
+    told += _standstills(circumstances)
     told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
     return told + [
         f"the judge broke in {name}: {plain(error)}"
@@ -47,6 +49,19 @@ def _clock_jumps(circumstances: Circumstances) -> list[str]:
         return []
     times = f"{len(jumps)} time{'s' * (len(jumps) > 1)}"
     return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
+
+
+def _standstills(circumstances: Circumstances) -> list[str]:
+    """Nothing is concluded from the order in which things were heard around a standstill: there must not be many."""
+    read_ns = [read_ns for _, read_ns in circumstances.clocks]
+    stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in circumstances.standstills)
+    whole_ns = max(read_ns, default=0) - min(read_ns, default=0)
+    if stood_ns <= whole_ns * STOOD_STILL_SHARE or len(read_ns) < 2:
+        return []
+    return [
+        f"the harness stood still for {stood_ns / 1e9:.1f} s of {whole_ns / 1e9:.1f} s: "
+        "what was said then cannot be placed; try again on a machine with less to do"
+    ]
 
 
 def disturbances_counted(circumstances: Circumstances) -> dict[str, int]:
