@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -116,9 +115,8 @@ class Show:
         finally:
             self._forget(act)
             scene.journal("healed")
-        asked_at = time.monotonic()
-        healed_traffic = None if stopping else scene.traffic_within(spec.recovers_within_s)
-        healed_after_s = time.monotonic() - asked_at if healed_traffic else None
+        healed_after_s = None if stopping else scene.traffic_within(spec.recovers_within_s)
+        healed_traffic = None if stopping else healed_after_s is not None
         evidence = act.evidence if stopping or not spec.complete else spec.complete(scene, act.evidence)
         self._settle(scene, Outcome(scene.planned, evidence, healed_traffic, spec.heals, healed_after_s))
 

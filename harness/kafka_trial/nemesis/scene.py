@@ -205,26 +205,30 @@ class Scene:
                 every_s=0.1,
             )
 
-    def traffic_within(self, within_s: float) -> bool:
-        """S: whether bytes move both ways again on the target's connections, kept or new.
+    def traffic_within(self, within_s: float) -> float | None:
+        """S: after how many seconds bytes had moved both ways on the target's connections, kept or new; None: not in time.
 
         After a broker fell its clients may talk to others, and a group may wait for a session to expire; the load never
         rests. So there the traffic of any client counts, the load's too.
         """
-        base = self._recovery_look()
+        base = latest = self._recovery_look()
 
         def again() -> bool:
+            nonlocal latest
             # Asked each time: another fault may have a member down by now.
             each = [name for name in self.clients if member_named(self.ground, name).alive]
-            return self.stop.is_set() or evidence.traffic_again(base, self._recovery_look(), each=each)
+            if self.stop.is_set():
+                return True
+            latest = self._recovery_look()
+            return evidence.traffic_again(base, latest, each=each)
 
         try:
             wait_until(again, within_s=within_s, what=f"traffic after {self.fault}", every_s=0.1)
         except WaitTimeout:
-            return False
+            return None
         finally:
             self.links_after = self._keep("after", self._recovery_look())
-        return True
+        return (latest.time_ns - base.time_ns) / 1e9
 
     def journal(self, kind: str, **fields: Any) -> None:
         """Writes one line about this injection into the history."""
