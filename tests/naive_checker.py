@@ -1797,12 +1797,11 @@ def torn_transaction(trial: Trial) -> Iterator[Found | None]:
 
 
 def _was_asked_for(marker: Event, asked: list[Event]) -> bool:
-    """The last request that had begun by the marker, or 50 ms before it or after it, wanted this end."""
-    for give_ns in (LOG_TOLERANCE_NS, -LOG_TOLERANCE_NS):
-        before = [request for request in asked if _begun_ns(request) <= (marker.source_wall_ns or 0) + give_ns]
-        if before and max(before, key=_begun_ns).details["state"] == marker.details["state"]:
-            return True
-    return False
+    """A request that began 50 ms before the marker, after it, or between, wanted this end; or the last one before."""
+    apart_ns = [(_begun_ns(request) - (marker.source_wall_ns or 0), request.details["state"]) for request in asked]
+    around = [state for apart, state in apart_ns if abs(apart) <= LOG_TOLERANCE_NS]
+    before = [state for apart, state in sorted(apart_ns) if apart <= -LOG_TOLERANCE_NS]
+    return marker.details["state"] in [*around, *before[-1:]]
 
 
 def _was_asked_for_again(marker: Event, asked: list[Event], markers: list[Event]) -> bool:

@@ -55,6 +55,13 @@ def test_torn_transaction_only_looks_broken_under_one_epoch_for_many() -> None:
     assert judged("torn-transaction", [*first, *second], settings=IN_TRANSACTION) == []
 
 
+def test_torn_transaction_only_looks_undecided_where_an_end_is_followed_at_once_by_the_next_request() -> None:
+    """The commit was asked for 10 ms before it was written, and an abort 10 ms after that."""
+    first = [end_asked("abort", own=False), ended("abort", 0), after(1)]
+    second = [end_asked("commit", own=False), ended("commit", 0), end_asked("abort", own=False), ended("abort", None)]
+    assert judged("torn-transaction", [*first, *second], settings=IN_TRANSACTION) == []
+
+
 def test_torn_transaction_only_looks_broken_by_what_its_coordinator_aborted() -> None:
     """Timed out, or fenced: nobody asked for it, and its epoch is another."""
     lines = [end_asked("commit"), ended("commit", 0), ended("commit", None), ended("abort", 0, epoch=2)]

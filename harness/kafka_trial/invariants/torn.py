@@ -113,13 +113,18 @@ def _first_where(key: Ints, mask: Array) -> Ints:
 
 
 def _asked_for(ends: Table, asks: Table) -> Bools:
-    """Returns whether the last request of the same key that had begun by then, give or take the tolerance, asked for it
-    to end as it did."""
-    fits = np.zeros(len(ends), np.bool_)
-    for give_ns in (LOG_TOLERANCE_NS, -LOG_TOLERANCE_NS):
-        last = at_or_before(asks["key"], asks["begun_ns"], ends["key"], ends["wall_ns"] + give_ns)
-        fits |= (last >= 0) & (picked(asks["asks_commit"], last, -1) == ends["committed"])
-    return fits | _asked_again(ends, asks)
+    """Returns whether a request of the same key asked for each end as it was: the last that had surely begun by then,
+    or one that began around it."""
+    surely_ns = ends["wall_ns"] - LOG_TOLERANCE_NS
+    last = at_or_before(asks["key"], asks["begun_ns"], ends["key"], surely_ns)
+    fits = (last >= 0) & (picked(asks["asks_commit"], last, -1) == ends["committed"])
+    first, end = between(
+        asks["key"], asks["begun_ns"], ends["key"], surely_ns + 1, ends["wall_ns"] + LOG_TOLERANCE_NS + 1
+    )
+    commits = np.concatenate([[0], np.cumsum(asks["asks_commit"])])
+    to_commit = commits[end] - commits[first]
+    near = np.where(ends["committed"], to_commit, end - first - to_commit) > 0
+    return fits | near | _asked_again(ends, asks)
 
 
 def _asked_again(ends: Table, asks: Table) -> Bools:

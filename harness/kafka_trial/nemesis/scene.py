@@ -206,7 +206,7 @@ class Scene:
             )
 
     def traffic_within(self, within_s: float) -> float | None:
-        """S: after how many seconds bytes had moved both ways on the target's connections, kept or new; None: not in time.
+        """S: after how many seconds bytes had moved both ways on the target's connections, kept or new; None: too late.
 
         After a broker fell its clients may talk to others, and a group may wait for a session to expire; the load never
         rests. So there the traffic of any client counts, the load's too.
