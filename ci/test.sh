@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What `make test` runs: the live tests one after the other, and beside them what needs no cluster, then the sampled
-# trials, each part in a process of its own; the arguments go to all. Live tests leave half of the machine idle.
+# What `make test` runs, every part in a process of its own, the arguments going to all: the live tests one after the
+# other, then what needs Spark and no cluster; beside them what needs neither, then the sampled trials. What is live
+# leaves half of the machine idle, and both rows take about as long.
 set -u
 cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
@@ -19,23 +20,34 @@ worse() { # of two exit statuses; a part of which nothing was selected says noth
   fi
 }
 
-aside() {
-  trap 'kill "$part" 2>/dev/null; exit 143' TERM
-  local said=$NOTHING_SELECTED
-  for marked in "not cluster" sample; do
-    "${PYTEST[@]}" -p no:cacheprovider -m "$marked" "$@" >>"$log" 2>&1 &
-    part=$!
-    wait "$part"
+in_turn() { # parts one after the other: RUN PART PART ARGUMENTS…
+  local said=$NOTHING_SELECTED run=$1 parts=("$2" "$3")
+  shift 3
+  for marked in "${parts[@]}"; do
+    "$run" "${PYTEST[@]}" -m "$marked" "$@"
     said=$(worse "$said" $?)
   done
-  exit "$said"
+  return "$said"
+}
+
+killable() { # a command that ends with this shell
+  "$@" &
+  part=$!
+  wait "$part"
+}
+
+aside() {
+  trap '' INT # what it waits for ends with the shell that began it
+  trap 'kill "$part" 2>/dev/null; exit 143' TERM
+  in_turn killable "not cluster and not spark" sample -p no:cacheprovider "$@" >"$log" 2>&1
 }
 
 aside "$@" &
 beside=$!
-"${PYTEST[@]}" -m "cluster and not sample" "$@"
-live=$?
+trap 'exit 130' INT
+in_turn command "cluster and not sample" "spark and not cluster" "$@"
+said=$?
 wait "$beside"
-said=$(worse "$live" $?)
+said=$(worse "$said" $?)
 cat "$log"
 exit "$said"

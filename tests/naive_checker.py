@@ -11,6 +11,7 @@ memory_max_bytes (the claim's).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +22,10 @@ from kafka_trial.history.event import Event
 
 SECOND_NS = 1_000_000_000
 TOLERANCE_NS = 500_000_000  # between sources
+DECIDING = {
+    *("by_operator", "in_flight_at_crash", "same_key", "recovered", "own", "restart_inside", "fell", "skipped_record"),
+    *("class", "found_in", "over_limit", "repeats"),
+}  # attributes that a claim looks at
 LOG_TOLERANCE_NS = 50_000_000  # between request log and offsets log
 FETCH_LOOKBACK_NS = 2 * SECOND_NS
 FOREVER = float("inf")
@@ -181,6 +186,7 @@ class Trial:
     def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
         self.events = sorted(events, key=lambda event: (event.source, event.seq))
         self.facts = facts
+        self.stood_still = True  # False: as if all had been heard when it was said
 
     def of_kind(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
@@ -307,7 +313,7 @@ class Trial:
     def earliest_ns(self, heard_ns: float) -> float:
         """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
         after may have waited as well."""
-        for late in self.of_kind("scheduling_delay"):
+        for late in self.of_kind("scheduling_delay") if self.stood_still else ():
             begin_ns = late.time_ns - late.details["delay_ns"] - late.details.get("every_ns", SECOND_NS)
             if late.details["delay_ns"] > TOLERANCE_NS // 2 and begin_ns < heard_ns <= late.time_ns + TOLERANCE_NS:
                 return self.earliest_ns(begin_ns)
@@ -666,7 +672,9 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
             if _lacks_evidence(partition, name):
                 findings.not_judged.add(name)
             else:
-                _take(findings, name, CHECKS[name](partition))
+                found = list(CHECKS[name](partition))
+                _take(findings, name, found)
+                _take(findings, name, _only_if_heard_in_time(trial, tp, name, found))
     for name, check in GROUP_CHECKS.items():
         blind = name in NEED_SNAPSHOT and trial.snapshot_ns is None
         if blind or (name in NEED_TRANSACTIONS and not trial.progress_in_transactions):
@@ -676,6 +684,20 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
     for instances in findings.anomalies.values():
         instances.sort(key=repr)
     return findings
+
+
+def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
+    """One undecided case for each finding that there would be besides, had the harness never stood still."""
+    if not any(late.details["delay_ns"] > TOLERANCE_NS // 2 for late in trial.of_kind("scheduling_delay")):
+        return []
+    in_time = Trial(trial.events, trial.facts)
+    in_time.stood_still = False
+    besides = _sorts(CHECKS[name](Partition(in_time, tp))) - _sorts(found)
+    return [None] * besides.total()
+
+
+def _sorts(found: Iterable[Found | None]) -> Counter[tuple[tuple[str, Any], ...]]:
+    return Counter(tuple(pair for pair in one[3] if pair[0] in DECIDING) for one in found if one is not None)
 
 
 def _lacks_evidence(p: Partition, name: str) -> bool:

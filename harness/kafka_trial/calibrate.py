@@ -71,9 +71,11 @@ def calibrate(
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
             ended += 1
             row = _row(asked[one], outcome, digest)
-            if store and isinstance(outcome, Trialed) and row.as_expected:
-                row = replace(row, stored=_store(row.attempt, outcome.folder))
-            append_row(rows, row)
+            try:
+                if store and isinstance(outcome, Trialed) and row.as_expected:
+                    row = replace(row, stored=_store(row.attempt, outcome.folder))
+            finally:
+                append_row(rows, row)  # whatever became of the store
             narrator.say(f"{ended}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
         if ended < len(todo):
             narrator.say(f"time is up: {len(todo) - ended} of {len(todo)} trials still to run")

@@ -116,7 +116,6 @@ RULES: dict[str, Rule] = {
     ),
     "overtaken": Rule(_under("at-least-once", "exactly-once"), _not_an_operators),
     "unseen": Rule(_under("at-least-once", "exactly-once"), _no_excuse),
-    "stale-state": Rule(_under("exactly-once"), _no_excuse),
     "duplicate-effect": Rule(_under("at-most-once", "exactly-once"), _no_excuse),
     "torn-transaction": Rule(_under("exactly-once"), _no_excuse),
     "aborted-read": Rule(_under("exactly-once"), _no_excuse),

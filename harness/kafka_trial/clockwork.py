@@ -20,9 +20,11 @@ READINGS = 20
 def keep_time(record: Recorder, stop: threading.Event) -> None:
     """Writes a `clock` pair (monotonic, wall) a second, every wall jump, and how late it was itself, until `stop`.
 
-    The lateness is that of the latest of four beats, or of one that was late by a tenth of a second, told at once.
+    A beat is late by what lies between the one before and it, the time that writing took included. Told is the latest
+    of four, and one that was late by a tenth of a second at once.
     """
     offset_ns = _offset_ns(*read_clocks())
+    beaten_ns, latest_ns = time.monotonic_ns(), 0
     while True:
         read_ns, wall_ns = read_clocks()
         record.record("clock", read_ns=read_ns, wall_ns=wall_ns)
@@ -30,15 +32,15 @@ def keep_time(record: Recorder, stop: threading.Event) -> None:
         if abs(jump_ns) > WALL_JUMP_NS:
             record.record("wall_jump", size_ns=jump_ns)
             offset_ns += jump_ns
-        latest_ns = 0
         for beat in range(1, TELL_EVERY + 1):
-            asked_ns = time.monotonic_ns()
-            if pause(EVERY_S, stop=stop):
-                return
-            latest_ns = max(latest_ns, time.monotonic_ns() - asked_ns - EVERY_NS)
+            stopped = pause(EVERY_S, stop=stop)
+            now_ns = time.monotonic_ns()
+            latest_ns, beaten_ns = max(latest_ns, now_ns - beaten_ns - EVERY_NS), now_ns
             if latest_ns > LATE_NS or beat == TELL_EVERY:
                 record.record("scheduling_delay", delay_ns=latest_ns, every_ns=EVERY_NS)
                 latest_ns = 0
+            if stopped:
+                return
 
 
 def read_clocks() -> tuple[int, int]:

@@ -134,9 +134,13 @@ class Stage:
         """Starts the members; False, and their failures in the history, when they never got to work.
 
         Then a control member of ours tries to join the same cluster: only if it can, the failure is the consumer's.
+
+        Raises:
+            UnjudgeableError: a witness has died meanwhile, or the disk is full.
         """
         self.group.start()
-        failures = self.group.wait_ready(self.question.scenario.limits.ready_s)
+        failures = self.group.wait_ready(self.question.scenario.limits.ready_s, alive=self._witnesses_lost)
+        self._expect_witnesses()
         if failures:
             self.record("control_member", state="joined" if self._control_member_joins() else "failed")
         for failure in failures:
@@ -257,10 +261,14 @@ class Stage:
         Raises:
             UnjudgeableError: a witness has died, or the disk is full (of which witnesses die).
         """
-        self.expect_room()
-        for witness in self.witnesses:
-            if not witness.alive:
-                raise UnjudgeableError(f"the witness {witness.name} died (exit {witness.child.exit_code})")
+        lost = self._witnesses_lost()
+        if lost:
+            raise UnjudgeableError(lost)
+
+    def _witnesses_lost(self) -> str | None:
+        dead = (witness for witness in self.witnesses if not witness.alive)
+        died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
+        return shortage(self.folder.path) or next(died, None)
 
     def _behind(self, ends: Mapping[int, int]) -> tuple[int, int]:
         """Returns (committed lag, unhandled records), each 0 where it cannot be seen or is not declared."""

@@ -103,6 +103,23 @@ def test_a_leader_moves_where_it_is_told(cluster: ProcessCluster) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize("order", ["create_topics", "alter_partition_reassignments", "elect_leaders", "delete_topics"])
+def test_an_order_that_was_not_taken_is_given_again(
+    cluster: ProcessCluster, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client may not have met the broker that it is to ask: it knows the cluster from while that one was away."""
+    unmet = _not_taken_once(order, monkeypatch)
+    with Admin(cluster.observer_bootstrap) as admin:
+        admin.create_topic("asked", partitions=1, replication_factor=3, replica_assignment={0: [0, 1, 2]})
+        admin.move_leader("asked", 0, 2)
+        moved = admin.describe("asked")
+        admin.delete_topic("asked")
+        wait_until(lambda: not admin.describe("asked"), within_s=10, what="the topic to be gone")
+    assert moved is not None
+    assert (moved.partitions[0].leader, unmet) == (2, [])
+
+
+@pytest.mark.cluster
 def test_what_a_cluster_refuses_is_a_start_error(cluster: ProcessCluster) -> None:
     """More replicas than brokers: the broker's own word is in the message."""
     with Admin(cluster.observer_bootstrap) as admin:
@@ -137,18 +154,8 @@ def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) 
 def test_leaders_go_back_to_where_they_were_at_the_boot(
     cluster: ProcessCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that stood still until it was fenced leads nothing afterwards, until it is made to.
-
-    The client may not have met the broker it is to ask: it met the cluster while that one was fenced.
-    """
-    elect, unmet = KafkaAdminClient.elect_leaders, iter([UnknownBrokerIdError(1)])
-
-    def elect_leaders(client: KafkaAdminClient, *asked: Any, **options: Any) -> Any:
-        for error in unmet:
-            raise error
-        return elect(client, *asked, **options)
-
-    monkeypatch.setattr(KafkaAdminClient, "elect_leaders", elect_leaders)
+    """A broker that stood still until it was fenced leads nothing afterwards, until it is made to."""
+    unmet = _not_taken_once("elect_leaders", monkeypatch)
     with Admin(cluster.observer_bootstrap, answer_within_s=1) as admin:  # it may be asking the one that stands still
         at_the_boot = admin.restore_leaders(OFFSETS_TOPIC)
         cluster.brokers[1].pause()
@@ -163,7 +170,20 @@ def test_leaders_go_back_to_where_they_were_at_the_boot(
         assert 1 in {part.leader for part in at_the_boot.partitions} - {part.leader for part in astray.partitions}
         again = admin.restore_leaders(OFFSETS_TOPIC)
         assert [part.leader for part in again.partitions] == [part.leader for part in at_the_boot.partitions]
-        assert list(unmet) == []
+        assert unmet == []
+
+
+def _not_taken_once(order: str, monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """Makes the first order of a kind fail; returns what is still to fail."""
+    given, unmet = getattr(KafkaAdminClient, order), [UnknownBrokerIdError(1)]
+
+    def give(client: KafkaAdminClient, *asked: Any, **options: Any) -> Any:
+        if unmet:
+            raise unmet.pop()
+        return given(client, *asked, **options)
+
+    monkeypatch.setattr(KafkaAdminClient, order, give)
+    return unmet
 
 
 def _named(broker_says: AdminClient, group: str) -> int | None:

@@ -57,3 +57,13 @@ def test_what_lacks(value: object) -> None:
     """Absent, of another type, a truth value for a number, a number beyond 64 bits."""
     assert lacking("clock", {"wall_ns": value}) == ["wall_ns"]
     assert lacking("clock", {"wall_ns": 5}) == []
+
+
+@pytest.mark.parametrize("value", [None, "5", True, 5.0, 2**63])
+@pytest.mark.parametrize(
+    ("kind", "must", "may"), [("clock", "wall_ns", "read_ns"), ("scheduling_delay", "delay_ns", "every_ns")]
+)
+def test_what_is_wrong_that_might_have_been_left_out(kind: str, must: str, may: str, value: object) -> None:
+    """A time that may be told must be one where it is."""
+    assert lacking(kind, {must: 5, may: value}) == [may]
+    assert lacking(kind, {must: 5, may: 5}) == lacking(kind, {must: 5}) == []

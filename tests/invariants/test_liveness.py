@@ -102,6 +102,7 @@ def test_stuck_partition_names_its_class() -> None:
         ([fetched("m0", 0, complete=True), fetched("m0", None)], "unclassified"),
         ([handled("m0", 0), fetched("m0", 0, size_bytes=90)], "unclassified"),
         ([fetched("m0", 2)], "unclassified"),
+        ([handled("m0", 0), fetched("m0", 0), fetched("m0", 2)], "unclassified"),
     ],
     ids=[
         "never fetched",
@@ -114,6 +115,7 @@ def test_stuck_partition_names_its_class() -> None:
         "left out of a list that is not complete",
         "answered, not passed",
         "begun behind it",
+        "asked for, not answered, and passed",
     ],
 )
 def test_stuck_partition_is_classed_by_what_was_seen(lines: list[Line | list[Line]], name: str) -> None:

@@ -79,6 +79,13 @@ def test_reordered_key_is_broken_across_members() -> None:
     assert [one["offset"] for one in judged("reordered-key", lines, records=["a", "a"])] == [0]
 
 
+def test_reordered_key_is_broken_inside_a_possession_by_what_had_been_done_before_it() -> None:
+    """Another member had handled both in their order: that one handles them the other way round is no rewind."""
+    before = [assigned("m1"), handled("m1", 0, 1), revoked("m1")]
+    lines = [*before, assigned("m0"), handled("m0", 1, 0)]
+    assert [one["offset"] for one in judged("reordered-key", lines, records=["a", "a"])] == [0]
+
+
 def test_reordered_key_only_looks_broken_within_the_tolerance() -> None:
     """Between files, less than half a second is no order."""
     lines = [assigned("m0"), processed("m0", 1), revoked("m0"), assigned("m1"), processed("m1", 0)]
@@ -265,6 +272,12 @@ def test_poll_skip_is_undecided_in_the_last_act_of_a_killed_member() -> None:
     """Record 1 may have been delivered after the last line that was received."""
     lines = [assigned("m0"), delivered("m0", 0), delivered("m0", 2), exited("m0", signal=9)]
     assert undecided("poll-skip", lines, records=3) == 1
+
+
+def test_poll_skip_is_broken_by_a_killed_member_that_had_gone_on_since() -> None:
+    """A second after the jump it still spoke: record 1 was not among its last words."""
+    lines = [assigned("m0"), delivered("m0", 0), delivered("m0", 2), after(1), exited("m0", signal=9)]
+    assert [one["next_offset"] for one in judged("poll-skip", lines, records=3)] == [2]
 
 
 def test_poll_skip_is_not_judged_without_the_control_read() -> None:

@@ -81,6 +81,11 @@ def test_unbounded_close_is_no_fault_of_what_ends_it_or_of_another_member(fault_
     assert len(judged("unbounded-close", [fault_line, after(15), OVERDUE])) == 1
 
 
+def test_unbounded_close_is_no_fault_of_what_began_after_it() -> None:
+    """Its network was held once it had been killed."""
+    assert len(judged("unbounded-close", [after(15), OVERDUE, fault("stall", "m0")])) == 1
+
+
 @pytest.mark.parametrize("excuse", [fault("stall", "m0"), fault("broker-pause", None), stood_still(4)])
 def test_unbounded_close_only_looks_broken_where_it_was_hindered(excuse: Line) -> None:
     """Its network held, a broker frozen, the machine still for over a quarter of its time: nobody can tell."""

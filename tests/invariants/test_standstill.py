@@ -1,4 +1,4 @@
-"""Where the harness itself stood still, what it heard late may have been said before: no order is taken from that."""
+"""Where the harness itself stood still, what it heard late may have been said before: that is left undecided."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from histories import (
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.clocks import earliest
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
+from kafka_trial.invariants.standstills import STOOD_STILL
 
 SECOND_NS = 1_000_000_000
 FROZEN = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), after(1)]
@@ -55,7 +56,16 @@ def test_what_is_heard_late_for_no_reason_is_late(name: str) -> None:
 def test_what_is_heard_after_a_standstill_may_have_been_said_before_it(name: str) -> None:
     """The machine stood still for two seconds, just until the lines were read."""
     before, late = BROKEN[name]
-    assert _found(name, [*before, stood_still(2), *late]) == 0
+    assert _undecided(name, [*before, stood_still(2), *late]) == {STOOD_STILL: 1}
+    assert _undecided(name, [*before, *late]) == {}  # it is found, not undecided
+
+
+def test_what_a_standstill_is_not_near_is_found_beside_what_it_is_near() -> None:
+    """One partition's anomaly is found; one more of the same sort, read after a standstill, is undecided."""
+    found_alone = [assigned("m0"), delivered("m0", 0), committed(1), after(1), processed("m0", 0)]
+    heard_late = [delivered("m0", 1), committed(2), after(1), stood_still(2), processed("m0", 1)]
+    both = finding("commit-ahead", [*found_alone, after(5), *heard_late], records=["a", "a"])
+    assert (len(both.instances), dict(both.undecided)) == (1, {STOOD_STILL: 1})
 
 
 def test_a_fall_is_not_known_to_hold_the_start_that_was_heard_late() -> None:
@@ -67,6 +77,7 @@ def test_a_fall_is_not_known_to_hold_the_start_that_was_heard_late() -> None:
         for still in ([], [stood_still(0.8)])
     ]
     assert inside == [[True], [False]]
+    assert _undecided("commit-regression", [*fall, stood_still(0.8), *back]) == {STOOD_STILL: 1}
 
 
 def test_events_are_as_early_as_the_standstills_before_them_allow() -> None:
@@ -79,6 +90,10 @@ def test_events_are_as_early_as_the_standstills_before_them_allow() -> None:
 
 def _ns(seconds: list[float]) -> Ints:
     return (np.array(seconds) * SECOND_NS).astype(np.int64)
+
+
+def _undecided(name: str, lines: list[Line | list[Line]]) -> dict[str, int]:
+    return dict(finding(name, lines, records=["a", "a"]).undecided)
 
 
 def _found(name: str, lines: list[Line | list[Line]]) -> int:

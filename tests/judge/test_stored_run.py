@@ -139,6 +139,10 @@ def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
             lambda run: _edit(run, "run.jsonl", _but(wall_ns="now"), kind="clock"),
             "is missing 1 time: clock lacks",
         ),
+        (
+            lambda run: _edit(run, "run.jsonl", _but(every_ns="long"), kind="scheduling_delay"),
+            "is missing 1 time: scheduling_delay lacks every_ns",
+        ),
         (lambda run: _edit(run, "run.jsonl", _but(seq=[]), kind="phase"), "1 line is no event"),
         (lambda run: _edit(run, "nemesis.jsonl", _but(fault_no={}), kind="evidence"), "not shown to have bitten"),
         (
@@ -160,6 +164,7 @@ def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
             "stood still",
             "out of schema",
             "no clock",
+            "a pause of no length",
             "no place",
         ),
         *("evidence of nothing", "healed nothing", "time runs backwards", "wall clock jumps", "100 MB line"),

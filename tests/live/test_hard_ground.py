@@ -36,6 +36,18 @@ QUICK = Path(__file__).with_name("quick.toml")
 COMMAND = Path(sys.executable).with_name("kafka-trial")
 ENDS_WITHIN_S = 240
 DISK_BYTES = 64 * 1024 * 1024
+IDLE = """
+schema = 1
+name = "idle"
+command = ["sleep", "600"]
+members = 3
+
+[evidence]
+events = "jsonl"
+
+[claim]
+delivery = "at-least-once"
+"""
 
 
 @dataclass
@@ -138,6 +150,21 @@ def test_a_disk_that_fills_up_leaves_a_history_that_is_judged_unknown(phase: str
     assert (machine.left(), psutil.wait_procs(started, timeout=10)[1]) == ([], [])
     (disk / "filler").unlink()
     assert machine.run("check", disk / "run").returncode == UNKNOWN
+
+
+@pytest.mark.cluster
+def test_a_disk_that_fills_up_ends_the_wait_for_members(machine: Machine, disk: Path, tmp_path: Path) -> None:
+    """Nobody waits for members whose words cannot be written down: they would not be ready before the time is up."""
+    scenario = tmp_path / "patient.toml"
+    scenario.write_text(QUICK.read_text() + f"\n[limits]\nready_s = {2 * ENDS_WITHIN_S}\n")
+    (tmp_path / "idle").mkdir()
+    consumer = tmp_path / "idle" / "consumer.toml"
+    consumer.write_text(IDLE)
+    with machine.started("run", scenario, "--consumer", consumer, "--no-check", "--out", disk / "run") as harness:
+        wait_until((disk / "run" / "history" / "consumer-m2-0.jsonl").exists, within_s=120, what="the last member")
+        _fill(disk)
+        _, err = harness.communicate(timeout=ENDS_WITHIN_S)
+    assert (harness.returncode, "free space, or choose" in err, machine.left()) == (UNKNOWN, True, []), err[-3000:]
 
 
 @pytest.mark.cluster

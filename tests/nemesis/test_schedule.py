@@ -130,6 +130,20 @@ def test_stopping_heals_in_reverse_order(ground: Ground, notes: list[str]) -> No
     assert notes == ["a injected", "b injected", "b healed", "a healed"]
 
 
+def test_what_a_stopped_run_did_not_wait_for_is_not_told(ground: Ground, notes: list[str]) -> None:
+    """Stopped while it waits for traffic, a run knows neither that it came back nor that it did not."""
+    stop = threading.Event()
+
+    @fault("stops", targets=("all",), blast="members", heals=True, recovers_within_s=60.0)
+    def stops(scene: Scene) -> Iterator[Evidence]:
+        """Ends the run a moment after it was healed."""
+        yield Evidence(True, "seen")
+        threading.Timer(0.3, stop.set).start()
+
+    _, outcomes = run_schedule(ground, make_plan([Step("stops", "all", at_s=0, for_s=0.1)], seed=1), stop)
+    assert [(outcome.healed_traffic, outcome.healed_after_s) for outcome in outcomes] == [(None, None)]
+
+
 def test_ctrl_c_heals_in_reverse_order(ground: Ground, notes: list[str]) -> None:
     """Ctrl-C leaves the runner only after healing."""
 

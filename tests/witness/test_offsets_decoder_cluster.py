@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -73,14 +75,11 @@ def test_every_record_means_what_kafkas_log_dumper_prints(log: Log) -> None:
 @pytest.mark.parametrize("formatter", ["OffsetsMessageFormatter", "GroupMetadataMessageFormatter"])
 def test_every_record_means_what_the_console_formatters_print(log: Log, formatter: str) -> None:
     """Commits and groups are those which the console consumer's formatters print, each as often."""
-    raw = _records(log)
-    before = _counted(map(_entry, raw.values()))
-    own_records = 2 if log.version >= "4" else 1  # of the console consumer's group, before it reads
-    printed = _counted(_formatted(log, formatter, count=len(raw) + own_records))
-    after = _counted(map(_entry, _records(log).values()))
-    types = {json.loads(entry)["key"]["type"] for entry in printed}
-    assert types == ({1} if formatter == "OffsetsMessageFormatter" else {2})
-    assert _of_types(before, types) <= printed <= _of_types(after, types)
+    types = {1} if formatter == "OffsetsMessageFormatter" else {2}
+    before = _of_types(_counted(map(_entry, _records(log).values())), types)
+    seen = _formatted(log, formatter, until=before)
+    assert {json.loads(entry)["key"]["type"] for entry in seen} == types
+    assert before <= seen <= _of_types(_counted(map(_entry, _records(log).values())), types)
 
 
 def _entry(raw: tuple[bytes | None, bytes | None]) -> dict[str, Any]:
@@ -159,32 +158,48 @@ def _numbered(entry: dict[str, Any], name: str) -> dict[str, Any]:
     return entry | {name: int(entry[name])}
 
 
-def _formatted(log: Log, formatter: str, *, count: int) -> Iterator[dict[str, Any]]:
-    """What the console consumer prints: JSON objects, one after the other without newlines."""
+def _formatted(log: Log, formatter: str, *, until: Counter[str]) -> Counter[str]:
+    """What the console consumer has printed once all of `until` is among it."""
     main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-    options = [
-        "--bootstrap-server",
-        log.bootstrap,
-        "--topic",
-        OFFSETS_TOPIC,
-        "--from-beginning",
-        "--timeout-ms",
-        "4000",
-    ]
-    text = _java(log, main, *options, "--formatter", f"org.apache.kafka.tools.consumer.{formatter}")
+    options = ["--bootstrap-server", log.bootstrap, "--topic", OFFSETS_TOPIC, "--from-beginning"]
+    command = _java_command(log, main, *options, "--formatter", f"org.apache.kafka.tools.consumer.{formatter}")
+    with tempfile.TemporaryFile() as out, subprocess.Popen(command, stdout=out) as tool:
+
+        def printed() -> Counter[str]:
+            text = os.pread(out.fileno(), os.fstat(out.fileno()).st_size, 0)
+            return _counted(_entries(text.decode(errors="replace")))
+
+        def ended() -> str | None:
+            return None if tool.poll() is None else f"it ended with {tool.returncode}"
+
+        try:
+            what = f"{until.total()} entries of {formatter}"
+            wait_until(lambda: until <= printed(), within_s=60, what=what, every_s=0.5, alive=ended)
+            return printed()
+        finally:
+            tool.kill()
+
+
+def _entries(text: str) -> Iterator[dict[str, Any]]:
+    """What was printed in full: JSON objects, one after the other without newlines."""
     decoder, place = json.JSONDecoder(), 0
     while text.startswith("{", place):
-        entry, place = decoder.raw_decode(text, place)
+        try:
+            entry, place = decoder.raw_decode(text, place)
+        except json.JSONDecodeError:
+            return
         record_type = entry["key"].get("type", entry["key"].get("version"))  # 3.9 calls the type a version
         yield {"key": {"type": record_type, "data": entry["key"]["data"]}, "value": entry["value"]}
-    assert not text[place:].strip() or "TimeoutException" in text[place:]  # nothing more came within the time-out
 
 
 def _java(log: Log, main: str, *arguments: str) -> str:
-    command = [str(find_java()), "-Xmx256m", "-cp", class_path(log.version), main, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(_java_command(log, main, *arguments), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+def _java_command(log: Log, main: str, *arguments: str) -> list[str]:
+    return [str(find_java()), "-Xmx256m", "-cp", class_path(log.version), main, *arguments]
 
 
 def _settings(bootstrap: str, group: str, **more: Any) -> dict[str, Any]:

@@ -131,9 +131,18 @@ class Admin:
             OFFSETS_TOPIC, partitions=OFFSETS_PARTITIONS, replication_factor=replication_factor, configs=configs
         )
 
-    def delete_topic(self, name: str) -> None:
-        """Deletes a topic."""
-        self._ask(lambda client: client.delete_topics([name]))
+    def delete_topic(self, name: str, *, within_s: float = 15.0) -> None:
+        """Deletes a topic, if there is one: an earlier call may have been cut off after it took effect.
+
+        Raises:
+            UnjudgeableError: the cluster refused.
+            WaitTimeout: nobody took the order in time.
+        """
+
+        def deleted() -> bool:
+            return self._ordered(lambda client: self.describe(name) and client.delete_topics([name]))
+
+        wait_until(deleted, within_s=within_s, what=f"topic {name} to be deleted", every_s=0.2)
 
     def describe(self, name: str) -> TopicState | None:
         """Returns a topic's id, leaders, epochs and ISR; None when there is no such topic."""
@@ -180,11 +189,12 @@ class Admin:
         place = TopicPartition(topic, partition)
         replicas = next(part.replicas for part in self._described(topic).partitions if part.partition == partition)
         order = [broker, *(replica for replica in replicas if replica != broker)]
-        self._ask(lambda client: client.alter_partition_reassignments({place: order}))
 
         def elected() -> bool:
             now = next(part for part in self._described(topic).partitions if part.partition == partition)
-            if now.replicas[0] == broker and now.leader != broker:
+            if now.replicas[0] != broker:
+                self._ordered(lambda client: client.alter_partition_reassignments({place: order}))
+            elif now.leader != broker:
                 self._elect_preferred(topic, [partition])
             return now.leader == broker
 
@@ -211,12 +221,7 @@ class Admin:
         return wait_until(restored, within_s=within_s, what=what, every_s=0.2)
 
     def _elect_preferred(self, topic: str, partitions: list[int]) -> None:
-        """Asks once; whoever waits for the leaders asks again."""
-        try:
-            self._ask(lambda client: client.elect_leaders(0, {topic: partitions}, raise_errors=False))
-        except UnjudgeableError as error:
-            if not _passes(error):
-                raise
+        self._ordered(lambda client: client.elect_leaders(0, {topic: partitions}, raise_errors=False))
 
     def _offsets(self, topic: str, which: str) -> dict[int, int]:
         from kafka.admin import OffsetSpec
@@ -231,14 +236,7 @@ class Admin:
 
     def _created(self, topic: Any) -> bool:
         """Creates `topic`, unless it exists: an earlier call may have been cut off after it took effect."""
-        try:
-            if self.describe(topic.name) is None:
-                self._ask(lambda client: client.create_topics([topic]))
-        except UnjudgeableError as error:
-            if not _passes(error):
-                raise
-            return False
-        return True
+        return self._ordered(lambda client: self.describe(topic.name) or client.create_topics([topic]))
 
     def _serving(self, topic: str) -> bool:
         """A leader may not have heard yet that it leads: then it does not know the topic."""
@@ -261,6 +259,16 @@ class Admin:
             and all(part.leader >= 0 and set(part.isr) == set(part.replicas) for part in state.partitions)
         )
         return state if whole else None
+
+    def _ordered(self, order: Callable[[Any], object]) -> bool:
+        """Gives an order to the controller, once; False: it was not taken, and whoever waits for it asks again."""
+        try:
+            self._ask(order)
+        except UnjudgeableError as error:
+            if not _passes(error):
+                raise
+            return False
+        return True
 
     def _ask(self, question: Callable[[Any], T]) -> T:
         from kafka import KafkaAdminClient

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -76,8 +76,11 @@ class Group(Protocol):
         """Starts all members at once."""
         ...
 
-    def wait_ready(self, within_s: float) -> list[MemberFailure]:
-        """Waits until every member is ready as the spec says; returns who is not, empty when all are."""
+    def wait_ready(self, within_s: float, *, alive: Callable[[], str | None] | None = None) -> list[MemberFailure]:
+        """Waits until every member is ready as the spec says; returns who is not, empty when all are.
+
+        `alive` ends the wait as it does that of `waiting.wait_until`.
+        """
         ...
 
     def kill(self, member: Member) -> None:

@@ -71,10 +71,11 @@ class ProcessGroup:
         for index in range(self.errand.members):
             self._start(index, incarnation=0)
 
-    def wait_ready(self, within_s: float) -> list[MemberFailure]:
+    def wait_ready(self, within_s: float, *, alive: Callable[[], str | None] | None = None) -> list[MemberFailure]:
         """Waits until every member is ready as the spec says; returns who is not, empty when all are."""
+        what = "members to be ready"
         with suppress(WaitTimeout):
-            wait_until(self._all_ready_or_gone, within_s=within_s, what="members to be ready", every_s=0.1)
+            wait_until(self._all_ready_or_gone, within_s=within_s, what=what, every_s=0.1, alive=alive)
         gone = self._exits()
         if gone or self._all_ready():
             return gone

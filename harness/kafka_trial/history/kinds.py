@@ -59,6 +59,9 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "end": {"outcome": str},
 }
 
+# What else one rests on, where it is told.
+OPTIONAL: Mapping[str, Mapping[str, type]] = {"clock": {"read_ns": int}, "scheduling_delay": {"every_ns": int}}
+
 
 def kinds_of(source: str) -> frozenset[str] | None:
     """Returns the kinds that a source may tell; None where there is no such source."""
@@ -67,8 +70,9 @@ def kinds_of(source: str) -> frozenset[str] | None:
 
 
 def lacking(kind: str, body: Mapping[str, object]) -> list[str]:
-    """Returns which fields an event lacks, or has of another type, that one of its kind must have."""
-    return [name for name, of in REQUIRED.get(kind, {}).items() if not _is_a(body.get(name), of)]
+    """Returns which fields an event lacks that one of its kind must have, or has of another type."""
+    told = {name: of for name, of in OPTIONAL.get(kind, {}).items() if name in body}
+    return [name for name, of in ({**REQUIRED.get(kind, {}), **told}).items() if not _is_a(body.get(name), of)]
 
 
 def _is_a(value: object, of: type | tuple[type, ...]) -> bool:

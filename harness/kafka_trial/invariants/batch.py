@@ -7,6 +7,7 @@ The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `com
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
 
@@ -143,6 +144,11 @@ class Batch:
     def zombies(self) -> Table:
         """See `zombies.windows`."""
         return zombies.windows(self)
+
+    @cached_property
+    def had_it_not_stood_still(self) -> Batch:
+        """The same rows, as if the harness had heard everything when it was said."""
+        return Batch(self._rows, replace(self.circumstances, standstills=()), self.keys)
 
     def earliest(self, heard_ns: Ints) -> Ints:
         """See `clocks.earliest`."""

@@ -7,20 +7,13 @@ grows with the load, but for the clock (one pair a second) and one entry an inca
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.invariants.circumstances import (
-    STANDSTILL_NS,
-    TOLERANCE_NS,
-    Circumstances,
-    Life,
-    Membership,
-    Settings,
-    Window,
-)
+from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 from kafka_trial.judge.membership import membership_of
+from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
@@ -42,10 +35,7 @@ class Facts:
     fetching: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     lives: dict[int, dict[str, Any]] = field(default_factory=dict)
-    clocks: list[tuple[int, int]] = field(default_factory=list)
     phases: dict[str, int] = field(default_factory=dict)
-    delays: list[tuple[int, int]] = field(default_factory=list)
-    standstills: list[tuple[int, int]] = field(default_factory=list)
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     memberships: list[Membership] = field(default_factory=list)
@@ -53,6 +43,7 @@ class Facts:
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
     brokers: set[int] = field(default_factory=set)  # that held partitions
+    pulse: Pulse = field(default_factory=Pulse)
     vitals: Vitals = field(default_factory=Vitals)
     transactions: Transactions = field(default_factory=Transactions)
     calibrated_rate: float | None = None
@@ -94,10 +85,7 @@ class Facts:
             lanes=dict(sorted(self._lanes().items())),
             member_ids=tuple(self.member_ids),
             owners=tuple(self._owner(name) for name in self.member_ids),
-            clocks=tuple(sorted(self.clocks)),
             phases=dict(self.phases),
-            delays=tuple(sorted(self.delays)),
-            standstills=_apart(self.standstills),
             refusals=tuple(sorted(self.refusals)),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
@@ -105,6 +93,7 @@ class Facts:
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
+            **self.pulse.circumstances(),
             **self.vitals.circumstances(),
             **self.transactions.circumstances(),
             sink_seen=self.sink_seen,
@@ -168,31 +157,6 @@ def _client_named(facts: Facts, source: int, body: Body) -> None:
 
 def _phase(facts: Facts, source: int, body: Body) -> None:
     facts.phases.setdefault(str(body.get("phase")), body["time_ns"])
-
-
-def _clock(facts: Facts, source: int, body: Body) -> None:
-    read_ns = body.get("read_ns", body["time_ns"])
-    if isinstance(body.get("wall_ns"), int) and isinstance(read_ns, int):
-        facts.clocks.append((body["wall_ns"], read_ns))
-
-
-def _apart(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Returns spans of time in order, those joined that lie no further apart than the tolerance between sources."""
-    joined: list[tuple[int, int]] = []
-    for begin, end in sorted(spans):
-        if joined and begin <= joined[-1][1] + TOLERANCE_NS:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((begin, end))
-    return tuple(joined)
-
-
-def _scheduling_delay(facts: Facts, source: int, body: Body) -> None:
-    if isinstance(body.get("delay_ns"), int):
-        facts.delays.append((body["time_ns"], body["delay_ns"]))
-        if body["delay_ns"] > STANDSTILL_NS:
-            asleep_ns = body["delay_ns"] + body.get("every_ns", 1_000_000_000)
-            facts.standstills.append((body["time_ns"] - asleep_ns, body["time_ns"]))
 
 
 def _calibrated(facts: Facts, source: int, body: Body) -> None:
@@ -298,8 +262,6 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "stopped": _stopped,
     "exited": _exited,
     "phase": _phase,
-    "clock": _clock,
-    "scheduling_delay": _scheduling_delay,
     "calibrated": _calibrated,
     "group_named": _named,
     "topic_named": _named,
@@ -317,6 +279,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "group_tombstone": _membership,
     "injected": _injected,
     "healed": _healed,
+    **PULSE_TAKERS,
     **VITAL_TAKERS,
     **TRANSACTION_TAKERS,
 }

@@ -17,6 +17,7 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Invariant, instances, list_invariants, per_slice
 from kafka_trial.invariants.rows import NUMBERS
+from kafka_trial.invariants.standstills import judged
 from kafka_trial.invariants.starvation import waits, worked
 from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table
@@ -68,7 +69,7 @@ def _guarded(name: str, work: Callable[[], Iterable[Row]]) -> list[Row]:
 
 
 def _of_invariant(invariant: Invariant, batch: Batch) -> Iterator[Row]:
-    findings = invariant.judge(batch)
+    findings = judged(invariant, batch)
     slices = batch.slices.tolist()
     for number, attributes, events in instances(findings, batch.circumstances.sources):
         yield slices[number], "anomaly", invariant.name, orjson.dumps({"attributes": attributes, "events": events})

@@ -116,7 +116,8 @@ class Show:
             self._forget(act)
             scene.journal("healed")
         healed_after_s = None if stopping else scene.traffic_within(spec.recovers_within_s)
-        healed_traffic = None if stopping else healed_after_s is not None
+        unasked = stopping or (healed_after_s is None and scene.stop.is_set())
+        healed_traffic = None if unasked else healed_after_s is not None
         evidence = act.evidence if stopping or not spec.complete else spec.complete(scene, act.evidence)
         self._settle(scene, Outcome(scene.planned, evidence, healed_traffic, spec.heals, healed_after_s))
 

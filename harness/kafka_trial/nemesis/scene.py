@@ -217,13 +217,14 @@ class Scene:
             nonlocal latest
             # Asked each time: another fault may have a member down by now.
             each = [name for name in self.clients if member_named(self.ground, name).alive]
-            if self.stop.is_set():
-                return True
             latest = self._recovery_look()
             return evidence.traffic_again(base, latest, each=each)
 
+        def given_up() -> str | None:
+            return "the run was stopped" if self.stop.is_set() else None
+
         try:
-            wait_until(again, within_s=within_s, what=f"traffic after {self.fault}", every_s=0.1)
+            wait_until(again, within_s=within_s, what=f"traffic after {self.fault}", every_s=0.1, alive=given_up)
         except WaitTimeout:
             return None
         finally:

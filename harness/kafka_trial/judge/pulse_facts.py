@@ -1,0 +1,68 @@
+"""Pulse facts: what the run's own clocks say of time, and of when the harness stood still.
+
+Gathered with the other facts (`facts.py`): one pair of clocks and one delay a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kafka_trial.history.kinds import lacking
+from kafka_trial.invariants.circumstances import STANDSTILL_NS, TOLERANCE_NS
+
+if TYPE_CHECKING:
+    from kafka_trial.judge.facts import Facts
+
+Body = Mapping[str, Any]
+Span = tuple[int, int]
+EVERY_NS = 1_000_000_000  # where an event does not say how long the pause was to last
+
+
+@dataclass
+class Pulse:
+    """What has been gathered so far."""
+
+    clocks: list[tuple[int, int]] = field(default_factory=list)
+    delays: list[tuple[int, int]] = field(default_factory=list)
+    standstills: list[Span] = field(default_factory=list)
+
+    def circumstances(self) -> dict[str, Any]:
+        """Returns the fields of `Circumstances` that these are."""
+        return {
+            "clocks": tuple(sorted(self.clocks)),
+            "delays": tuple(sorted(self.delays)),
+            "standstills": _apart(self.standstills),
+        }
+
+
+def _apart(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Returns spans of time in order, those joined that lie no further apart than the tolerance between sources."""
+    joined: list[Span] = []
+    for begin, end in sorted(spans):
+        if joined and begin <= joined[-1][1] + TOLERANCE_NS:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((begin, end))
+    return tuple(joined)
+
+
+def _clock(facts: Facts, source: int, body: Body) -> None:
+    if not lacking("clock", body):  # else it has been named
+        facts.pulse.clocks.append((body["wall_ns"], body.get("read_ns", body["time_ns"])))
+
+
+def _scheduling_delay(facts: Facts, source: int, body: Body) -> None:
+    if lacking("scheduling_delay", body):
+        return
+    at_ns, delay_ns = body["time_ns"], body["delay_ns"]
+    facts.pulse.delays.append((at_ns, delay_ns))
+    if delay_ns > STANDSTILL_NS:
+        facts.pulse.standstills.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
+
+
+PULSE_TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
+    "clock": _clock,
+    "scheduling_delay": _scheduling_delay,
+}
