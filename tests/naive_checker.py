@@ -1462,11 +1462,12 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
         return
     bound_ns = _bound_ns(p)
     converged_ns = _converged_ns(p)
+    still = _stood_still(p.trial, healed_ns, p.trial.snapshot_ns or 0)
     if converged_ns is not None:
         if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
-            yield p.found(None, converged=True)
+            yield None if still else p.found(None, converged=True)
     elif not _stands_still(p) and not _is_false_lag(p):
-        yield None if _drain_ns(p) < bound_ns else p.found(None, converged=False)
+        yield None if still or _drain_ns(p) < bound_ns else p.found(None, converged=False)
 
 
 def _had_no_time(p: Partition) -> bool:

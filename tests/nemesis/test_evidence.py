@@ -130,14 +130,29 @@ def test_latency(probe_ms: float, inside: list[Look], bit: bool) -> None:
     assert seen.bit is bit
 
 
-@pytest.mark.parametrize(("rate", "bit"), [(300, True), (100, False), (2000, False)])
+SLOW = [
+    look(1, from_broker=2000, to_client=600, from_client=120, to_broker=120),
+    look(2, from_broker=2000, to_client=900, from_client=150, to_broker=150),
+    look(3, from_broker=2000, to_client=1200, from_client=150, to_broker=150),
+]
+
+
+@pytest.mark.parametrize(("rate", "bit"), [(300, True), (480, True), (520, False), (160, False), (2000, False)])
 def test_slow_link(rate: float, bit: bool) -> None:
     """A slow link shows its rate on a connection that had more to carry."""
-    slow = [
-        look(1, from_broker=2000, to_client=600, from_client=120, to_broker=120),
-        look(2, from_broker=2000, to_client=900, from_client=150, to_broker=150),
+    assert evidence.slow_link(BEFORE, SLOW, rate_bytes_per_s=rate, probes_inside=answered(9)).bit is bit
+
+
+@pytest.mark.parametrize("passed_on", [0, 1, 2])
+def test_slow_link_was_full_all_along(passed_on: int) -> None:
+    """Where one look met nothing held, the link was not full all along, whatever its rate."""
+    once = SLOW[passed_on].halves[0].sent_bytes
+    looks = [
+        look(1 + n, from_broker=once if n == passed_on else 2000, to_client=600 + 300 * n, from_client=9, to_broker=9)
+        for n in range(3)
     ]
-    assert evidence.slow_link(BEFORE, slow, rate_bytes_per_s=rate, probes_inside=answered(9)).bit is bit
+    seen = evidence.slow_link(BEFORE, looks, rate_bytes_per_s=300, probes_inside=answered(9))
+    assert (seen.bit, seen.message) == (False, "no more was offered than the link carries: nothing to slow")
 
 
 def test_slow_link_needs_more_offered_than_it_carries() -> None:

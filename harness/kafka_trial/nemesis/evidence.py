@@ -144,12 +144,12 @@ def slow_link(
     probes_inside: Sequence[Probe] = (),
     clients: Sequence[str] = (),
 ) -> Evidence:
-    """Answers come at about `rate_bytes_per_s` a connection while the broker had offered more; P is still answered."""
+    """Answers come at about `rate_bytes_per_s` a connection while more was offered all along; P is still answered."""
     if not before.routes():
         return Evidence(False, NO_CONNECTION)
     rates = saturated_rates(inside)
     fast = frozenset(route for route, rate in all_rates(inside).items() if rate > 1.6 * rate_bytes_per_s)
-    near = frozenset(route for route, rate in rates.items() if rate >= 0.4 * rate_bytes_per_s) - fast
+    near = frozenset(route for route, rate in rates.items() if 0.6 <= rate / rate_bytes_per_s <= 1.6) - fast
     evidence = Found(hits=near, misses=fast).evidence(
         clients=clients,
         hit=f"answers came at about {rate_bytes_per_s:.0f} bytes/s a connection while more was offered",

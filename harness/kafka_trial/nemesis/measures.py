@@ -6,11 +6,12 @@ Pure functions from samples to numbers by route; what the numbers prove is judge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby
 
 from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Look, Probe, flow, flows
 
 Route = tuple[str, int]  # client, broker
+FULL_LOOKS = 3
 
 
 def rises(before: Sequence[Probe], inside: Sequence[Probe]) -> dict[Route, float]:
@@ -46,14 +47,22 @@ def all_rates(looks: Sequence[Look]) -> dict[Route, float]:
 
 
 def saturated_rates(looks: Sequence[Look]) -> dict[Route, float]:
-    """Returns the fastest connection of each route between looks at whose end the proxy still held answers."""
+    """Returns the fastest connection of each route, in bytes/s, over its longest stretch that was full all along.
+
+    Full is a stretch of which at least `FULL_LOOKS` looks tell, each of which found answers held by the proxy: one look
+    may meet bytes that are just being passed on, on a link that nobody slows.
+    """
     rates: dict[Route, float] = {}
-    for first, last in pairwise(looks):
-        for route in first.routes():
-            found = _connection_rates(first, last, route)
-            if found and flow(first, last, route, ANSWERS).held:
-                rates[route] = max(rates.get(route, 0.0), *found)
+    for route in sorted({route for look in looks for route in look.routes()}):
+        full = max(_held_throughout(looks, route), key=len, default=[])
+        if len(full) >= FULL_LOOKS and (found := _connection_rates(full[0], full[-1], route)):
+            rates[route] = max(found)
     return rates
+
+
+def _held_throughout(looks: Sequence[Look], route: Route) -> list[list[Look]]:
+    runs = groupby(looks, key=lambda look: flow(look, look, route, ANSWERS).held)
+    return [list(run) for held, run in runs if held]
 
 
 def figures(inside: Sequence[Look]) -> dict[str, object]:
