@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka_trial.autogroup import preferred
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.concurrency import Crew, Household
@@ -56,6 +57,7 @@ class Session:
     def __init__(self, *, narrator: Narrator | None = None, judging: bool = True) -> None:
         self.narrator = narrator or Narrator(quiet=True)
         self._stack = ExitStack()
+        self._stack.enter_context(preferred())
         self._judge = self._start_judge() if judging else None  # Spark warms up while the cluster boots
         self.clusters = self._stack.enter_context(ClusterPool())
 

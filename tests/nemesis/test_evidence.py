@@ -143,12 +143,12 @@ def test_slow_link(rate: float, bit: bool) -> None:
     assert evidence.slow_link(BEFORE, SLOW, rate_bytes_per_s=rate, probes_inside=answered(9)).bit is bit
 
 
-@pytest.mark.parametrize("passed_on", [0, 1, 2])
-def test_slow_link_was_full_all_along(passed_on: int) -> None:
-    """Where one look met nothing held, the link was not full all along, whatever its rate."""
-    once = SLOW[passed_on].halves[0].sent_bytes
+@pytest.mark.parametrize("under_way", [0, 1, 2])
+def test_slow_link_was_full_all_along(under_way: int) -> None:
+    """A look that met bytes under way, between others that met none, shows nothing, whatever the rate."""
+    sent = [600, 900, 1200]
     looks = [
-        look(1 + n, from_broker=once if n == passed_on else 2000, to_client=600 + 300 * n, from_client=9, to_broker=9)
+        look(1 + n, from_broker=2000 if n == under_way else sent[n], to_client=sent[n], from_client=9, to_broker=9)
         for n in range(3)
     ]
     seen = evidence.slow_link(BEFORE, looks, rate_bytes_per_s=300, probes_inside=answered(9))

@@ -44,13 +44,13 @@ CONSUMER = Path(__file__).parent / "consumer" / "consumer.toml"
 MEMBERS, SPARE = 3, 1
 FOR_S = 1.2
 HEALED_WITHIN_S = 5.0
-SLOW_FOR_S = 3.0  # a slow link shows between two looks that it was full from one to the other
-RECORDS_PER_S = 400
+RECORDS_PER_S, RECORD_BYTES = 400, 2500  # so much that a link which nobody slows is seen to carry more than a slow one
 
 # Those that close connections come last, so that each fault finds some to bite.
 NETWORK = ("latency", "slow-link", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
 PROCESS = ("pause", "kill", "terminate", "restart", "crash-point")
 BROKER = ("broker-pause", "broker-kill", "broker-restart")
+LASTING_S = dict.fromkeys(NETWORK, 2.0) | {"slow-link": 3.0}  # until every target has asked for something, twice
 Case = tuple[str, str]
 
 
@@ -124,14 +124,13 @@ def produce(bootstrap: str, topic: str, stop: threading.Event) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0})
     while not pause(0.05, stop=stop):
         for _ in range(RECORDS_PER_S // 20):
-            producer.produce(topic, bytes(1000))
+            producer.produce(topic, bytes(RECORD_BYTES))
         producer.poll(0)
 
 
 def play(ground: Ground, wanted: Mapping[Case, str], **more: Any) -> dict[Case, Outcome]:
     """Plays the cases at once, each on the target it is mapped to, and returns what became of each."""
-    lasting = {"slow-link": SLOW_FOR_S}
-    steps = [Step(fault, target, for_s=lasting.get(fault, FOR_S), **more) for (fault, _), target in wanted.items()]
+    steps = [Step(fault, target, for_s=LASTING_S.get(fault, FOR_S), **more) for (fault, _), target in wanted.items()]
     _, outcomes = run_schedule(ground, make_plan(steps, seed=5))
     return dict(zip(wanted, outcomes, strict=True))
 

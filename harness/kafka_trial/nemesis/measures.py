@@ -11,7 +11,6 @@ from itertools import groupby
 from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Look, Probe, flow, flows
 
 Route = tuple[str, int]  # client, broker
-FULL_LOOKS = 3
 
 
 def rises(before: Sequence[Probe], inside: Sequence[Probe]) -> dict[Route, float]:
@@ -49,13 +48,13 @@ def all_rates(looks: Sequence[Look]) -> dict[Route, float]:
 def saturated_rates(looks: Sequence[Look]) -> dict[Route, float]:
     """Returns the fastest connection of each route, in bytes/s, over its longest stretch that was full all along.
 
-    Full is a stretch of which at least `FULL_LOOKS` looks tell, each of which found answers held by the proxy: one look
-    may meet bytes that are just being passed on, on a link that nobody slows.
+    Full is a stretch all of whose looks, two or more, found answers held by the proxy: a single one may have met bytes
+    that were just being passed on, on a link that nobody slows.
     """
     rates: dict[Route, float] = {}
     for route in sorted({route for look in looks for route in look.routes()}):
         full = max(_held_throughout(looks, route), key=len, default=[])
-        if len(full) >= FULL_LOOKS and (found := _connection_rates(full[0], full[-1], route)):
+        if len(full) > 1 and (found := _connection_rates(full[0], full[-1], route)):
             rates[route] = max(found)
     return rates
 
