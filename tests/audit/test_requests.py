@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kafka_trial.audit.asked import NS_PER_S, Asked, Limits
 from kafka_trial.audit.requests import read_request_logs
 from kafka_trial.history.event import from_line
@@ -85,6 +87,20 @@ def test_lines_that_nobody_can_read_are_counted(tmp_path: Path) -> None:
     """The first one with its number."""
     _, unread = _read(tmp_path, _heartbeat(100), _heartbeat(150).replace('"ts"', '"tt"'), _heartbeat(1000))
     assert (len(unread), unread[0].startswith("1 lines of request log requests.log (first: line 2")) == (1, True)
+
+
+@pytest.mark.parametrize(("answered_s", "unread"), [(1000.5, 0), (1000, 1), (999, 1)])
+def test_a_line_that_is_being_written_is_none_of_the_windows(answered_s: float, unread: int, tmp_path: Path) -> None:
+    """The torn last line of a broker at work; answered inside the window, it is a line that nobody can read."""
+    torn = _heartbeat(answered_s)[:-20]
+    _, said = _read(tmp_path, _heartbeat(100), _heartbeat(999), torn)
+    assert len(said) == unread
+
+
+def test_a_whole_line_after_the_window_is_still_one_that_nobody_can_read(tmp_path: Path) -> None:
+    """It was not torn by reading too early."""
+    _, said = _read(tmp_path, _heartbeat(100), _heartbeat(999), _heartbeat(1001)[:-20] + "\n")
+    assert len(said) == 1
 
 
 def test_a_file_of_something_else_is_no_evidence(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.witness.request_events import Requests
-from kafka_trial.witness.request_lines import LineError, parse_line
+from kafka_trial.witness.request_lines import LineError, answered_ns, parse_line
 from kafka_trial.witness.request_log import RequestLog, RequestLogs, end_of, wanted_texts
 
 DATA = Path(__file__).parent / "data"
@@ -104,6 +104,13 @@ def test_both_versions_tell_the_time_in_nanoseconds() -> None:
     old = new.replace(b"1700000000.123456", b'"2023-11-14 22:13:20.123"').replace(b'"r":', b'"r":Completed request:')
     assert parse_line(new).source_wall_ns == 1_700_000_000_123_456_000
     assert parse_line(old).source_wall_ns == 1_700_000_000_123_000_000
+    assert [answered_ns(line[:40]) for line in (new, old)] == [1_700_000_000_123_456_000, 1_700_000_000_123_000_000]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"ts":17', b'{"ts":"17",', b'{"ts":1.2.3,"r"', b"server started"])
+def test_a_beginning_without_its_time_says_none(torn: bytes) -> None:
+    """Nothing is guessed."""
+    assert answered_ns(torn) is None
 
 
 END: dict[str, Any] = {"transactionalId": "x", "producerId": 7, "producerEpoch": 4, "committed": True}

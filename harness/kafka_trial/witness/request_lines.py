@@ -17,6 +17,7 @@ import orjson
 
 LANE: Final = re.compile(r"LANE(\d+)")
 LINE_START: Final = b'{"ts":'
+_STAMP: Final = re.compile(rb'\{"ts":("[^"]*"|[0-9.]+),')
 _PREFIX: Final = b'"r":Completed request:'
 _NS_PER_MS: Final = 1_000_000
 
@@ -69,6 +70,15 @@ def parse_line(raw: bytes) -> Line:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LineError(f"expected a line of the request log, seen {raw[:200]!r} ({error!r})") from error
+
+
+def answered_ns(raw: bytes) -> int | None:
+    """Returns when the request of a line was answered, be the line whole or not; None where its beginning lacks too."""
+    begins = _STAMP.match(raw)
+    try:
+        return None if begins is None else _wall_ns(orjson.loads(begins[1]))
+    except ValueError:
+        return None
 
 
 def _wall_ns(stamp: float | str) -> int:
