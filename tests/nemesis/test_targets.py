@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.nemesis import targets
 from kafka_trial.nemesis.samples import Leader, TopicLook
 from kafka_trial.nemesis.targets import resolve
 
@@ -85,9 +86,19 @@ def test_a_recorded_name_must_exist() -> None:
         resolve(ground(), "b7", role="coordinator", rng=random.Random(1))
 
 
+@pytest.mark.parametrize("role", ["coordinator", "controller", "leader", "leader:3"])
+def test_an_election_is_waited_for(role: str) -> None:
+    """Brokers that are electing one, or were slow to answer, know a moment later."""
+    looks = iter([TopicLook(0), TopicLook(0), LOOK])
+    electing = ground()
+    electing.look_at_topic = lambda: next(looks)
+    assert resolve(electing, None, role=role, rng=random.Random(1)).broker is not None
+
+
 @pytest.mark.parametrize("role", ["coordinator", "controller", "leader", "member", "all"])
-def test_a_role_that_nobody_has_is_said(role: str) -> None:
+def test_a_role_that_nobody_has_is_said(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No leader, no coordinator, no running member: there is nothing to inject into."""
+    monkeypatch.setattr(targets, "ELECTED_WITHIN_S", 0.2)
     nobody = ground(look=TopicLook(0), alive=(False, False, False))
     with pytest.raises(UnjudgeableError):
         resolve(nobody, None, role=role, rng=random.Random(1))

@@ -8,18 +8,21 @@ partition, drawn so that it is neither coordinator nor controller where that is 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka_trial.errors import InputError, UnjudgeableError, unknown_name
+from kafka_trial.errors import InputError, UnjudgeableError, WaitTimeout, unknown_name
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.samples import TopicLook
+from kafka_trial.waiting import wait_until
 
 if TYPE_CHECKING:
     from kafka_trial.cluster.cluster import Lane
     from kafka_trial.consumers.consumer import Member
 
 ROLES = ("member", "coordinator", "leader", "controller", "all")
+ELECTED_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,12 @@ def _members_target(ground: Ground, role: str, name: str, members: list[Member])
 def _broker_target(
     ground: Ground, role: str, recorded: str | None, partition: int | None, rng: random.Random
 ) -> Target:
-    look = ground.look_at_topic()
+    kind = role.partition(":")[0]
     if recorded is not None:
-        broker = int(recorded.removeprefix("b"))
+        look, broker = ground.look_at_topic(), int(recorded.removeprefix("b"))
     else:
-        broker, partition = _with_role(look, role.partition(":")[0], partition, rng)
+        look = _look_at_holders(ground, kind, partition)
+        broker, partition = _with_role(look, kind, partition, rng)
     members = ground.members()
     lanes = [member.lane for member in members] + ([ground.workload_lane] if ground.workload_lane else [])
     return Target(
@@ -115,20 +119,38 @@ def _broker_target(
     )
 
 
-def _with_role(look: TopicLook, role: str, partition: int | None, rng: random.Random) -> tuple[int, int | None]:
-    if role == "leader":
-        led = [leader for leader in look.leaders if leader.broker >= 0]
-        if partition is not None:
-            led = [leader for leader in led if leader.partition == partition]
-        apart = [leader for leader in led if leader.broker not in (look.coordinator, look.controller)]
-        if not led:
-            raise UnjudgeableError(f"no partition{f' {partition}' if partition is not None else ''} has a leader now")
-        chosen = rng.choice(apart or led)
-        return chosen.broker, chosen.partition
-    broker = look.coordinator if role == "coordinator" else look.controller
-    if broker is None:
-        raise UnjudgeableError(f"no {role} is known now: the brokers did not answer, or are electing one")
-    return broker, partition
+def _look_at_holders(ground: Ground, kind: str, partition: int | None) -> TopicLook:
+    """Looks until somebody has the role: the brokers may be electing one, or be slow to answer, on a busy machine."""
+    looks: list[TopicLook] = []
+
+    def known() -> bool:
+        looks.append(ground.look_at_topic())
+        return bool(_holders(looks[-1], kind, partition))
+
+    with suppress(WaitTimeout):  # nobody has it: the caller says so
+        wait_until(known, within_s=ELECTED_WITHIN_S, what=f"a {kind} to be known", every_s=0.1)
+    return looks[-1]
+
+
+def _holders(look: TopicLook, kind: str, partition: int | None) -> list[tuple[int, int | None]]:
+    """Returns the (broker, partition) that have the role."""
+    if kind == "leader":
+        led = [one for one in look.leaders if one.broker >= 0 and partition in {None, one.partition}]
+        return [(one.broker, one.partition) for one in led]
+    broker = look.coordinator if kind == "coordinator" else look.controller
+    return [] if broker is None else [(broker, partition)]
+
+
+def _with_role(look: TopicLook, kind: str, partition: int | None, rng: random.Random) -> tuple[int, int | None]:
+    holders = _holders(look, kind, partition)
+    if kind != "leader":
+        if not holders:
+            raise UnjudgeableError(f"no {kind} is known now: the brokers did not answer, or are electing one")
+        return holders[0]
+    if not holders:
+        raise UnjudgeableError(f"no partition{f' {partition}' if partition is not None else ''} has a leader now")
+    apart = [holder for holder in holders if holder[0] not in (look.coordinator, look.controller)]
+    return rng.choice(apart or holders)
 
 
 def _other_roles(look: TopicLook, broker: int) -> str:
