@@ -9,7 +9,8 @@ readonly PYTEST=(.venv/bin/python -m pytest --durations=10)
 log=$(mktemp)
 beside='' part=''
 readonly AUTOGROUP=/proc/self/autogroup
-trap 'kill "$beside" 2>/dev/null; rm -f "$log"; share 0' EXIT
+nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
+trap 'kill "$beside" 2>/dev/null; rm -f "$log"; share "${nice_before##* }"' EXIT
 
 share() { # the nice value of this session against those of brokers and members, as kafka_trial/autogroup.py has it
   { echo "$1" >"$AUTOGROUP"; } 2>/dev/null || true

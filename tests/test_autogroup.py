@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kafka_trial import session
 from kafka_trial.autogroup import NICE, OWN, preferred
 from kafka_trial.session import Session
+
+NOBODY = 65534
 
 
 def nice() -> str:
@@ -57,8 +61,32 @@ def test_a_kernel_that_says_nothing_changes_nothing(said: str | None, tmp_path: 
         assert (autogroup.read_text() if autogroup.exists() else None) == said
 
 
-def test_a_share_that_is_not_granted_is_done_without(tmp_path: Path) -> None:
-    """As a user without the right to it: the file cannot be written."""
-    (tmp_path / "autogroup").mkdir()
-    with preferred(tmp_path / "autogroup"):
-        assert (tmp_path / "autogroup").is_dir()
+@pytest.mark.usefixtures("not_preferred")
+def test_a_session_that_cannot_begin_leaves_nothing_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gets to close it."""
+
+    def fails() -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(session, "ClusterPool", fails)
+    with pytest.raises(OSError, match="no room") as failure:
+        Session(judging=False)
+    assert (nice(), str(failure.value)) == ("0", "no room")  # while the failure still holds what was begun
+
+
+def test_a_share_that_is_not_granted_is_done_without() -> None:
+    """A user without the right to it works on, in a session as any other."""
+    if not OWN.exists():
+        pytest.skip("the kernel has no autogroups (CONFIG_SCHED_AUTOGROUP)")
+    child = os.fork()
+    if child == 0:
+        worked = False
+        try:
+            os.setsid()
+            if os.getuid() == 0:
+                os.setuid(NOBODY)
+            with preferred():
+                worked = nice() == "0"
+        finally:
+            os._exit(not worked)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

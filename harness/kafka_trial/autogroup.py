@@ -1,8 +1,8 @@
 """The harness's share of the processor, where the kernel shares it out among sessions (autogroups, sched(7)).
 
-Every process of a trial leads a session of its own, so that it can be ended with all that it has started. The kernel
-then gives each of them as much as the whole harness, its judge included: one that waits its turn among thirty hears
-late what was said in time, and has to call undecided what it would have seen. So it asks for the share of about ten.
+Every process of a trial, the judge's too, leads a session of its own, so that it can be ended with all that it has
+started. The kernel then gives each of them as much as the harness: one that waits its turn among thirty hears late what
+was said in time, and has to call undecided what it would have seen. So it asks for the share of about ten.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ class Session:
     def __init__(self, *, narrator: Narrator | None = None, judging: bool = True) -> None:
         self.narrator = narrator or Narrator(quiet=True)
         self._stack = ExitStack()
-        self._stack.enter_context(preferred())
         self._judge = self._start_judge() if judging else None  # Spark warms up while the cluster boots
         self.clusters = self._stack.enter_context(ClusterPool())
+        self._stack.enter_context(preferred())  # last: nothing that can fail comes after it
 
     def try_one(
         self,

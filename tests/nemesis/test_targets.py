@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -93,6 +94,17 @@ def test_an_election_is_waited_for(role: str) -> None:
     electing = ground()
     electing.look_at_topic = lambda: next(looks)
     assert resolve(electing, None, role=role, rng=random.Random(1)).broker is not None
+
+
+@pytest.mark.parametrize("role", ["coordinator", "controller", "leader"])
+def test_a_stopped_run_waits_for_no_election(role: str) -> None:
+    """It looks once, and heals what is in force."""
+    looks = iter([TopicLook(0)])
+    electing, stop = ground(), threading.Event()
+    electing.look_at_topic = lambda: next(looks)
+    stop.set()
+    with pytest.raises(UnjudgeableError):
+        resolve(electing, None, role=role, rng=random.Random(1), stop=stop)
 
 
 @pytest.mark.parametrize("role", ["coordinator", "controller", "leader", "member", "all"])

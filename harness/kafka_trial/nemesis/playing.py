@@ -89,7 +89,8 @@ class Show:
         scene: Scene | None = None
         try:
             rng = random.Random(planned.seed)
-            target = resolve(self.ground, planned.resolved if self.exact else None, role=planned.target, rng=rng)
+            recorded = planned.resolved if self.exact else None
+            target = resolve(self.ground, recorded, role=planned.target, rng=rng, stop=self.stop)
             planned = replace(planned, resolved=target.name)
             scene = Scene(self.ground, planned, target, stop=self.stop, rng=rng)
             scene.journal("injecting")

@@ -8,6 +8,7 @@ partition, drawn so that it is neither coordinator nor controller where that is 
 from __future__ import annotations
 
 import random
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -42,8 +43,12 @@ class Target:
     message: str | None = None
 
 
-def resolve(ground: Ground, recorded: str | None, *, role: str, rng: random.Random) -> Target:
+def resolve(
+    ground: Ground, recorded: str | None, *, role: str, rng: random.Random, stop: threading.Event | None = None
+) -> Target:
     """Returns what `role` means now, or, where `recorded` is given, the member or broker of that name.
+
+    A broker's role that nobody has is waited for until `stop` is set, `ELECTED_WITHIN_S` seconds at most.
 
     Raises:
         InputError: the recorded name does not exist.
@@ -57,7 +62,11 @@ def resolve(ground: Ground, recorded: str | None, *, role: str, rng: random.Rand
     if kind == "member":
         member = _member(ground, recorded or (f"m{number}" if number else None), rng)
         return _members_target(ground, role, member.name, [member])
-    return _broker_target(ground, role, recorded, int(number) if number else None, rng)
+    partition = int(number) if number else None
+    if recorded is not None:
+        return _broker_target(ground, role, ground.look_at_topic(), int(recorded.removeprefix("b")), partition)
+    look = _look_at_holders(ground, kind, partition, stop)
+    return _broker_target(ground, role, look, *_with_role(look, kind, partition, rng))
 
 
 def known_names(ground: Ground) -> list[str]:
@@ -96,15 +105,7 @@ def _members_target(ground: Ground, role: str, name: str, members: list[Member])
     )
 
 
-def _broker_target(
-    ground: Ground, role: str, recorded: str | None, partition: int | None, rng: random.Random
-) -> Target:
-    kind = role.partition(":")[0]
-    if recorded is not None:
-        look, broker = ground.look_at_topic(), int(recorded.removeprefix("b"))
-    else:
-        look = _look_at_holders(ground, kind, partition)
-        broker, partition = _with_role(look, kind, partition, rng)
+def _broker_target(ground: Ground, role: str, look: TopicLook, broker: int, partition: int | None) -> Target:
     members = ground.members()
     lanes = [member.lane for member in members] + ([ground.workload_lane] if ground.workload_lane else [])
     return Target(
@@ -119,7 +120,7 @@ def _broker_target(
     )
 
 
-def _look_at_holders(ground: Ground, kind: str, partition: int | None) -> TopicLook:
+def _look_at_holders(ground: Ground, kind: str, partition: int | None, stop: threading.Event | None) -> TopicLook:
     """Looks until somebody has the role: the brokers may be electing one, or be slow to answer, on a busy machine."""
     looks: list[TopicLook] = []
 
@@ -127,8 +128,11 @@ def _look_at_holders(ground: Ground, kind: str, partition: int | None) -> TopicL
         looks.append(ground.look_at_topic())
         return bool(_holders(looks[-1], kind, partition))
 
+    def given_up() -> str | None:
+        return "the run was stopped" if stop is not None and stop.is_set() else None
+
     with suppress(WaitTimeout):  # nobody has it: the caller says so
-        wait_until(known, within_s=ELECTED_WITHIN_S, what=f"a {kind} to be known", every_s=0.1)
+        wait_until(known, within_s=ELECTED_WITHIN_S, what=f"a {kind} to be known", every_s=0.1, alive=given_up)
     return looks[-1]
 
 
