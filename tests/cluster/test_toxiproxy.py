@@ -12,9 +12,10 @@ import pytest
 from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION, toxiproxy_server
-from kafka_trial.concurrency import Household
+from kafka_trial.concurrency import Crew, Household
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.waiting import wait_until
+from kafka_trial.witness import sockets
 
 STALL = {"rate": 0}
 
@@ -76,6 +77,45 @@ def test_a_reset_leaves_other_proxies_alone(toxiproxy: Toxiproxy) -> None:
     toxiproxy.reset(["a"])
     a, b = toxiproxy.proxy("a"), toxiproxy.proxy("b")
     assert (a.enabled, len(a.toxics), len(b.toxics)) == (True, 0, 1)
+
+
+@pytest.mark.cluster
+def test_later_toxics_are_those_behind_it_in_its_stream(toxiproxy: Toxiproxy) -> None:
+    """The newest first; none behind the last one, nor behind one that is not there."""
+    for name, stream in (("one", "upstream"), ("other", "downstream"), ("two", "upstream"), ("three", "upstream")):
+        toxiproxy.add_toxic("a", name, "bandwidth", stream, STALL)
+    behind = {name: toxiproxy.later_toxics("a", name) for name in ("one", "two", "three", "other", "nobody")}
+    assert behind == {"one": ["three", "two"], "two": ["three"], "three": [], "other": [], "nobody": []}
+
+
+@pytest.mark.cluster
+def test_a_reset_under_load_loses_no_byte(real: tuple[Toxiproxy, range], toxiproxy: Toxiproxy) -> None:
+    """Two stalls one behind the other on a link in use: taken away the oldest first, bytes were dropped after 5 s."""
+    sent, port = bytes(range(251)) * 4000, real[1][1]
+    with (
+        socket.create_server(("127.0.0.1", real[1][2])) as upstream,
+        Crew("upstream") as crew,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as client,
+    ):
+        server, _ = upstream.accept()
+        for name in ("older", "newer"):
+            toxiproxy.add_toxic("a", name, "bandwidth", "downstream", STALL)
+        crew.start("sends", _send_and_close, server, sent)
+        wait_until(lambda: _taken(server) > 0, within_s=10, what="the proxy to take bytes")
+        toxiproxy.reset(["a"])
+        received = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    assert received == sent
+
+
+def _send_and_close(link: socket.socket, sent: bytes) -> None:
+    with link:
+        link.sendall(sent)
+
+
+def _taken(link: socket.socket) -> int:
+    """Bytes of ours that the other end's kernel has acknowledged."""
+    port = link.getsockname()[1]
+    return max((entry.bytes_acked for entry in sockets.sample() if entry.sport == port), default=0)
 
 
 @pytest.mark.cluster

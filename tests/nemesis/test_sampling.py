@@ -7,7 +7,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from signal import SIGKILL, SIGSTOP
@@ -22,6 +22,7 @@ from kafka_trial.nemesis.ground import OffsetsLog, RequestLog
 from kafka_trial.nemesis.samples import REFUSED
 from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
 from kafka_trial.waiting import wait_until
+from kafka_trial.witness import sockets
 
 
 @pytest.fixture
@@ -54,15 +55,15 @@ def test_links_are_the_members_own(ports: tuple[int, int, socket.socket]) -> Non
 def test_a_look_is_of_the_instant_of_its_counters(
     ports: tuple[int, int, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine it takes seconds to find whose sockets they are; rates must not be the lower for it."""
+    """On a busy machine it takes a while to find whose sockets they are; rates must not be the lower for it."""
     proxy_port, broker_port, _ = ports
-    found, looked_for_owners_ns = sampling.ports_of_group, []
+    found, looked_for_owners_ns = sockets.inodes_of_groups, []
 
-    def slowly(pgid: int) -> set[int]:
+    def slowly(pgids: Collection[int]) -> dict[int, set[int]]:
         looked_for_owners_ns.append(time.monotonic_ns())
-        return found(pgid)
+        return found(pgids)
 
-    monkeypatch.setattr(sampling, "ports_of_group", slowly)
+    monkeypatch.setattr(sockets, "inodes_of_groups", slowly)
     look = sampling.links({("m0", 1): RoutePorts("m0", 1, proxy_port, broker_port)}, {"m0": os.getpgrp()})
     assert look.routes() == [("m0", 1)]
     assert look.time_ns <= looked_for_owners_ns[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
-from kafka_trial.scale.cost import cost_of
+from kafka_trial.scale.cost import Cost, cost_of
 
 BUSY = "import time; began = time.process_time()\nwhile time.process_time() < began + 0.5: pass"
 WITH_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
@@ -30,13 +30,18 @@ FAT_TWICE = f"import os; {FAT.replace('time.sleep', 'os.fork(); time.sleep')}"
 def test_the_processor_time_of_the_whole_tree_counts(program: str, tmp_path: Path) -> None:
     """Half a second of it, by the process or by a child that it waited for."""
     cost = cost_of("test", [sys.executable, "-c", program], scratch=tmp_path, within_s=60)
-    assert 0.5 <= cost.cpu_s < 2.5
+    assert 0.5 <= cost.cpu_s < most_of(cost), cost
 
 
 def test_the_processor_time_of_an_orphan_counts(tmp_path: Path) -> None:
     """Of a process whose parent is gone before it, as Spark's JVM: it was killed, and reaped."""
     cost = cost_of("test", [sys.executable, "-c", WITH_AN_ORPHAN], scratch=tmp_path, within_s=60)
-    assert 0.5 <= cost.cpu_s < 2.5
+    assert 0.5 <= cost.cpu_s < most_of(cost), cost
+
+
+def most_of(cost: Cost) -> float:
+    """More than two busy processes can take: a virtual machine that stands still counts for whoever ran then."""
+    return 2 * cost.wall_s + 1.5
 
 
 @pytest.mark.parametrize("program", [FAT, FAT_TWICE])

@@ -7,7 +7,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -68,6 +68,21 @@ def test_a_closed_connection_is_no_longer_established() -> None:
     assert left == []
 
 
+def test_only_the_states_asked_for_are_dumped() -> None:
+    """A connection whose one end was closed is half there for who asks for established ones, and whole else."""
+    with connection() as (near, far):
+        sport, dport = near.getsockname()[1], near.getpeername()[1]
+        assert {_state(sport, [sockets.ESTABLISHED]), _state(dport, [sockets.ESTABLISHED])} == {"established"}
+        far.shutdown(socket.SHUT_WR)
+        wait_until(lambda: _state(sport, sockets.STATES) == "close-wait", within_s=5, what="the end to arrive")
+        assert (_state(sport, [sockets.ESTABLISHED]), _state(sport, [sockets.LISTEN])) == (None, None)
+
+
+def _state(sport: int, states: Collection[int]) -> str | None:
+    found = [entry.state for entry in sockets.sample(states) if entry.sport == sport and entry.state != "listen"]
+    return found[0] if found else None
+
+
 def test_sockets_are_told_apart_by_process_group() -> None:
     """A child's connection belongs to the child's group, and to no other."""
     program = "import socket,sys; s=socket.create_connection(('127.0.0.1', int(sys.argv[1]))); sys.stdin.read()"
@@ -79,16 +94,17 @@ def test_sockets_are_told_apart_by_process_group() -> None:
         )
         accepted, (_, port) = listener.accept()
         with accepted:
-            assert [entry.sport for entry in sockets.of_process_group(child.pid)] == [port]
-            assert port not in {entry.sport for entry in sockets.of_process_group(os.getpgid(0))}
-            assert port not in {entry.sport for entry in sockets.sockets_of_pids([os.getpid()])}
+            inodes = sockets.inodes_of_groups([child.pid, os.getpgid(0)])
+            held = {pgid: [entry.sport for entry in sockets.sample() if entry.inode in inodes[pgid]] for pgid in inodes}
+            assert held[child.pid] == [port]
+            assert port not in held[os.getpgid(0)]
         os.close(theirs)
         os.close(ours)
 
 
 def test_a_group_that_is_gone_has_no_sockets() -> None:
     """A process group without processes holds nothing."""
-    assert sockets.of_process_group(2**22 + 1) == []
+    assert sockets.inodes_of_groups([2**22 + 1]) == {2**22 + 1: set()}
 
 
 def _answer(listener: socket.socket, reply: bytes) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from typing import Any
 
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Probe
 from kafka_trial.nemesis.scene import Scene
+from kafka_trial.waiting import wait_until
 
 NETWORK = ("member", "coordinator", "leader", "all")
 DOWN, UP = "downstream", "upstream"
+LATER_HEALED_WITHIN_S = 600.0
 
 
 def _late(scene: Scene, seen: Evidence) -> Evidence:
@@ -117,12 +120,26 @@ def toxics(scene: Scene, kind: str, streams: Sequence[str], attributes: Mapping[
     """Puts a toxic on each proxy of the target and stream, and takes them away again, the newest first."""
     toxiproxy = scene.ground.cluster.toxiproxy
     with ExitStack() as undo:
-        for proxy in scene.target.proxies:
-            for stream in streams:
+        with toxiproxy.adding:
+            for proxy, stream in product(scene.target.proxies, streams):
                 name = f"f{scene.no}-{kind}-{stream}"
-                undo.callback(toxiproxy.remove_toxic, proxy, name)  # before adding: adding may fail half-way
+                undo.callback(_take_away, scene, proxy, name)  # before adding: adding may fail half-way
                 toxiproxy.add_toxic(proxy, name, kind, stream, dict(attributes))
         yield
+
+
+def _take_away(scene: Scene, proxy: str, name: str) -> None:
+    """Takes a toxic away after those that a later fault put behind it; where the run is stopped, together with them."""
+    toxiproxy = scene.ground.cluster.toxiproxy
+    wait_until(
+        lambda: scene.stop.is_set() or not toxiproxy.later_toxics(proxy, name),
+        within_s=LATER_HEALED_WITHIN_S,
+        what=f"the later faults on {proxy} to be healed, so that {name} can be",
+        every_s=0.1,
+    )
+    for later in toxiproxy.later_toxics(proxy, name):
+        toxiproxy.remove_toxic(proxy, later)
+    toxiproxy.remove_toxic(proxy, name)
 
 
 @contextmanager

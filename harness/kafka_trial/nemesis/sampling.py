@@ -58,10 +58,14 @@ def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
     """Returns every established half of the clients' connections on `routes`, from one dump of the socket table.
 
     Members are told by their process groups; whoever uses the lane of the load is the load. The look's time is that of
-    the dump: on a busy machine it takes seconds to find whose sockets they are.
+    the dump: on a busy machine it takes a while to find whose sockets they are.
     """
-    table, taken_ns = [entry for entry in sockets.sample() if entry.established], time.monotonic_ns()
-    own_ports = {client: ports_of_group(pid) for client, pid in process_groups.items()}
+    table, taken_ns = sockets.sample([sockets.ESTABLISHED]), time.monotonic_ns()
+    own_inodes = sockets.inodes_of_groups(process_groups.values())
+    own_ports = {
+        client: {entry.sport for entry in table if entry.inode in own_inodes[pgid]}
+        for client, pgid in process_groups.items()
+    }
     by_proxy = {route.proxy_port: route for route in routes.values()}
     by_broker = {route.broker_port: route for route in routes.values()}
     halves = []
@@ -87,14 +91,14 @@ def probe(route: RoutePorts, *, within_s: float) -> Probe:
 
 def requests_that_pass(routes: Sequence[RoutePorts]) -> set[tuple[str, int]]:
     """Returns the routes on which an own request reaches the broker: seen on the proxy's new socket towards it."""
-    old = {(entry.sport, entry.dport) for entry in sockets.sample()}
+    old = {(entry.sport, entry.dport) for entry in sockets.sample([sockets.ESTABLISHED])}
     with ExitStack() as opened:
         for route in routes:
             with suppress(OSError):  # a route that refuses does not pass
                 link = opened.enter_context(socket.create_connection((HOST, route.proxy_port), timeout=1.0))
                 link.sendall(PROBE_REQUEST)
         pause(PROBE_SETTLE_S)
-        new = [entry for entry in sockets.sample() if (entry.sport, entry.dport) not in old]
+        new = [e for e in sockets.sample([sockets.ESTABLISHED]) if (e.sport, e.dport) not in old]
     by_broker = {route.broker_port: (route.client, route.broker) for route in routes}
     return {by_broker[e.dport] for e in new if e.dport in by_broker and e.bytes_acked >= len(PROBE_REQUEST)}
 
@@ -109,18 +113,13 @@ def process(pid: int, exit_code: int | None, inodes: set[int]) -> ProcessLook:
         if stat[0] not in "ZX":  # a zombie waits only for its parent
             states.append(stat[0])
             cpu_s += stat[1]
-    kept = sum(entry.established and entry.inode in inodes for entry in sockets.sample())
+    kept = sum(entry.inode in inodes for entry in sockets.sample([sockets.ESTABLISHED]))
     return ProcessLook(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
 
 
 def inodes_of_group(pid: int) -> set[int]:
-    """Returns the inodes of every TCP socket that the process group `pid` holds."""
-    return {entry.inode for entry in sockets.of_process_group(pid)}
-
-
-def ports_of_group(pid: int) -> set[int]:
-    """Returns the source ports of every TCP socket that the process group `pid` holds."""
-    return {entry.sport for entry in sockets.of_process_group(pid)}
+    """Returns the inodes of every socket that the process group `pid` holds."""
+    return sockets.inodes_of_groups([pid])[pid]
 
 
 class GroupFold:

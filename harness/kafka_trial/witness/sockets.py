@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address
-from pathlib import Path
 
 from kafka_trial.errors import UnjudgeableError
 
@@ -81,38 +80,27 @@ class Socket:
         return self.state == STATES[ESTABLISHED]
 
 
-def sample() -> list[Socket]:
-    """Returns every TCP socket of this machine (IPv4, and IPv6, in which Java's sockets are), in one dump each.
+def sample(states: Collection[int] = STATES) -> list[Socket]:
+    """Returns every TCP socket of this machine in one of `states`: IPv4, and IPv6, in which Java's sockets are.
+
+    One dump for each family. A machine that opens a connection for each of many requests has thousands of sockets in
+    time-wait: who needs only live ones asks for `[ESTABLISHED]`, and the kernel leaves the others out.
 
     Raises:
         UnjudgeableError: this system has no sock_diag, or refuses it.
     """
     if not hasattr(socket, "AF_NETLINK"):
         raise UnjudgeableError("the kernel's socket table is read by netlink sock_diag, which only Linux has")
-    return [*_dump(socket.AF_INET), *_dump(socket.AF_INET6)]
+    return [entry for family in (socket.AF_INET, socket.AF_INET6) for entry in _dump(family, states)]
 
 
-def of_process_group(pgid: int) -> list[Socket]:
-    """Returns the sockets held by the processes of one process group."""
-    return sockets_of_pids(pids_of_group(pgid))
-
-
-def sockets_of_pids(pids: Collection[int]) -> list[Socket]:
-    """Returns the sockets held by some processes; one that has ended holds none."""
-    inodes = {inode for pid in pids for inode in _socket_inodes(pid)}
-    return [entry for entry in sample() if entry.inode in inodes] if inodes else []
-
-
-def pids_of_group(pgid: int) -> list[int]:
-    """Returns the processes of one process group."""
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with suppress(OSError):  # it ended while we looked
-                stat = Path(entry.path, "stat").read_text()
-                if int(stat.rpartition(")")[2].split()[2]) == pgid:
-                    found.append(int(entry.name))
-    return found
+def inodes_of_groups(pgids: Collection[int]) -> dict[int, set[int]]:
+    """Returns the inodes of all sockets that the processes of each process group hold, after one walk over /proc."""
+    inodes: dict[int, set[int]] = {pgid: set() for pgid in pgids}
+    for pid, pgid in _processes() if inodes else ():
+        if pgid in inodes:
+            inodes[pgid].update(_socket_inodes(pid))
+    return inodes
 
 
 def api_versions_round_trip(host: str, port: int, timeout_s: float) -> float:
@@ -156,8 +144,9 @@ def _received(connection: socket.socket, size: int, deadline_s: float) -> bytes:
     return taken
 
 
-def _dump(family: int) -> list[Socket]:
-    request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, 0xFFFFFFFF)
+def _dump(family: int, states: Collection[int]) -> list[Socket]:
+    mask = sum(1 << state for state in states)
+    request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, mask)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
         netlink.settimeout(_ANSWER_WITHIN_S)
         try:
@@ -226,6 +215,14 @@ def _address(family: int, raw: memoryview) -> str:
 
 def _aligned(size: int) -> int:
     return (size + 3) & ~3
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """Every process with its process group."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:  # it may end while we look
+                yield int(name), int(stat.read().rpartition(b")")[2].split()[2])
 
 
 def _socket_inodes(pid: int) -> Iterator[int]:
