@@ -89,7 +89,7 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
     member = SimpleNamespace(name="m0", index=0, alive=True, process_group=0, lane=SimpleNamespace(proxies={}))
     ruined: list[str] = []
     cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append)
-    group: Any = SimpleNamespace(members=[member])
+    group: Any = SimpleNamespace(members=[member], size=1)
     admin: Any = None
     with Recorder(tmp_path, "nemesis") as recorder:
         yield Ground(cluster, group, admin, recorder, topic="t", group_name="g", history=tmp_path)  # type: ignore[arg-type]

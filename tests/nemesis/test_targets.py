@@ -23,11 +23,11 @@ LOOK = TopicLook(
 )
 
 
-def ground(*, look: TopicLook = LOOK, alive: Sequence[bool] = (True, True, True)) -> Any:
+def ground(*, look: TopicLook = LOOK, alive: Sequence[bool] = (True, True, True), size: int = 3) -> Any:
     """A ground of three brokers and three members, of which nothing but names and roles is asked."""
     members = [SimpleNamespace(name=f"m{n}", index=n, alive=up, lane=lane(n)) for n, up in enumerate(alive)]
     return SimpleNamespace(
-        group=SimpleNamespace(members=members),
+        group=SimpleNamespace(members=members, size=size),
         cluster=SimpleNamespace(brokers={0: None, 1: None, 2: None}),
         members=lambda: [member for member in members if member.alive],
         look_at_topic=lambda: look,
@@ -74,6 +74,16 @@ def test_the_seed_draws_the_member() -> None:
     drawn = {resolve(ground(), None, role="member", rng=random.Random(seed)).name for seed in range(20)}
     again = {resolve(ground(), None, role="member", rng=random.Random(7)).name for _ in range(5)}
     assert (drawn, len(again)) == ({"m0", "m1", "m2"}, 1)
+
+
+def test_a_guest_is_not_drawn() -> None:
+    """Who joined further may not have joined yet, and goes by itself; by its name it is a target as others are."""
+    three_and_a_guest = ground(alive=(True, False, True, True))
+    drawn = {resolve(three_and_a_guest, None, role="member", rng=random.Random(seed)).name for seed in range(20)}
+    assert drawn == {"m0", "m2"}
+    assert resolve(three_and_a_guest, None, role="member:3", rng=random.Random(1)).name == "m3"
+    with pytest.raises(UnjudgeableError, match="no member"):
+        resolve(ground(alive=(False, False, False, True)), None, role="member", rng=random.Random(1))
 
 
 def test_a_recorded_name_comes_before_the_role() -> None:

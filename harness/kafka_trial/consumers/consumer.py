@@ -68,6 +68,11 @@ class Group(Protocol):
         ...
 
     @property
+    def size(self) -> int:
+        """How many members the group was given; one of a higher index is a guest, who joined further."""
+        ...
+
+    @property
     def events(self) -> Sequence[Path]:
         """The history files of all incarnations so far."""
         ...

@@ -62,6 +62,11 @@ class ProcessGroup:
         return sorted(self._current.values(), key=lambda member: member.index)
 
     @property
+    def size(self) -> int:
+        """How many members the group was given; one of a higher index is a guest, who joined further."""
+        return self.errand.members
+
+    @property
     def events(self) -> Sequence[Path]:
         """The history files of all incarnations so far."""
         return [member.recorder.path for member in (*self._past, *self._current.values())]
@@ -120,7 +125,7 @@ class ProcessGroup:
         index = max((member.index for member in self._current.values()), default=-1) + 1
         if index < len(self._lanes):
             return self._start(index, incarnation=0)
-        guests = [name for name in self._left if self._current[name].index >= self.errand.members]
+        guests = [name for name in self._left if self._current[name].index >= self.size]
         if not guests:
             raise UnjudgeableError(f"all {len(self._lanes)} lanes have members: lease more lanes for members that join")
         return self.restart(self._current[guests[0]])

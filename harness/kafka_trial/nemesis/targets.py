@@ -1,8 +1,9 @@
 """Targets: from a role to members, brokers and proxies, read again just before each injection.
 
-Roles: `member` (one that runs, drawn from the seed; `member:1` by index), `coordinator` (of the group), `leader` (of a
-partition, drawn so that it is neither coordinator nor controller where that is possible; `leader:3` by partition),
-`controller`, `all` (every member). A network fault on a broker's role reaches every leased lane's proxy to it.
+Roles: `member` (one that runs and is no guest of a `join`, drawn from the seed; `member:1` by index), `coordinator`
+(of the group), `leader` (of a partition, drawn so that it is neither coordinator nor controller where that is possible;
+`leader:3` by partition), `controller`, `all` (every member). A network fault on a broker's role reaches every leased
+lane's proxy to it.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def member_named(ground: Ground, name: str) -> Member:
 
 def _member(ground: Ground, name: str | None, rng: random.Random) -> Member:
     running = ground.members()
-    if name is not None:
+    if name is None:  # a guest comes and goes by a fault of its own: it may not have joined yet
+        running = [member for member in running if member.index < ground.group.size]
+    else:
         running = [member for member in running if member.name == name]
     if not running:
         raise UnjudgeableError(f"no member {name or ''} runs: nothing to inject into. Did the consumer exit before?")
