@@ -96,20 +96,20 @@ def test_a_reset_under_load_loses_no_byte(real: tuple[Toxiproxy, range], toxipro
         socket.create_server(("127.0.0.1", real[1][2])) as upstream,
         Crew("upstream") as crew,
         socket.create_connection(("127.0.0.1", port), timeout=30) as client,
+        upstream.accept()[0] as server,
     ):
-        server, _ = upstream.accept()
         for name in ("older", "newer"):
             toxiproxy.add_toxic("a", name, "bandwidth", "downstream", STALL)
-        crew.start("sends", _send_and_close, server, sent)
+        crew.start("sends", _send_all, server, sent)
         wait_until(lambda: _taken(server) > 0, within_s=10, what="the proxy to take bytes")
         toxiproxy.reset(["a"])
         received = b"".join(iter(lambda: client.recv(1 << 16), b""))
     assert received == sent
 
 
-def _send_and_close(link: socket.socket, sent: bytes) -> None:
-    with link:
-        link.sendall(sent)
+def _send_all(link: socket.socket, sent: bytes) -> None:
+    link.sendall(sent)
+    link.shutdown(socket.SHUT_WR)
 
 
 def _taken(link: socket.socket) -> int:
