@@ -6,7 +6,6 @@ in the suite their headers name, on and off. The whole zoo, on the whole grid, i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from kafka_trial.waiting import wait_until
 
 SEED = 20260101
 SAMPLE_WITHIN_S = 45 * 60
-SIDE_BY_SIDE = max(1, (os.cpu_count() or 1) - 1)  # `make test` has one core at work with the other live tests
 
 SOUND = (
     Sampled("python-at-least-once", "member-killed"),
@@ -120,7 +118,7 @@ class Sample:
         crew.start("trials", self._run)
 
     def _run(self) -> None:
-        for one, outcome in self._session.try_many(list(self._questions), side_by_side=SIDE_BY_SIDE):
+        for one, outcome in self._session.try_many(list(self._questions)):
             self._done[self._questions[one]] = outcome
 
     def of(self, sampled: Sampled) -> Trialed:
