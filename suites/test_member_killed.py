@@ -1,16 +1,16 @@
-"""One member is killed with -9 in mid-work and comes back as a new process."""
+"""A member is killed with -9 in mid-work and comes back as a new process; once more, whichever it is."""
 
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario, Step
 
 SCENARIO = Scenario(
     name="member-killed",
-    summary="one member killed with -9, restarted",
-    schedule=(Step("kill", "member", at_s=1, for_s=2),),
+    summary="a member killed with -9, restarted, twice",
+    schedule=(Step("kill", "member", at_s=1, for_s=2), Step("kill", "member", at_s=7, for_s=2)),
     min_faults_s=10,
 )
 
 
 def test_member_killed(trial: Trial) -> None:
-    """Given three members at work, when one is killed with -9 and started again, then the claim holds."""
+    """Given three members at work, when one is killed with -9 and started again, twice, then the claim holds."""
     trial(SCENARIO).must_pass()
