@@ -40,8 +40,8 @@ def test_the_processor_time_of_an_orphan_counts(tmp_path: Path) -> None:
 
 
 def most_of(cost: Cost) -> float:
-    """More than two busy processes can take: a virtual machine that stands still counts for whoever ran then."""
-    return 2 * cost.wall_s + 1.5
+    """2.5 s of a run that takes 0.6 s as it should; of a machine that stood still, what two busy processes can take."""
+    return 2 * cost.wall_s + 1.3
 
 
 @pytest.mark.parametrize("program", [FAT, FAT_TWICE])
