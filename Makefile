@@ -34,7 +34,8 @@ lint: setup  ## style and types only
 bench: setup  ## minimum, median, maximum and ratios of what this project calls fast
 	$(BIN)/python -m kafka_trial bench $(ARGS)
 
-calibrate: setup  ## the whole grid of consumers and suites, five times, resumable: rows and page in reports/
+calibrate: setup  ## both judges on a fresh seed, then all consumers on their suites, five times, resumable: see reports/
+	PYTHONPATH=tests $(BIN)/python -m agreement
 	$(BIN)/python -m kafka_trial calibrate $(ARGS)
 
 mutate: setup  ## plant bugs in the invariants and see whether the tests notice, resumable: rows and page in reports/

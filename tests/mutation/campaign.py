@@ -94,7 +94,7 @@ def drawn(modules: Mapping[str, Module]) -> list[Mutant]:
 
 def tests_digest() -> str:
     """Returns a digest of everything that judges a mutant."""
-    files = [*test_files(), *TESTS.glob("*.py"), TESTS / "judge" / "test_two_judges_agree.py"]
+    files = [*test_files(), *TESTS.glob("*.py"), *(TESTS / "agreement" / name for name in ("sample.py", "sayings.py"))]
     return _digest("\0".join(path.read_text() for path in sorted(files)))
 
 

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 TESTS = Path(__file__).parent.parent
@@ -93,17 +92,19 @@ def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    sys.path[:0] = [str(ROOT / "harness"), str(TESTS), str(TESTS / "judge")]
+    sys.path[:0] = [str(ROOT / "harness"), str(TESTS)]
     answer.send(function(*arguments))
 
 
 def _say(place: Path, histories_per_sin: int) -> Outcome:
     """Writes down histories of every sin, and clean ones, with what the naive checker says of each."""
-    agree = _agreement()
-    sins = (None, *agree.SINS)
-    drawn = [agree._sample(sin, agree.EXAMPLES_PER_SIN)[:histories_per_sin] for sin in sins if histories_per_sin]
-    turns = [history for turn in zip(*drawn, strict=True) for history in turn]
-    place.write_bytes(pickle.dumps([(history, agree._naive_says(history)) for history in turns]))
+    from agreement.sample import EXAMPLES_PER_SIN, drawn
+    from agreement.sayings import naive_says
+    from history_strategies import SINS
+
+    each = [drawn(sin, EXAMPLES_PER_SIN)[:histories_per_sin] for sin in (None, *SINS) if histories_per_sin]
+    turns = [history for turn in zip(*each, strict=True) for history in turn]
+    place.write_bytes(pickle.dumps([(history, naive_says(history)) for history in turns]))
     return Outcome("survived")
 
 
@@ -147,20 +148,17 @@ class _Witness:
 
 
 def _disagreed(sayings: Path) -> Outcome | None:
-    agree = _agreement()
+    from agreement.sayings import vectorised_says
+
     for history, naive in pickle.loads(sayings.read_bytes()):
         try:
-            said = agree._vectorised_says(history)
+            said = vectorised_says(history)
         except Exception as error:  # noqa: BLE001 - a judge that breaks is as good as one that says something else
             return Outcome("killed", f"{AGREEMENT} ({type(error).__name__})")
         different = next((name for name in naive if naive[name] != said[name]), None)
         if different is not None:
             return Outcome("killed", f"{AGREEMENT}[{different}]")
     return None
-
-
-def _agreement() -> ModuleType:
-    return importlib.import_module("test_two_judges_agree")
 
 
 class _Planter(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):

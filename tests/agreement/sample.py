@@ -1,0 +1,51 @@
+"""Drawn histories: of each planted deviation, and clean ones; and the same as heard by a harness that stood still."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+
+from history_strategies import SINS, History, histories
+from kafka_trial.history.event import Event
+
+EXAMPLES_PER_SIN = 36  # enough to hold every anomaly twenty times
+
+Sample = list[History]
+
+
+def every_kind(*, clean: int, per_sin: int, seed: int | None = None) -> Sample:
+    """Returns so many clean histories, and so many of each planted deviation."""
+    return drawn(None, clean, seed=seed) + [history for sin in SINS for history in drawn(sin, per_sin, seed=seed)]
+
+
+def drawn(sin: str | None, examples: int, *, seed: int | None = None) -> Sample:
+    """Returns so many histories with one planted deviation (None: clean): always the same, or those of the seed."""
+    sample: Sample = []
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories(sins=(sin,)))
+    def gather(history: History) -> None:
+        sample.append(history)
+
+    (gather if seed is None else seeded(seed)(gather))()
+    return sample
+
+
+def slept(history: History) -> History:
+    """The same history, as a harness tells it that stood still from its first quarter to its last."""
+    times = sorted(event.time_ns for event in history.events)
+    begin_ns, end_ns = times[len(times) // 4], times[3 * len(times) // 4]
+    run = [event for event in history.events if event.source == "run"]
+    told = Event("run", 0, end_ns, "scheduling_delay", details={"delay_ns": end_ns - begin_ns, "every_ns": 0})
+    run = sorted([*run, told], key=lambda event: event.time_ns)
+    others = [event for event in history.events if event.source != "run"]
+    return replace(history, events=[*others, *(replace(event, seq=seq) for seq, event in enumerate(run))])
