@@ -76,11 +76,12 @@ SINS = (
     "outside",
     "torn",
     "hanging",
+    "leap",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen")
 HANDOVERS = ("move", "kill", "freeze", "all")
-SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work")
+SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work", "leap")
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,9 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
 
 
 def _progress(sin: str | None) -> list[str]:
-    """Where the progress may be; a stale epoch is looked for outside of transactions only."""
+    """Where the progress may be; a stale epoch is looked for outside of transactions only, a leap in its own store."""
+    if sin == "leap":
+        return ["kafka", "none", "none"]
     return ["kafka"] * 15 + ["transaction"] * (0 if sin == "stale-epoch" else 3) + ["none"]
 
 
@@ -670,12 +673,7 @@ class World:
         heir = self.other(member)
         mine = [offset for offset in self.left(tp) if offset not in in_hand]
         position = self.done[tp]
-        member.held.remove(tp)
-        heir.held.append(tp)
-        if self.plan.protocol == "consumer":
-            self.log("group_tombstone", record_type=8, member_id=member.member_id)
-        self.write_ownership([heir])
-        self.take_over(heir, [tp])
+        self.lose_untold(member, tp, heir)
         self.batch(tp, 1)
         self.pass_ms(frozen_ms, frozen_ms + 50)
         self._wake(member, tp, in_hand, mine)
@@ -687,6 +685,15 @@ class World:
         self.say(member, "lost", entries=_plain([tp]))
         if self.plan.protocol == "consumer":
             self.write_ownership([member])
+
+    def lose_untold(self, member: Member, tp: Slice, heir: Member) -> None:
+        """The session of a member that cannot know it expires; another one takes the partition over."""
+        member.held.remove(tp)
+        heir.held.append(tp)
+        if self.plan.protocol == "consumer":
+            self.log("group_tombstone", record_type=8, member_id=member.member_id)
+        self.write_ownership([heir])
+        self.take_over(heir, [tp])
 
     def _wake(self, member: Member, tp: Slice, in_hand: list[int], mine: list[int]) -> None:
         for offset in in_hand:
@@ -1111,6 +1118,28 @@ def _zombie_work(world: World) -> None:
     world.freeze(world.sinned, 700)
 
 
+def _leap(world: World) -> None:
+    """Frozen, and works on when it wakes; the heir goes on behind what it did, a record further, or before it did."""
+    member, tp = _sinner(world)
+    world.lose_untold(member, tp, world.other(member))
+    world.batch(tp, 1, commit=False)
+    by_the_zombie = world.left(tp)[:2]
+    late = world.aside.random() < 0.2
+    for offset in by_the_zombie:
+        world.deliver(member, tp, offset)
+        if not late:
+            world.process(member, tp, offset)
+    behind = world.left(tp)[len(by_the_zombie) + world.aside.choice((0, 0, 1)) :]
+    if behind:
+        world.position[tp] = world.done[tp] = behind[0]
+        world.batch(tp, 1, commit=False)
+    if late:
+        world.pass_ms(300, 900)  # about the tolerance
+        for offset in by_the_zombie:
+            world.process(member, tp, offset)
+    world.say(member, "lost", entries=_plain([tp]))
+
+
 def _lost_write(world: World) -> None:
     """The cluster loses one or two acknowledged records: nothing stands there, another one, or one without an id."""
     for offset in world.aside.sample(world.records[world.sinned], 2)[: world.aside.randint(1, 2)]:
@@ -1269,6 +1298,7 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "split-told": _split_told,
     "late-work": _late_work,
     "zombie-work": _zombie_work,
+    "leap": _leap,
     "lost-write": _lost_write,
     "compacted": _compacted,
     "expired": _expired,

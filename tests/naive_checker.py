@@ -978,7 +978,9 @@ def _in_this_attempt(p: Partition, work: Work, others: list[Work]) -> list[Work]
 
 def poll_skip(p: Partition) -> Iterator[Found | None]:
     """A record of the control read that lies between the highest one delivered before and the next delivery, and that
-    the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped."""
+    the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped, nor
+    what was done by then where the consumer keeps its progress itself, and so can know."""
+    keeps_it_itself = p.trial.facts.get("progress", "kafka") not in ("kafka", "transaction")
     log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
     for delivery in [d for d in p.deliveries if d.possession is not None]:
         earlier = [other.offset for other in _before(delivery, p.deliveries)]
@@ -986,7 +988,9 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
         if not earlier:
             continue
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
-            if offset < log_start:
+            handled_ns = p.first_handled.get(offset)
+            done = handled_ns is not None and p.trial.earliest_ns(handled_ns) <= delivery.event.time_ns + TOLERANCE_NS
+            if offset < log_start or (keeps_it_itself and done):
                 continue
             overtaken = log_start > max(earlier) + 1
             yield None if overtaken or _among_last_words(delivery) else p.found(offset)

@@ -38,10 +38,11 @@ def poll_skip(batch: Batch) -> Findings:
     "The position … will be one larger than the highest offset the consumer has seen in that partition. It
     automatically advances every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer Position).
     Offsets are not dense: only what the control read holds can be skipped, so markers, aborted, compacted and deleted
-    records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome), and for
-    one that claims order per key, or none: its handlers begin in another order. Undecided where a killed member may
-    have taken it in its last act, or the log start overtook the position. A later delivery that fills the gap makes it
-    a reordering (`nonmonotonic-poll`).
+    records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome), for one
+    that claims order per key, or none: its handlers begin in another order; and where its progress is not in Kafka and
+    somebody had handled the record by then: it looked up how far others had come, and went on from there (`seek`).
+    Undecided where a killed member may have taken it in its last act, or the log start overtook the position. A later
+    delivery that fills the gap makes it a reordering (`nonmonotonic-poll`).
 
     Smallest history: records 0 to 2, `assigned`, `delivered` 0, `delivered` 2.
     """
@@ -79,6 +80,7 @@ def _passed_over(batch: Batch) -> Table:
         previous_offset=before["offset"][which],
         next_offset=after["offset"][which],
         jumped_ns=after["time_ns"][which],
+        handled_ns=batch.first_handled.time_ns[row],
         before_source=before["source"][which],
         before_seq=before["seq"][which],
         after_source=after["source"][which],
@@ -86,7 +88,8 @@ def _passed_over(batch: Batch) -> Table:
         record_source=records["source"][row],
         record_seq=records["seq"][row],
     )
-    return skipped.take(~_taken(batch, skipped) & (skipped["offset"] >= _log_starts_max(batch, skipped)))
+    legal = _taken(batch, skipped) | _done_before(batch, skipped)
+    return skipped.take(~legal & (skipped["offset"] >= _log_starts_max(batch, skipped)))
 
 
 def _taken(batch: Batch, skipped: Table) -> Bools:
@@ -94,6 +97,17 @@ def _taken(batch: Batch, skipped: Table) -> Bools:
     own = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (batch.own["possession"] >= 0))
     own = own.sorted_by("possession", "offset")
     return exactly(own["possession"], own["offset"], skipped["possession"], skipped["offset"]) >= 0
+
+
+def _done_before(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether each record had been handled by the time of the jump, where the consumer's own store can tell it.
+
+    A member that was frozen goes on with what it holds; who has its partition finds that done, and goes on behind it.
+    """
+    if batch.circumstances.settings.in_offsets_log:
+        return np.zeros(len(skipped), np.bool_)
+    done: Bools = batch.earliest(skipped["handled_ns"]) <= skipped["jumped_ns"] + TOLERANCE_NS
+    return done
 
 
 def _log_starts_max(batch: Batch, skipped: Table) -> Ints:
