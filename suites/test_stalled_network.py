@@ -6,7 +6,7 @@ from kafka_trial.scenario import Scenario, Step
 SCENARIO = Scenario(
     name="stalled-network",
     summary="one member's network stalled past its session",
-    schedule=(Step("stall", "member", at_s=1, for_s=10),),
+    schedule=(Step("stall", "member", at_s=1, for_s=12),),
 )
 
 
