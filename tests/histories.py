@@ -12,14 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kafka_trial.history.event import CORE_FIELDS, Event
+from kafka_trial.history.event import CORE_FIELDS, Event, to_line
+from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Settings
+from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.table import Table
+from kafka_trial.judge import findings
 from kafka_trial.judge.judge import Finding, Judgement, judge_events
+from kafka_trial.judge.memory import rows_of_lines
 
 MS = 1_000_000
 SECOND_NS = 1_000 * MS
 STEP_NS = 10 * MS
 WALL_NS = 1_790_000_000 * SECOND_NS  # the wall clock when the monotonic one is 0
+BEGUN_NS = 102_080 * MS  # where the first line of a history of two members stands, but for its own ten milliseconds
 TOPIC, GROUP = "t", "g"
 EXAMPLE = Settings(
     session_timeout_s=3, poll_interval_s=5, commit_interval_s=1, delivery="at-least-once", events="jsonl", sink="none"
@@ -41,9 +47,42 @@ def after(seconds: float) -> Line:
     return Line(None, "", after_ms=seconds * 1000)
 
 
-def fault(name: str, member: str | None) -> Line:
-    """A fault is in force from here on, and is never healed."""
-    return Line("nemesis", "injected", {"fault_no": 0, "fault": name, "target": f"role: {member}", "member": member})
+def at_once(line: Line) -> Line:
+    """In the same instant as the line before."""
+    return later(line, 0)
+
+
+def later(line: Line, nanoseconds: int) -> Line:
+    """So little after the line before."""
+    return replace(line, after_ms=nanoseconds / MS)
+
+
+def lasting(line: Line, seconds: float) -> Line:
+    """A request whose answer took so long."""
+    return replace(line, fields=line.fields | {"duration_ms": seconds * 1000})
+
+
+def read_late(line: Line, seconds: float) -> Line:
+    """What a broker wrote so long before it was read."""
+    return replace(line, fields=line.fields | {"late_s": seconds})
+
+
+def on(partition: int, line: Line) -> Line:
+    """The same of another partition."""
+    there = {"partition": partition}
+    entries = {"entries": [entry | there for entry in line.fields["entries"]]} if "entries" in line.fields else {}
+    return replace(line, fields=line.fields | (there if "partition" in line.fields else {}) | entries)
+
+
+def fault(name: str, member: str | None, *, number: int = 0) -> Line:
+    """A fault is in force from here on."""
+    about = {"fault_no": number, "fault": name, "target": f"role: {member}", "member": member}
+    return Line("nemesis", "injected", about)
+
+
+def healed(number: int = 0) -> Line:
+    """A fault is over."""
+    return Line("nemesis", "healed", {"fault_no": number})
 
 
 # --- a member's own word; its name may carry its incarnation: "m0" is "m0-0" ---------------------------------------
@@ -341,6 +380,19 @@ def not_judged(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> s
     return missing.because if missing else "judged"
 
 
+def batch_of(lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, **frame: Any) -> Batch:
+    """Returns the slices of a history, as invariants see them."""
+    rows, facts = rows_of_lines(map(to_line, history(lines, **frame)))
+    return findings.batch_of(rows, facts.circumstances(settings))
+
+
+def told(rows: Table, *names: str) -> list[tuple[Any, ...]]:
+    """Returns columns of a table, row by row: times in milliseconds from the beginning of a history of two members,
+    None for what is not there, "never" for what never happened."""
+    columns = [[_told(value, name) for value in rows[name].tolist()] for name in names]
+    return list(zip(*columns, strict=True))
+
+
 def with_settings(**changes: Any) -> Settings:
     """Returns the example's settings with some changed."""
     return replace(EXAMPLE, **changes)
@@ -357,30 +409,37 @@ class _Writer:
 
     def add(self, *lines: Line) -> None:
         for line in lines:
-            self._now_ns += int(line.after_ms * MS)
+            self._now_ns += round(line.after_ms * MS)
             if line.source is not None:
                 self._write(line.source, line)
 
     def _write(self, source: str, line: Line) -> None:
         fields = dict(line.fields)
+        wall_ns = self._wall_ns() - int(fields.pop("late_s", 0) * SECOND_NS)
         if source == "offsets":
             self._log_offset += not fields.pop("same_place", False)
             fields |= {"log_partition": 0, "log_offset": self._log_offset}
             fields["commit_time_ms" if line.kind == "committed" else "source_wall_ns"] = (
-                self._wall_ns() // MS if line.kind == "committed" else self._wall_ns()
+                wall_ns // MS if line.kind == "committed" else wall_ns
             )
         if "began_s" in fields:
-            fields["source_wall_ns"] = self._wall_ns() - int(fields.pop("began_s") * SECOND_NS)
+            fields["source_wall_ns"] = wall_ns - int(fields.pop("began_s") * SECOND_NS)
         if source.startswith("requests") or line.kind in ("record", "transaction_marker"):
-            fields.setdefault("source_wall_ns", self._wall_ns())
+            fields.setdefault("source_wall_ns", wall_ns)
         if line.kind == "clock":
-            fields["wall_ns"] = self._wall_ns()
+            fields["wall_ns"] = wall_ns
         seq = self._seqs[source] = self._seqs.get(source, -1) + 1
         core = {name: fields.pop(name) for name in CORE_FIELDS if name in fields}
         self.events.append(Event(source, seq, self._now_ns, line.kind, **core, details=fields))
 
     def _wall_ns(self) -> int:
         return WALL_NS + self._now_ns
+
+
+def _told(value: Any, name: str) -> Any:
+    known = {NONE: None, NEVER: "never"}
+    in_ms = (value - BEGUN_NS) / MS if name.endswith("_ns") else value
+    return known.get(value, in_ms)
 
 
 def _record(offset: int, key: str | None, *, partition: int, old: bool, **says: Any) -> Line:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from histories import (
+    Line,
     aborted,
     after,
     asked,
+    at_once,
     commit,
     committed,
     finding,
     judged,
+    lasting,
     not_judged,
+    on,
     phase,
+    read_late,
     undecided,
     with_settings,
 )
@@ -85,3 +92,93 @@ def test_commit_lost_is_not_judged_where_progress_is_elsewhere() -> None:
     """What such a consumer commits to Kafka means nothing."""
     told = not_judged("commit-lost", [commit("m0", 1, "ok")], settings=with_settings(progress="table"))
     assert "not in Kafka" in told
+
+
+ASKED = asked("OFFSET_COMMIT", "m0", 1)
+ONE = committed(1)[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cases"),
+    [
+        ([ONE, after(0.515), ASKED], 0),
+        ([ONE, after(0.516), ASKED], 1),
+        ([ASKED, after(0.49), ONE], 0),
+        ([ASKED, after(0.491), ONE], 1),
+        ([ONE, after(9), lasting(ASKED, 9)], 0),
+        ([ONE, after(9), commit("m0", 1, "ok")], 0),
+        ([commit("m0", 1, "ok"), after(0.49), ONE], 0),
+        ([commit("m0", 1, "ok"), after(0.491), ONE], 1),
+        ([read_late(ONE, 5), after(1), read_late(ASKED, 6)], 0),
+    ],
+    ids=[
+        "as long before its answer as its request took and sources differ",
+        "longer before its answer",
+        "as long after its answer as sources differ",
+        "longer after its answer",
+        "a request that took long",
+        "heard of at last",
+        "heard of as long before as sources differ",
+        "heard of longer before",
+        "both were read late",
+    ],
+)
+def test_commit_lost_is_undecided_where_the_position_is_of_another_time_than_the_answer(
+    lines: list[Line], cases: int
+) -> None:
+    """A request took 25 ms; a member may hear of it at any time later."""
+    told = finding("commit-lost", lines)
+    assert (told.instances, sum(told.undecided.values())) == ((), cases)
+
+
+@pytest.mark.parametrize(
+    ("lines", "lost"),
+    [
+        ([ASKED, committed(2)], [(1, "request log")]),
+        ([ASKED, commit("m0", 2, "ok")], [(1, "request log"), (2, "own word")]),
+        ([asked("OFFSET_COMMIT", "operator", 1)], []),
+        ([ASKED, on(1, ONE)], [(1, "request log")]),
+        ([commit("m0", 0, "ok")], [(0, "own word")]),
+        ([commit("m0", -1, "ok")], []),
+        ([commit("m0", 1), commit("m0", 1, "fail")], []),
+        ([ASKED, at_once(phase("snapshot"))], [(1, "request log")]),
+        ([commit("m0", 1, "ok"), at_once(phase("snapshot"))], [(1, "own word")]),
+        ([phase("snapshot"), ASKED, commit("m0", 2, "ok")], []),
+        ([asked("OFFSET_COMMIT", "m0", 1, error=22), ASKED], [(1, "request log")]),
+        ([asked("OFFSET_COMMIT", "m0", 2, error=22), commit("m0", 1, "ok")], [(1, "own word")]),
+        ([on(1, asked("OFFSET_COMMIT", "m0", 1, error=22)), commit("m0", 1, "ok")], [(1, "own word")]),
+    ],
+    ids=[
+        "another position",
+        "two positions",
+        "an operator's",
+        "in another partition",
+        "the beginning",
+        "no position",
+        "asked for and refused",
+        "answered at the snapshot",
+        "heard of at the snapshot",
+        "after the snapshot",
+        "refused and then granted",
+        "another one was refused",
+        "one of another partition was refused",
+    ],
+)
+def test_commit_lost_is_each_position_that_was_acknowledged_and_is_not_there(
+    lines: list[Line | list[Line]], lost: list[tuple[int, str]]
+) -> None:
+    """By the request log, else by the member's own word."""
+    shown = any(isinstance(line, Line) and line.fields.get("phase") == "snapshot" for line in lines)
+    found = judged("commit-lost", lines, partitions=2, snapshot=not shown)
+    assert [(one["committed_offset"], one["by"]) for one in found] == lost
+
+
+def test_commit_lost_is_told_of_each_partition_with_its_own_proofs() -> None:
+    """The first acknowledgement of each sort; the second partition has its commit."""
+    there = [on(1, ONE), on(1, ASKED)]
+    lines = [commit("m1", 1, "ok"), ASKED, commit("m0", 1, "ok"), ASKED, there, on(2, commit("m1", 1, "ok"))]
+    found = finding("commit-lost", lines, partitions=3)
+    assert [(one.partition, one.events) for one in found.instances] == [
+        (0, ("requests-b0#2", "consumer-m1-0#1")),
+        (2, ("consumer-m1-0#2",)),
+    ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from histories import (
+    Line,
     aborted,
     after,
     answered,
     asked,
     assigned,
+    at_once,
     commit,
     committed,
     delivered,
@@ -17,8 +21,10 @@ from histories import (
     handled,
     holds,
     judged,
+    later,
     log_end,
     not_judged,
+    on,
     owner,
     processed,
     revoked,
@@ -298,3 +304,165 @@ def test_commit_ahead_only_looks_broken_where_lines_came_late() -> None:
     """By its own word, which is exact, the member processed first; its lines were only read a second late."""
     lines = [assigned("m0"), delivered("m0", 0), committed(1), after(1), processed("m0", 0), commit("m0", 1)]
     assert judged("commit-ahead", lines) == []
+
+
+FELL = [committed(2), committed(1)]
+
+
+@pytest.mark.parametrize(
+    ("inside", "restarted"),
+    [
+        ([assigned("m0")], True),
+        ([later(assigned("m0"), 1)], True),
+        ([at_once(assigned("m0"))], False),
+        ([revoked("m0"), delivered("m0", 0)], False),
+        ([answered("m1", 1)], True),
+        ([at_once(answered("m1", 1))], False),
+        ([later(answered("m1", 1), 1)], True),
+        ([answered("m1", -1)], True),
+        ([answered("m1", 2)], False),
+        ([asked("OFFSET_FETCH", "m1", 1, error=3)], False),
+        ([asked("OFFSET_FETCH", "operator", 1)], False),
+        ([on(1, assigned("m0")), on(1, answered("m1", 0))], False),
+    ],
+    ids=[
+        "a start",
+        "a start just after",
+        "a start in the same instant",
+        "no start",
+        "an answer below",
+        "an answer in the same instant",
+        "an answer just after",
+        "an answer that there is none",
+        "an answer where it had been",
+        "an answer that is an error",
+        "an answer to somebody outside the lanes",
+        "another partition",
+    ],
+)
+def test_commit_regression_tells_of_a_restart_inside(inside: list[Line], *, restarted: bool) -> None:
+    """Between the commit that fell and the one that is back where it was, or for ever."""
+    back = [after(1), *committed(2)]
+    found = [judged("commit-regression", [*FELL, *inside, *rest], partitions=2) for rest in (back, [])]
+    assert [[one["restart_inside"] for one in some] for some in found] == [[restarted], [restarted]]
+
+
+@pytest.mark.parametrize("line", [assigned("m0"), answered("m1", 1)])
+def test_commit_regression_tells_of_no_restart_outside(line: Line) -> None:
+    """Before it fell, or when it was back: in the very instant, or later."""
+    before = [committed(2), line, after(1), committed(1), committed(2)]
+    since = [[*FELL, *committed(2), at_once(line)], [*FELL, *committed(2), line]]
+    found = [one["restart_inside"] for lines in (before, *since) for one in judged("commit-regression", lines)]
+    assert found == [False] * 3
+
+
+def test_commit_regression_is_told_of_each_episode() -> None:
+    """Two in one partition, one in the other: each with its peak, its fall and its return."""
+    there = [on(1, line) for value in (9, 7) for line in committed(value)]
+    lines = [committed(3), committed(2), after(1), committed(3), committed(1), *there, committed(4)]
+    found = finding("commit-regression", lines, partitions=2)
+    told = [(one.partition, one.attributes["from"], one.attributes["to"], one.events) for one in found.instances]
+    assert told == [
+        (0, 3, 2, ("offsets#0", "offsets#1", "offsets#2")),
+        (0, 3, 1, ("offsets#0", "offsets#3", "offsets#6")),
+        (1, 9, 7, ("offsets#4", "offsets#5")),
+    ]
+    assert [one.attributes.get("lasted_ms") for one in found.instances] == [1010, 30, None]
+
+
+def test_zombie_commit_is_proved_by_the_record_that_gave_the_partition_away() -> None:
+    """The last one before the commit, of this partition."""
+    lines = [owner("m0"), owner("m1"), on(1, owner("m0")), committed(1, by="m0"), owner("m1")]
+    found = finding("zombie-commit", lines, partitions=2)
+    assert [one.events for one in found.instances] == [("offsets#1", "offsets#3", "requests-b0#2")]
+
+
+@pytest.mark.parametrize(
+    ("done", "position", "skipped"),
+    [([], 2, True), ([0], 2, True), ([1], 2, False), ([0], 1, False), ([0, 1], 3, False), ([0, 1], 4, True)],
+)
+def test_zombie_commit_tells_whether_it_passed_an_undone_record(
+    done: list[int], position: int, *, skipped: bool
+) -> None:
+    """Between the 1 that stood, or the beginning, and the position that it committed."""
+    lines = [assigned("m1"), *handled("m1", *done), owner("m1"), committed(1, by="m1"), committed(position, by="m0")]
+    if position == 1:
+        lines = [*lines[:-2], lines[-1]]
+    found = judged("zombie-commit", lines, records=4, control={2: None})
+    assert [one["skipped_record"] for one in found] == [skipped]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cases"),
+    [
+        ([committed(1, by="m0"), owner("m1")], 1),
+        ([owner("m7"), committed(1, by="m0")], 1),
+        ([owner("m7"), committed(1, by="operator"), committed(2)], 0),
+        ([committed(1, by="m0"), on(1, owner("m1"))], 0),
+    ],
+    ids=["nobody knew yet", "an id that was seen on no lane", "not by a member", "no record ever listed it"],
+)
+def test_zombie_commit_is_undecided_where_nobody_knows_the_owner(lines: list[Line | list[Line]], cases: int) -> None:
+    """Of a partition that somebody was given at some time."""
+    assert undecided("zombie-commit", lines, partitions=2) == cases
+
+
+@pytest.mark.parametrize(
+    ("lines", "past"),
+    [
+        ([committed(3), at_once(log_end(2))], [2]),
+        ([committed(3), log_end(2), log_end(3)], [2]),
+        ([committed(3), log_end(3), log_end(2)], []),
+        ([log_end(3), committed(3), log_end(2)], [2]),
+        ([committed(3), on(1, log_end(2)), log_end(3)], []),
+        ([committed(2, by="operator"), log_end(1)], [1]),
+        ([committed(3), [on(1, line) for line in committed(9)], log_end(3), on(1, log_end(8))], [8]),
+        ([committed(1), committed(2), log_end(1)], [1]),
+    ],
+    ids=[
+        "read in the same instant",
+        "the first one read counts",
+        "the first one read counts though a later is lower",
+        "one read before does not count",
+        "one of another partition does not count",
+        "by an operator",
+        "beyond the end of another partition",
+        "beyond the first end of all",
+    ],
+)
+def test_commit_past_end_counts_the_first_end_after_it(lines: list[Line | list[Line]], past: list[int]) -> None:
+    """A log end only grows; what is below the first one that was read is below all."""
+    assert [one["log_end"] for one in judged("commit-past-end", lines, partitions=2)] == past
+
+
+@pytest.mark.parametrize(
+    ("lines", "cases"),
+    [
+        ([log_end(5), committed(5)], 0),
+        ([log_end(5), log_end(4), committed(5)], 0),
+        ([log_end(1), committed(2)], 0),
+        ([log_end(1), committed(3)], 1),
+        ([committed(3)], 1),
+        ([on(1, log_end(5)), committed(3)], 1),
+        ([log_end(2), committed(3), committed(4), log_end(4), committed(5)], 1),
+    ],
+    ids=[
+        "an end",
+        "the highest of all",
+        "a record that was read",
+        "beyond both",
+        "no end was ever read",
+        "another partition's",
+        "only the last one",
+    ],
+)
+def test_commit_past_end_is_undecided_beyond_everything_seen(lines: list[Line | list[Line]], cases: int) -> None:
+    """Nobody looked afterwards: an end that was read before, or a record that lies there, would do."""
+    found = finding("commit-past-end", lines, partitions=2)
+    assert sum(found.undecided.values()) == cases
+
+
+def test_commit_past_end_by_an_operator_says_so() -> None:
+    """Asked for from outside the lanes."""
+    lines = [committed(5, by="operator"), after(1), committed(6, by="m0"), log_end(2)]
+    assert [one["by_operator"] for one in judged("commit-past-end", lines)] == [True, False]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from histories import (
+    Line,
     aborted,
     after,
     answered,
+    asked,
     assigned,
+    at_once,
     commit,
     committed,
     delivered,
@@ -15,10 +20,13 @@ from histories import (
     finding,
     handled,
     judged,
+    later,
     not_judged,
+    on,
     phase,
     processed,
     revoked,
+    started,
     stood_still,
     undecided,
     with_settings,
@@ -215,3 +223,173 @@ def test_illegal_redelivery_only_looks_broken_where_the_position_fell_just_then(
     """Between the log and a member's file, less than half a second is no order: the lower position is possible."""
     lines = [*HANDED_OVER, committed(1), after(2), assigned("m1"), committed(0), delivered("m1", 0)]
     assert judged("illegal-redelivery", lines) == []
+
+
+KILLED = exited("m0", signal=9)
+NOT_DONE = [assigned("m0"), processed("m0", 0)]
+TWO = committed(2)[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cases"),
+    [
+        ([committed(2, by="m0"), KILLED], 1),
+        ([at_once(TWO), asked("OFFSET_COMMIT", "m0", 2), KILLED], 0),
+        ([later(TWO, 1_000_000), asked("OFFSET_COMMIT", "m0", 2), KILLED], 1),
+        ([committed(2, by="m0"), exited("m0", code=1)], 0),
+        ([committed(2, by="m0"), exited("m1", signal=9)], 0),
+        ([committed(2, by="operator"), KILLED], 0),
+        ([KILLED, started("m0-1"), after(1), committed(2, by="m0")], 0),
+        ([committed(2), KILLED], 1),
+        ([at_once(TWO), KILLED], 0),
+        ([later(TWO, 1_000_000), KILLED], 1),
+        ([KILLED, after(0.489), committed(2)], 1),
+        ([KILLED, after(0.49), committed(2)], 0),
+        ([committed(2), exited("m0", code=1)], 0),
+        ([committed(2), exited("m1", signal=9)], 1),
+        ([committed(2), after(1), delivered("m0", 1), KILLED], 0),
+        ([TWO, asked("OFFSET_COMMIT", "m0", 2), asked("OFFSET_COMMIT", "m1", 2), KILLED], 1),
+        ([committed(2, by="m0"), delivered("m0", 1), KILLED], 0),
+    ],
+    ids=[
+        "by the one that was killed",
+        "by it, in the instant of its last word",
+        "by it, just after its last word",
+        "by one that was not killed",
+        "by one, and another was killed",
+        "by an operator",
+        "by its next incarnation",
+        "by nobody knows whom",
+        "by nobody knows whom, in the instant of its last word",
+        "by nobody knows whom, just after its last word",
+        "by nobody knows whom, just after it was killed",
+        "by nobody knows whom, long after it was killed",
+        "by nobody knows whom, and nobody was killed",
+        "by nobody knows whom, and one that never said anything was killed",
+        "by nobody knows whom, before its last word",
+        "by one of two",
+        "by the one that was killed, before its last word",
+    ],
+)
+def test_skipped_is_undecided_after_the_last_word_of_a_member_that_was_killed(
+    lines: list[Line | list[Line]], cases: int
+) -> None:
+    """Record 1 was committed past, and nobody said that it was done."""
+    found = finding("skipped", [*NOT_DONE, *lines])
+    assert (len(found.instances), sum(found.undecided.values())) == (1 - cases, cases)
+
+
+@pytest.mark.parametrize(
+    ("seen", "sink", "lost"), [([], "http", [0, 1]), ([effect(0)], "http", [1]), ([effect(0)], None, [1])]
+)
+def test_skipped_is_decided_where_a_sink_would_have_seen_it(
+    seen: list[Line], sink: str | None, lost: list[int]
+) -> None:
+    """One is declared; or none is known of, but it was seen."""
+    lines = [assigned("m0"), *seen, committed(2, by="m0"), KILLED]
+    assert [one["offset"] for one in judged("skipped", lines, settings=with_settings(sink=sink))] == lost
+
+
+@pytest.mark.parametrize(
+    ("lines", "in_flight"),
+    [
+        ([committed(2, by="m0"), exited("m0", code=1)], True),
+        ([committed(2, by="m0"), exited("m0", code=0)], False),
+        ([committed(2, by="m0"), exited("m0", signal=15)], False),
+        ([committed(2, by="m0"), exited("m1", code=1)], False),
+        ([committed(2, by="m0"), committed(2, by="m0"), exited("m0", code=1)], False),
+        ([committed(2, by="m0"), [on(1, line) for line in committed(2, by="m0")], exited("m0", code=1)], True),
+        ([committed(2, by="m0"), after(1), committed(2, by="m1"), exited("m0", code=1)], True),
+        ([committed(2, by="operator"), exited("m0", code=1)], False),
+        ([commit("m0", 2, "fail"), committed(2)], True),
+        ([commit("m0", 2, "ok"), commit("m0", 1, "fail"), committed(2)], False),
+        ([on(1, commit("m0", 2, "fail")), committed(2)], False),
+        ([exited("m0", code=1), started("m0-1"), after(1), committed(2, by="m0")], False),
+    ],
+    ids=[
+        "its last before it crashed",
+        "its last before it exited",
+        "its last before it was asked to go",
+        "another one crashed",
+        "not its last",
+        "its last on this partition",
+        "its last, another one's since",
+        "an operator's",
+        "it heard that it failed",
+        "another one failed",
+        "of another partition one failed",
+        "its next incarnation's",
+    ],
+)
+def test_skipped_was_in_flight_at_a_crash_or_a_failure(lines: list[Line | list[Line]], *, in_flight: bool) -> None:
+    """What the commit covers must not be processed any more under at-most-once."""
+    found = judged("skipped", [*NOT_DONE, *lines], partitions=2)
+    assert [one["in_flight_at_crash"] for one in found if one["offset"] == 1][:1] == [in_flight]
+
+
+def test_skipped_is_told_of_each_partition() -> None:
+    """With the first commit that covered each record; one that was handled in the other partition is not."""
+    there = [on(1, line) for line in (processed("m0", 0), *committed(1), *committed(2))]
+    lines = [assigned("m0", 0, 1), processed("m0", 1), committed(1), committed(2), *there]
+    found = finding("skipped", lines, partitions=2)
+    assert [(one.partition, one.attributes["offset"], one.events) for one in found.instances] == [
+        (0, 0, ("observer#1", "offsets#0")),
+        (1, 1, ("observer#4", "offsets#3")),
+    ]
+
+
+def test_skipped_and_unseen_are_parted_by_the_position() -> None:
+    """Record 0 lies below it, record 1 at it; of another partition nothing is committed."""
+    lines = [assigned("m0"), delivered("m0", 0), committed(1), phase("drain"), after(17), delivered("m0", 1)]
+    told = [finding(name, lines, partitions=2).instances for name in ("skipped", "unseen")]
+    assert [[(one.partition, one.attributes["offset"]) for one in some] for some in told] == [
+        [(0, 0)],
+        [(0, 1), (1, 0), (1, 1)],
+    ]
+
+
+def test_unseen_counts_what_was_done_in_the_instant_of_the_snapshot() -> None:
+    """And not a nanosecond later."""
+    begun = [assigned("m0"), phase("drain"), after(17), processed("m0", 0)]
+    lines = [*begun, at_once(phase("snapshot")), later(processed("m0", 1), 1)]
+    assert judged("unseen", lines, snapshot=False) == [{"offset": 1}]
+
+
+def again(member: str, *offsets: int) -> list[Line]:
+    """It has the partition for as long as it takes to deliver these."""
+    return [assigned(member), *(delivered(member, offset) for offset in offsets), revoked(member)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([*again("m0", 0), *again("m1", 0), *again("m0", 0)], [(0, "m1"), (0, "m0")]),
+        ([*again("m0", 0, 1), *again("m1", 1)], [(1, "m1")]),
+        ([*again("m0", 0, 0), *again("m1", 0)], [(0, "m0"), (0, "m1")]),
+        ([*again("m1", 0), *again("m0", 0)], [(0, "m0")]),
+        ([delivered("m0", 0), *again("m1", 0)], []),
+        ([*again("m1", 0), delivered("m0", 0)], []),
+        ([*again("m0", 0), *(on(1, line) for line in again("m1", 0))], []),
+    ],
+    ids=[
+        "twice again",
+        "one of two",
+        "twice at first",
+        "the other way round",
+        "first without a possession",
+        "again without a possession",
+        "in another partition",
+    ],
+)
+def test_redelivered_is_every_delivery_but_the_first(lines: list[Line], told: list[tuple[int, str]]) -> None:
+    """Of a record that several possessions were delivered."""
+    found = finding("redelivered", lines, partitions=2)
+    assert sorted((one.attributes["offset"], one.events[0].split("-")[1]) for one in found.instances) == sorted(told)
+
+
+def test_redeliveries_are_parted_by_the_floor_of_their_own_possession() -> None:
+    """m1 was told to start at 1 and began at 0; m0 at 2, and began at 1."""
+    lines = [*again("m0", 0, 1, 2), answered("m1", 1), *again("m1", 0, 1, 2), answered("m0", 2), *again("m0", 1, 2)]
+    below, above = (judged(name, lines, records=3) for name in ("illegal-redelivery", "redelivered"))
+    assert [(one["offset"], one["floor"]) for one in below] == [(0, 1), (1, 2)]
+    assert sorted((one["offset"], one["floor"]) for one in above) == [(1, 1), (2, 1), (2, 2)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
@@ -11,6 +13,7 @@ from histories import (
     ended,
     fault,
     finding,
+    healed,
     judged,
     judgement,
     left_open,
@@ -25,10 +28,6 @@ from kafka_trial.judge.plain import from_plain, to_plain
 
 IN_TRANSACTION = settings_with(progress="transaction", delivery="exactly-once")
 BEGAN = producer_began(timeout_s=1)
-
-
-def healed() -> Line:
-    return Line("nemesis", "healed", {"fault_no": 0})
 
 
 def test_hanging_transaction_holds() -> None:
@@ -108,3 +107,56 @@ def test_what_is_known_of_transactions_survives_the_cache() -> None:
     known = judgement(lines, settings=IN_TRANSACTION).circumstances
     assert (len(known.open_transactions), known.outputs_ended) == (2, 1)
     assert from_plain(orjson.loads(orjson.dumps(to_plain(known)))) == known
+
+
+@pytest.mark.parametrize(("since_s", "found"), [(11.5, 0), (11.501, 1)])
+def test_hanging_transaction_is_told_when_its_time_is_over(since_s: float, found: int) -> None:
+    """A timeout of one second, ten until the coordinator looks, and half a second between sources."""
+    assert len(judged("hanging-transaction", [BEGAN, left_open(0, since_s=since_s)], settings=IN_TRANSACTION)) == found
+
+
+@pytest.mark.parametrize(("wait_s", "found"), [(10.49, 0), (10.491, 1)])
+def test_after_a_fault_the_coordinator_has_ten_seconds_anew(wait_s: float, found: int) -> None:
+    """From the last healing on, of whatever fault; half a second between sources."""
+    over = [fault("pause", None), healed(), fault("stall", "m0", number=1), after(20), healed(1), after(wait_s)]
+    lines = [BEGAN, *over, left_open(0, since_s=60)]
+    told = finding("hanging-transaction", lines, settings=IN_TRANSACTION)
+    assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)
+
+
+def test_a_fault_that_was_never_healed_leaves_it_undecided_beside_one_that_was() -> None:
+    """However long ago either of them began."""
+    lines = [BEGAN, fault("pause", None), healed(), fault("stall", "m0", number=1), after(60), left_open(0, since_s=50)]
+    assert undecided("hanging-transaction", lines, settings=IN_TRANSACTION) == 1
+
+
+def test_hanging_transactions_are_told_of_each() -> None:
+    """Two that hang in two logs, one that has time, one of which nobody knows how much it has."""
+    others = [left_open(2, since_s=5, producer=8), left_open(3, since_s=99, producer=9)]
+    lines = [
+        BEGAN,
+        producer_began(timeout_s=60, producer=8),
+        left_open(0, since_s=20),
+        left_open(1, since_s=30),
+        *others,
+    ]
+    found = finding("hanging-transaction", lines, settings=IN_TRANSACTION)
+    told = [(one.attributes["log"], one.attributes["open_ms"], one.events) for one in found.instances]
+    assert told == [("out-0", 20_000, ("transactions#0",)), ("out-1", 30_000, ("transactions#1",))]
+    assert list(found.undecided.values()) == [1]
+
+
+@pytest.mark.parametrize(("before", "found"), [([stood_still(0.75)], 1), ([stood_still(0.76)], 0)])
+def test_a_standstill_of_a_quarter_of_the_session_excuses_no_coordinator(before: list[Line], found: int) -> None:
+    """Only more than that does."""
+    lines = [BEGAN, *before, after(3), left_open(0, since_s=12)]
+    assert len(finding("hanging-transaction", lines, settings=IN_TRANSACTION).instances) == found
+    long_ago = [BEGAN, stood_still(2), after(15), left_open(0, since_s=12)]
+    assert len(judged("hanging-transaction", long_ago, settings=IN_TRANSACTION)) == 1
+
+
+def test_a_transaction_that_began_nobody_knows_when_began_when_it_was_seen() -> None:
+    """Its first record bears no time."""
+    nameless = left_open(0, since_s=99)
+    line = replace(nameless, fields={name: value for name, value in nameless.fields.items() if name != "began_s"})
+    assert judged("hanging-transaction", [BEGAN, line], settings=IN_TRANSACTION) == []

@@ -103,3 +103,127 @@ def test_rows_out_of_order_are_not_looked_up(looked_up: Any) -> None:
     for group, value in (([1, 0], [0, 0]), ([0, 0], [1, 0])):
         with pytest.raises(ValueError, match="not in their order"):
             looked_up(np.array(group), np.array(value), *wanted)
+
+
+MASKED = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12)
+
+
+@given(ROWS, st.integers(1, 3))
+def test_previous_in_and_next_in(rows: list[tuple[int, int]], steps: int) -> None:
+    """The row so many before, and the one after, of the same group."""
+    rows.sort()
+    group, _ = _columns(rows)
+    before, after = k.previous_in(group, steps=steps).tolist(), k.next_in(group).tolist()
+    for place, (mine, _) in enumerate(rows):
+        back = place - steps
+        assert before[place] == (back if back >= 0 and rows[back][0] == mine else -1)
+        assert after[place] == (place + 1 if place + 1 < len(rows) and rows[place + 1][0] == mine else -1)
+    assert k.previous_in(group).tolist() == k.previous_in(group, steps=1).tolist()
+
+
+@given(ROWS)
+def test_running_max(rows: list[tuple[int, int]]) -> None:
+    """The first row of the greatest value of its group so far, itself included."""
+    rows.sort(key=lambda row: row[0])
+    found = k.running_max(*_columns(rows)).tolist()
+    for place, (mine, _) in enumerate(rows):
+        so_far = [row for row in range(place + 1) if rows[row][0] == mine]
+        assert found[place] == max(so_far, key=lambda row: (rows[row][1], -row))
+
+
+@given(MASKED)
+def test_last_true(rows: list[tuple[int, bool]]) -> None:
+    """The last row of the group so far that is marked."""
+    rows.sort(key=lambda row: row[0])
+    group, mask = np.array([g for g, _ in rows], np.int64), np.array([m for _, m in rows], np.bool_)
+    found = k.last_true(group, mask).tolist()
+    for place, (mine, _) in enumerate(rows):
+        assert found[place] == max((row for row in range(place + 1) if rows[row] == (mine, True)), default=-1)
+
+
+@given(ROWS, ROWS)
+def test_exactly(rows: list[tuple[int, int]], wanted: list[tuple[int, int]]) -> None:
+    """The last row that equals what is looked up."""
+    rows.sort()
+    found = k.exactly(*_columns(rows), *_columns(wanted)).tolist()
+    assert found == [max((n for n, row in enumerate(rows) if row == one), default=-1) for one in wanted]
+
+
+@given(ROWS, st.lists(st.tuples(st.integers(0, 3), VALUES, VALUES), max_size=6))
+def test_between(rows: list[tuple[int, int]], wanted: list[tuple[int, int, int]]) -> None:
+    """The rows of a group from a value on and below another: a range, empty where there is none."""
+    rows.sort()
+    of_group, low, high = (
+        np.array(column, np.int64) for column in (zip(*wanted, strict=True) if wanted else ((),) * 3)
+    )
+    first, end = k.between(*_columns(rows), of_group, low, high)
+    for place, (mine, least, most) in enumerate(wanted):
+        inside = [n for n, (g, v) in enumerate(rows) if g == mine and least <= v < most]
+        assert list(range(first[place], end[place])) == inside
+        assert end[place] >= first[place]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=6))
+def test_in_ranges_laid_end_to_end(ranges: list[tuple[int, int]]) -> None:
+    """They overlap, and come in any order; one whose end lies before its beginning is empty."""
+    first, end = (np.array(column, np.int64) for column in (zip(*ranges, strict=True) if ranges else ((),) * 2))
+    which, rows = k.in_ranges(first, end)
+    expected = [(number, row) for number, (low, high) in enumerate(ranges) for row in range(low, high)]
+    assert list(zip(which.tolist(), rows.tolist(), strict=True)) == expected
+
+
+@given(st.lists(st.integers(0, 2), max_size=8))
+def test_runs_of_equal_groups(group: list[int]) -> None:
+    """Where each begins, and the place of each row in it, though a group comes again."""
+    begins = [place for place, one in enumerate(group) if place == 0 or group[place - 1] != one]
+    assert k.first_of(np.array(group, np.int64)).tolist() == begins
+    assert k.starts_of(np.array(group, np.int64)).tolist() == [place in begins for place in range(len(group))]
+    number = k.number_in(np.array(group, np.int64)).tolist()
+    assert number == [place - max(begin for begin in begins if begin <= place) for place in range(len(group))]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), VALUES), max_size=8), st.integers(4, 6))
+def test_counts_and_per_group(rows: list[tuple[int, int]], size: int) -> None:
+    """How many rows each group has, their least and their greatest value."""
+    group, value = _columns(rows)
+    mine = [[v for g, v in rows if g == one] for one in range(size)]
+    assert k.counts(group, size).tolist() == [len(values) for values in mine]
+    least = k.per_group(group, value, size, how="min", start=k.NEVER).tolist()
+    greatest = k.per_group(group, value, size, how="max", start=k.NONE).tolist()
+    assert least == [min(values, default=k.NEVER) for values in mine]
+    assert greatest == [max(values, default=k.NONE) for values in mine]
+
+
+@given(st.lists(VALUES, max_size=4), st.lists(st.integers(-1, 3), max_size=5), VALUES)
+def test_picked(values: list[int], index: list[int], missing: int) -> None:
+    """The value at each index; what is missing where that is -1."""
+    index = [at if at < len(values) else -1 for at in index]
+    found = k.picked(np.array(values, np.int64), np.array(index, np.int64), missing).tolist()
+    assert found == [values[at] if at >= 0 else missing for at in index]
+
+
+COLUMNS = st.lists(st.tuples(VALUES, st.integers(0, 2), VALUES), max_size=8)
+
+
+@given(COLUMNS)
+def test_joined_and_ordered(rows: list[tuple[int, int, int]]) -> None:
+    """One integer a row that sorts as all columns do, the first weighing most; rows that are equal keep their order."""
+    columns = [np.array(column, np.int64) for column in (zip(*rows, strict=True) if rows else ((),) * 3)]
+    whole = k.joined(*columns).tolist()
+    assert all(
+        (a < b) == (p < q) and (a == b) == (p == q)
+        for a, p in zip(whole, rows, strict=True)
+        for b, q in zip(whole, rows, strict=True)
+    )
+    assert k.ordered(*columns).tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
+    assert k.ordered(columns[0]).tolist() == sorted(range(len(rows)), key=lambda row: rows[row][0])
+
+
+@pytest.mark.parametrize("values", [[0, 2**40, 2**41], [-(2**61), 0, 2**61], [k.NONE, 0, k.NEVER], [0, 2**62 // 3]])
+def test_joined_of_large_numbers(values: list[int]) -> None:
+    """Pairs of them, in every order, as they would sort."""
+    pairs = [(one, other) for one in values for other in values]
+    first, second = _columns(pairs)
+    assert np.argsort(k.joined(first, second), kind="stable").tolist() == sorted(
+        range(len(pairs)), key=lambda place: pairs[place]
+    )

@@ -8,19 +8,25 @@ from histories import (
     Line,
     after,
     assigned,
+    at_once,
     committed,
     delivered,
     fetched,
     finding,
     handled,
     judged,
+    judgement,
     not_judged,
+    on,
     phase,
+    processed,
     revoked,
     stood_still,
     undecided,
     with_settings,
 )
+from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
+from kafka_trial.invariants.circumstances import Settings
 from kafka_trial.invariants.liveness import Timing, convergence_bound_s, stall_window_s
 
 LIVENESS = ("false-lag", "stuck-partition", "late-convergence")
@@ -201,3 +207,154 @@ def test_the_bound_is_never_under_ten_seconds() -> None:
 def test_late_convergence_leaves_a_false_lag_to_its_own_name() -> None:
     """All is done, and the position stays behind: one partition has one of the three."""
     assert judged("late-convergence", [*DONE, committed(1), phase("drain"), after(20)]) == []
+
+
+@pytest.mark.parametrize(("more_ms", "found"), [(0, 0), (10, 1)])
+def test_stuck_partition_is_broken_from_one_moment_after_the_window(more_ms: int, found: int) -> None:
+    """The position rose exactly ten seconds before the snapshot, or ten milliseconds earlier."""
+    lines = [assigned("m0"), handled("m0", 0), phase("drain"), committed(1), after(9.99 + more_ms / 1000)]
+    assert len(judged("stuck-partition", lines)) == found
+
+
+def test_stuck_partition_is_broken_once_the_drain_lasted_for_the_window() -> None:
+    """Exactly ten seconds; ten milliseconds less leave it undecided."""
+    long_still = [*STOPPED[:-1], after(3), phase("drain")]
+    assert len(judged("stuck-partition", [*long_still, after(9.99)])) == 1
+    assert undecided("stuck-partition", [*long_still, after(9.98)]) == 1
+
+
+def test_late_convergence_is_broken_from_the_bound_and_the_tolerance_on() -> None:
+    """Committed 11.51 s after the drain had begun, or ten milliseconds later."""
+    done = [handled("m0", 1), committed(2), after(1)]
+    assert judged("late-convergence", [*STOPPED, after(11.48), *done]) == []
+    assert [one["converged_after_s"] for one in judged("late-convergence", [*STOPPED, after(11.49), *done])] == [11.52]
+
+
+def test_late_convergence_is_overdue_once_the_drain_lasted_for_the_bound() -> None:
+    """Exactly 11.01 s; ten milliseconds less leave it undecided."""
+    assert len(judged("late-convergence", [*STOPPED, after(10.99), delivered("m0", 1)])) == 1
+    assert undecided("late-convergence", [*STOPPED, after(10.98), delivered("m0", 1)]) == 1
+
+
+def test_false_lag_is_broken_once_the_drain_lasted_for_the_bound() -> None:
+    """Exactly 11.01 s; ten milliseconds less leave it undecided."""
+    lagging = [*DONE, committed(1), phase("drain")]
+    assert len(judged("false-lag", [*lagging, after(11)])) == 1
+    assert undecided("false-lag", [*lagging, after(10.99)]) == 1
+
+
+LATE = [handled("m0", 1), committed(2)]
+BROKEN: dict[str, tuple[list[Line | list[Line]], list[Line | list[Line]]]] = {
+    "false-lag": ([*DONE, committed(1), phase("drain")], []),
+    "stuck-partition": (STOPPED, []),
+    "late-convergence": (STOPPED, LATE),
+}
+
+
+@pytest.mark.parametrize("name", LIVENESS)
+@pytest.mark.parametrize(
+    "still",
+    [[stood_still(0.75)], [stood_still(0.5), stood_still(0.5)]],
+    ids=["exactly a quarter", "half a second twice"],
+)
+def test_a_standstill_of_a_quarter_of_the_session_excuses_nothing(name: str, still: list[Line]) -> None:
+    """Only more than that does, at one time."""
+    before, late = BROKEN[name]
+    assert len(judged(name, [*before, after(6), *still, after(7), *late])) == 1
+
+
+@pytest.mark.parametrize("name", LIVENESS)
+def test_one_long_standstill_among_short_ones_excuses(name: str) -> None:
+    """The longest counts."""
+    before, late = BROKEN[name]
+    still = [stood_still(0.3), stood_still(0.751), stood_still(0.3)]
+    assert undecided(name, [*before, after(6), *still, after(7), *late]) == 1
+
+
+@pytest.mark.parametrize("name", LIVENESS)
+def test_a_standstill_at_another_time_excuses_nothing(name: str) -> None:
+    """It was over when the drain began, or began after the snapshot."""
+    before, late = BROKEN[name]
+    assert len(judged(name, [stood_still(2), after(1), *before, after(13), *late])) == 1
+    lines = [*before, after(13), *late, phase("snapshot"), after(2), stood_still(1.9)]
+    assert len(judged(name, lines, snapshot=False)) == 1
+
+
+@pytest.mark.parametrize("name", LIVENESS)
+def test_a_standstill_that_reaches_into_the_time_excuses(name: str) -> None:
+    """It was over in the very instant in which the drain began, or began just before the snapshot."""
+    before, late = BROKEN[name]
+    early = [*before[:-1], stood_still(2), at_once(phase("drain")), after(13), *late]
+    ended = [*before, after(13), *late, phase("snapshot"), after(1), stood_still(1.01)]
+    if name != "stuck-partition":  # its time begins ten seconds before the snapshot
+        assert undecided(name, early) == 1
+    assert undecided(name, ended, snapshot=False) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "bound_s"),
+    [
+        ([assigned("m0"), phase("drain"), after(1)], 17.0),
+        ([*DONE, committed(2), phase("drain"), after(1)], 13.01),
+        ([*DONE, phase("drain"), on(1, delivered("m0", 0)), after(5), on(1, processed("m0", 0))], 22.01),
+        ([*DONE, Line("run", "calibrated", {"rate": 8.0}), phase("drain"), after(1)], 10.01),
+        ([*DONE, Line("run", "calibrated", {"rate": 0.5}), phase("drain"), after(1)], 17.01),
+        ([*DONE, phase("steady"), after(1)], 10.0),
+        ([*DONE, phase("heal"), after(1)], 17.01),
+    ],
+    ids=[
+        "nothing done",
+        "one done",
+        "a handler of five seconds",
+        "a rate",
+        "a rate too low",
+        "no drain",
+        "only healed",
+    ],
+)
+def test_the_bound_grows_with_what_was_left_in_all_partitions(lines: list[Line | list[Line]], bound_s: float) -> None:
+    """Nine seconds of settings, the longest handler of all, and two seconds for each record that was left."""
+    assert judgement(lines, partitions=2).bounds_s == {"converge": pytest.approx(bound_s), "stuck": 10.0}
+
+
+def test_a_consumer_that_declares_nothing_is_judged_by_what_the_harness_starts_it_with() -> None:
+    """The defaults of consumer.toml."""
+    kafka, progress = KafkaSettings(), ProgressPlace()
+    assert Settings() == Settings(
+        protocol=kafka.protocol,
+        session_timeout_s=kafka.session_timeout_s,
+        poll_interval_s=kafka.poll_interval_s,
+        metadata_age_s=kafka.metadata_age_s,
+        commit_interval_s=progress.interval_s,
+        progress=progress.kind,
+    )
+
+
+@pytest.mark.parametrize(
+    ("timing", "bound_s"),
+    [
+        (Timing(6.0, 10.0, 1.0, protocol="none", longest_handler_s=5.0), 12.0),
+        (Timing(6.0, 10.0, 1.0, protocol="consumer", longest_handler_s=5.0), 22.0),
+        (Timing(6.0, 3.0, 1.0, backlog=3), 16.0),
+        (Timing(6.0, 3.0, 1.0, backlog=3, rate_per_s=0.0), 16.0),
+        (Timing(6.0, 3.0, 1.0, backlog=3, rate_per_s=1.5), 14.0),
+        (Timing(6.0, 3.0, 1.0, backlog=300, converge_within_s=0.5), 0.5),
+        (Timing(6.0, 10.0, 1.0, partitions_added=True), 17.0),
+    ],
+)
+def test_the_terms_of_the_bound(timing: Timing, bound_s: float) -> None:
+    """Without a group nobody waits for a rebalance; a rate below one record a second counts as one."""
+    assert convergence_bound_s(timing) == bound_s
+
+
+def test_liveness_is_told_of_each_partition() -> None:
+    """Of four, the first is done, the second stuck, the third lags falsely, and the fourth is late."""
+    all_four = assigned("m0", 0, 1, 2, 3)
+    done = [on(number, line) for number in (0, 2) for line in handled("m0", 0, 1)]
+    ended = [committed(2)[0], on(2, committed(1)[0]), phase("drain"), after(30), on(3, delivered("m0", 0))]
+    judged_ = judgement([all_four, *done, *ended], partitions=4)
+    assert {name: [one.partition for one in judged_.findings[name].instances] for name in LIVENESS} == {
+        "false-lag": [2],
+        "stuck-partition": [1],
+        "late-convergence": [3],
+    }

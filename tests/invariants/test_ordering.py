@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from histories import (
     Line,
     after,
     assigned,
+    at_once,
+    commit,
     delivered,
     exited,
     finding,
     handled,
     judged,
     not_judged,
+    on,
     owner,
     processed,
     revoked,
@@ -283,3 +288,177 @@ def test_poll_skip_is_broken_by_a_killed_member_that_had_gone_on_since() -> None
 def test_poll_skip_is_not_judged_without_the_control_read() -> None:
     """Nobody knows which records could be read."""
     assert "control read" in not_judged("poll-skip", [assigned("m0"), handled("m0", 0, 2)], whole=False)
+
+
+def test_nonmonotonic_poll_is_told_of_every_step_back() -> None:
+    """Against the highest before it: in one partition twice, in the other from its very first record on."""
+    there = [on(1, delivered("m0", offset)) for offset in (0, 0)]
+    lines = [assigned("m0", 0, 1), *(delivered("m0", offset) for offset in (0, 2, 1, 2, 3)), *there]
+    found = finding("nonmonotonic-poll", lines, partitions=2, records=4)
+    assert [(one.partition, one.attributes["previous_offset"], one.events) for one in found.instances] == [
+        (0, 2, ("consumer-m0-0#3", "consumer-m0-0#4")),
+        (0, 2, ("consumer-m0-0#3", "consumer-m0-0#5")),
+        (1, 0, ("consumer-m0-0#7", "consumer-m0-0#8")),
+    ]
+
+
+def test_nonmonotonic_poll_only_looks_broken_without_a_possession() -> None:
+    """Nobody says since when the member has it: it may have been given back in between."""
+    assert judged("nonmonotonic-poll", [delivered("m0", 1), delivered("m0", 0)]) == []
+
+
+def test_reordered_key_is_not_of_a_key_where_records_have_none() -> None:
+    """Two records without a key share none."""
+    lines = [assigned("m0"), processed("m0", 1), processed("m0", 0)]
+    assert judged("reordered-key", lines) == [{"offset": 0, "later_offset": 1, "same_key": False}]
+
+
+@pytest.mark.parametrize(
+    ("keys", "done", "told"),
+    [
+        (["a", "b", "a"], [1, 2, 0], [(0, 2, True)]),
+        (["a", "b", "b"], [2, 0, 1], [(0, 2, False), (1, 2, True)]),
+        (["b", "a", "b"], [2, 1, 0], [(0, 2, True), (1, 2, False)]),
+        (["a", "a", "a"], [1, 2, 0], [(0, 2, True)]),
+        (["a", "b", "c"], [0, 2, 1], [(1, 2, False)]),
+        (["a", "b", "c"], [0, 1, 2], []),
+    ],
+)
+def test_reordered_key_names_the_record_that_it_came_after(
+    keys: list[str], done: list[int], told: list[tuple[int, int, bool]]
+) -> None:
+    """Of its own key, if there is one: of several the highest that was done before it in its possession."""
+    lines = [assigned("m0"), *(processed("m0", offset) for offset in done)]
+    found = judged("reordered-key", lines, records=keys)
+    assert [(one["offset"], one["later_offset"], one["same_key"]) for one in found] == told
+
+
+@pytest.mark.parametrize("keys", [["a", "a"], ["a", "b"], [None, None]])
+@pytest.mark.parametrize(("wait_s", "found"), [(0.48, 0), (0.481, 1)], ids=["as long as sources differ", "longer"])
+def test_reordered_key_across_members_is_told_from_half_a_second_on(
+    keys: list[str | None], wait_s: float, found: int
+) -> None:
+    """Exactly half a second between the two completions is no order."""
+    lines = [assigned("m0"), assigned("m1"), processed("m0", 1), after(wait_s + 0.01), processed("m1", 0)]
+    told = judged("reordered-key", lines, records=keys)
+    assert [one["same_key"] for one in told] == [keys == ["a", "a"]] * found
+
+
+def test_reordered_key_is_broken_in_one_file_across_its_possessions() -> None:
+    """In one file the order is exact, however close: the partition came back in between."""
+    lines = [assigned("m0"), processed("m0", 1), revoked("m0"), assigned("m0"), processed("m0", 0)]
+    found = finding("reordered-key", lines, records=["a", "a"])
+    assert [(one.attributes["later_offset"], one.events) for one in found.instances] == [
+        (1, ("consumer-m0-0#2", "consumer-m0-0#5"))
+    ]
+
+
+def test_reordered_key_across_members_names_the_first_that_overtook_it() -> None:
+    """m0 had done 2 and then 1 of three of a key; two seconds later m1 does 0 for the first time."""
+    m0 = [assigned("m0"), processed("m0", 2), after(1), processed("m0", 1), revoked("m0"), after(1)]
+    found = finding("reordered-key", [*m0, assigned("m1"), processed("m1", 0)], records=["a", "a", "a"])
+    assert [(one.attributes["offset"], one.attributes["later_offset"], one.events) for one in found.instances] == [
+        (0, 2, ("consumer-m0-0#2", "consumer-m1-0#2")),
+        (1, 2, ("consumer-m0-0#2", "consumer-m0-0#3")),
+    ]
+
+
+def test_reordered_key_is_told_of_each_partition() -> None:
+    """The same offsets and keys in two of them: in order in the first, and not in the second."""
+    here, there = ([on(number, processed("m0", offset)) for offset in (number, 1 - number)] for number in (0, 1))
+    found = finding("reordered-key", [assigned("m0", 0, 1), *here, *there], records=["a", "a"], partitions=2)
+    assert [(one.partition, one.attributes["key"]) for one in found.instances] == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "steps", "told"),
+    [
+        ("aa", "+0 +1 -1 -0", [(1, 0, True)]),
+        ("aa", "+0 -0 +1 -1", []),
+        ("aba", "+0 +1 -1 +2 -2 -0", [(1, 0, False), (2, 0, True)]),
+        ("abb", "+0 +1 -0 +2 -1 -2", [(1, 0, False), (2, 1, True)]),
+        ("aaa", "+0 +1 -0 +2 -1 -2", [(1, 0, True), (2, 1, True)]),
+        ("aab", "+0 +1 +2 -1 -2 -0", [(1, 0, True), (2, 0, False)]),
+    ],
+)
+def test_overlapping_handlers_names_the_one_that_was_at_work(
+    keys: str, steps: str, told: list[tuple[int, int, bool]]
+) -> None:
+    """Begun (+) and ended (-): of its own key, if there is one; of several the one that ends last."""
+    verbs = {"+": delivered, "-": processed}
+    lines = [assigned("m0"), *(verbs[step[0]]("m0", int(step[1])) for step in steps.split())]
+    found = judged("overlapping-handlers", lines, records=list(keys))
+    assert [(one["offset"], one["other_offset"], one["same_key"]) for one in found] == told
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([delivered("m0", 0), delivered("m1", 1), after(0.49), processed("m0", 0), processed("m1", 1)], []),
+        ([delivered("m0", 0), delivered("m1", 1), after(0.491), processed("m0", 0), processed("m1", 1)], [1]),
+        ([delivered("m0", 0), after(1), delivered("m1", 1), after(0.49), processed("m0", 0), processed("m1", 1)], []),
+        ([delivered("m0", 0), after(1), delivered("m1", 1), after(0.491), processed("m0", 0), processed("m1", 1)], [1]),
+        ([delivered("m0", 0), delivered("m1", 1), after(0.49), processed("m1", 1), after(1), processed("m0", 0)], []),
+        ([delivered("m0", 0), delivered("m1", 1), after(0.491), processed("m1", 1), after(1), processed("m0", 0)], [1]),
+        ([delivered("m1", 1), delivered("m0", 0), after(0.491), processed("m0", 0), processed("m1", 1)], [0]),
+        ([delivered("m0", 0), at_once(delivered("m1", 1)), after(0.5), processed("m0", 0), processed("m1", 1)], [0, 1]),
+        ([delivered("m0", 0), after(1), processed("m0", 0), delivered("m1", 1), after(1), processed("m1", 1)], []),
+        (
+            [delivered("m0", 0), on(1, delivered("m1", 1)), after(1), processed("m0", 0), on(1, processed("m1", 1))],
+            [],
+        ),
+    ],
+    ids=[
+        "for as long as sources differ",
+        "for longer",
+        "long before, for as long as sources differ",
+        "long before, for longer",
+        "inside it, for as long as sources differ",
+        "inside it, for longer",
+        "the other way round",
+        "begun in the same instant",
+        "one after the other",
+        "in two partitions",
+    ],
+)
+@pytest.mark.parametrize("keys", [["a", "a"], ["a", "b"], [None, None]])
+def test_overlapping_handlers_across_members_run_side_by_side_for_half_a_second(
+    lines: list[Line], found: list[int], keys: list[str | None]
+) -> None:
+    """Told is the one that began while the other was at work."""
+    told = judged("overlapping-handlers", [assigned("m0"), assigned("m1"), *lines], records=keys, partitions=2)
+    assert [(one["offset"], one["same_key"]) for one in told] == [(offset, keys == ["a", "a"]) for offset in found]
+
+
+def test_overlapping_handlers_across_members_are_proved_by_both() -> None:
+    """Where three are at work it is the one that ends last that is named."""
+    begun = [delivered("m0", 0), delivered("m0", 2), after(1), delivered("m1", 1), after(1)]
+    ended = [processed("m0", 0), processed("m0", 2), processed("m1", 1)]
+    found = finding("overlapping-handlers", [assigned("m0"), assigned("m1"), *begun, *ended], records=3)
+    assert [(one.attributes["offset"], one.attributes["other_offset"], one.events) for one in found.instances] == [
+        (1, 2, ("consumer-m0-0#3", "consumer-m1-0#2", "consumer-m0-0#5", "consumer-m1-0#3")),
+        (2, 0, ("consumer-m0-0#2", "consumer-m0-0#3", "consumer-m0-0#4", "consumer-m0-0#5")),
+    ]
+
+
+def test_overlapping_handlers_only_looks_broken_in_an_untold_loss_of_either() -> None:
+    """The member that was not told began first, or last: its handler is excused, whoever it is beside."""
+    m0 = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), delivered("m1", 1), after(1)]
+    assert judged("overlapping-handlers", [*m0, processed("m1", 1), processed("m0", 0)]) == []
+    late = [assigned("m0"), owner("m1"), assigned("m1"), delivered("m1", 1), delivered("m0", 0), after(1)]
+    assert judged("overlapping-handlers", [*late, processed("m1", 1), processed("m0", 0)]) == []
+
+
+@pytest.mark.parametrize(("wait_s", "found"), [(0.48, 0), (0.481, 1), (3, 1)])
+def test_overlapping_handlers_before_the_loss_is_not_excused(wait_s: float, found: int) -> None:
+    """m0 lost the partition when its handler had been over for half a second, or for longer."""
+    held = [assigned("m0"), assigned("m1"), delivered("m1", 1), delivered("m0", 0), after(1)]
+    over = [processed("m0", 0), processed("m1", 1), after(wait_s), owner("m1")]
+    assert len(judged("overlapping-handlers", [*held, *over])) == found
+
+
+def test_overlapping_handlers_is_broken_by_what_is_begun_once_it_was_told() -> None:
+    """Its commit was refused, so m0 knew that it had lost the partition, and takes another record all the same."""
+    told = [assigned("m0"), owner("m1"), assigned("m1"), commit("m0", 1, "fail"), delivered("m0", 1)]
+    lines = [*told, delivered("m1", 0), after(1), processed("m0", 1), processed("m1", 0)]
+    assert [one["offset"] for one in judged("overlapping-handlers", lines)] == [0]

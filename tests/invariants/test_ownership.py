@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from histories import (
+    Line,
     after,
     assigned,
+    at_once,
     commit,
     committed,
     delivered,
     exited,
     finding,
+    gone,
     handled,
     holds,
     judged,
     not_judged,
+    on,
     owner,
     processed,
     revoked,
@@ -143,3 +149,121 @@ def test_a_new_process_begins_a_new_possession() -> None:
     """The incarnation that died closes its possession; the next one's work is its own."""
     lines = [owner("m0"), assigned("m0"), delivered("m0", 0), exited("m0", signal=9), owner("m1"), assigned("m1")]
     assert judged("zombie-work", [*lines, committed(0), handled("m1", 0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "places"),
+    [
+        ([holds("m0", 0), holds("m1", 0)], [2]),
+        ([holds("m0", 0), holds("m1", 0), holds("m0"), holds("m1"), holds("m0", 0), holds("m1", 0)], [2, 6]),
+        ([holds("m0", 0), holds("m1", 0), holds("m1"), holds("m1", 0)], [2, 4]),
+        ([holds("m0", 0), holds("m1", 0), holds("m2", 0)], [2]),
+        ([holds("m0", 0), holds("m0", 0), holds("m0"), holds("m1", 0)], []),
+        ([holds("m0", 0), on(1, holds("m1", 1))], []),
+        ([holds("m0", 0), holds("m0", pending=[0]), holds("m1", 0), holds("m1", pending=[0]), holds("m0", 0)], []),
+        ([owner("m0"), owner("m1"), owner("m0")], []),
+        ([owner("m0"), holds("m1", 0)], []),
+        ([holds("m0", 0), owner("m1")], []),
+        ([holds("m0", 0), gone("m0"), holds("m1", 0)], []),
+        ([owner("m0", "m1"), owner("m0"), owner("m0", "m1")], [1, 3]),
+        ([holds("m0", 0), holds("m1", 0), holds("m0"), holds("m0", 0)], [2, 4]),
+    ],
+    ids=[
+        "two at once",
+        "twice",
+        "given back and taken again",
+        "a third one inside",
+        "one after the other",
+        "two partitions",
+        "pending on either side",
+        "classic hands",
+        "taken over by KIP-848",
+        "taken over by the classic protocol",
+        "it is gone",
+        "two classic records",
+        "the first one leaves and comes back",
+    ],
+)
+def test_split_ownership_is_told_where_two_begin_to_own_a_partition(lines: list[Line], places: list[int]) -> None:
+    """By the offsets log; a further record inside is no further split."""
+    found = judged("split-ownership", lines, partitions=2, members=3)
+    assert [one["log_offset"] for one in found] == places
+
+
+def test_split_ownership_is_proved_by_the_record_that_lasts_longest() -> None:
+    """Of two partitions; in the second m0 is released before m2 gets it, and m1 is not."""
+    lines = [holds("m0", 0, 1), holds("m1", 1), holds("m0", 0), holds("m2", 1)]
+    found = finding("split-ownership", lines, partitions=2, members=3)
+    assert [(one.partition, one.events) for one in found.instances] == [
+        (1, ("offsets#0", "offsets#1")),
+        (1, ("offsets#1", "offsets#3")),
+    ]
+
+
+REFUSED = [*FROZEN, processed("m0", 0), commit("m0", 1, "fail")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "offsets"),
+    [
+        ([after(0.49), delivered("m0", 1)], []),
+        ([after(0.491), delivered("m0", 1)], [1]),
+        ([after(1), delivered("m0", 1), delivered("m0", 2)], [1, 2]),
+        ([after(1), processed("m0", 1)], []),
+        ([revoked("m1"), after(1), delivered("m0", 1)], []),
+        ([after(1), delivered("m0", 1), at_once(revoked("m1"))], [1]),
+        ([after(1), delivered("m1", 1)], []),
+        ([after(1), revoked("m0"), delivered("m0", 1)], []),
+        ([after(1), revoked("m0"), assigned("m0"), delivered("m0", 1)], []),
+        ([on(1, assigned("m0")), after(1), on(1, delivered("m0", 1))], []),
+    ],
+    ids=[
+        "as long after as sources differ",
+        "longer after",
+        "twice",
+        "what it finishes",
+        "the other one gave it up",
+        "the other one gives it up just then",
+        "what the other one does",
+        "without a possession",
+        "in its next possession",
+        "in another partition",
+    ],
+)
+def test_split_ownership_though_told_is_what_it_takes_after_a_refusal(lines: list[Line], offsets: list[int]) -> None:
+    """While another member holds the partition by its own word."""
+    found = judged("split-ownership", [*REFUSED, *lines], records=3, partitions=2)
+    assert [one["offset"] for one in found] == offsets
+
+
+def test_split_ownership_though_told_only_looks_so_while_a_handler_is_in_hand() -> None:
+    """It was refused with a record in hand: until that is done it may take the next one of what it fetched."""
+    in_hand = [*FROZEN, commit("m0", 1, "fail"), after(1), delivered("m0", 1)]
+    assert judged("split-ownership", [*in_hand, processed("m0", 0), processed("m0", 1)]) == []
+    assert len(judged("split-ownership", [*in_hand[:-1], processed("m0", 0), delivered("m0", 1)])) == 1
+
+
+def test_split_ownership_though_told_is_of_the_partition_that_others_hold() -> None:
+    """m0 was told that it has lost both; m1 has taken over the second only."""
+    lost = [assigned("m0", 0, 1), owner("m1"), on(1, owner("m1")), assigned("m1", 1), after(1)]
+    told = [said("m0", "commit", outcome="fail"), after(1), delivered("m0", 0), on(1, delivered("m0", 0))]
+    found = finding("split-ownership", [*lost, *told], partitions=2)
+    assert [(one.partition, one.events) for one in found.instances] == [(1, ("consumer-m0-0#2", "consumer-m0-0#4"))]
+
+
+def test_work_after_revoke_is_proved_by_the_last_callback_of_its_partition() -> None:
+    """Revoked twice; and of another partition in between."""
+    lines = [assigned("m0", 0, 1), revoked("m0"), assigned("m0"), revoked("m0", 0), revoked("m0", 1)]
+    late = [delivered("m0", 0), on(1, processed("m0", 0)), processed("m0", 0)]
+    found = finding("work-after-revoke", [*lines, *late], partitions=2)
+    assert [(one.partition, one.attributes["what"], one.events) for one in found.instances] == [
+        (0, "delivered", ("consumer-m0-0#4", "consumer-m0-0#6")),
+        (0, "processed", ("consumer-m0-0#4", "consumer-m0-0#8")),
+        (1, "processed", ("consumer-m0-0#5", "consumer-m0-0#7")),
+    ]
+
+
+def test_work_after_revoke_is_each_members_own() -> None:
+    """m0's callback says nothing of m1, which holds the partition; commits are no work."""
+    lines = [assigned("m0"), revoked("m0"), assigned("m1"), handled("m1", 0), commit("m0", 1), commit("m0", 1, "ok")]
+    assert judged("work-after-revoke", lines) == []

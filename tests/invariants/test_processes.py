@@ -7,9 +7,11 @@ import pytest
 from histories import (
     Line,
     after,
+    at_once,
     exited,
     fault,
     finding,
+    healed,
     judged,
     not_judged,
     started,
@@ -90,3 +92,91 @@ def test_unbounded_close_is_no_fault_of_what_began_after_it() -> None:
 def test_unbounded_close_only_looks_broken_where_it_was_hindered(excuse: Line) -> None:
     """Its network held, a broker frozen, the machine still for over a quarter of its time: nobody can tell."""
     assert undecided("unbounded-close", [after(9), excuse, after(6), OVERDUE]) == 1
+
+
+def test_crash_loop_is_told_of_each_member_with_its_last_exit() -> None:
+    """m1 three times, m0 twice; the first, the second and the last prove it."""
+    again = [exited("m0", code=1, asked="no"), started("m0-1"), exited("m0-1", code=7, asked="no")]
+    thrice = [exited("m1", code=1, asked="no"), started("m1-1"), exited("m1-1", code=1, asked="no")]
+    lines = [*thrice, *again, started("m1-2"), exited("m1-2", signal=6, asked="no")]
+    found = finding("crash-loop", lines)
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        (
+            {"member": "m0", "exits": 2, "ending": "with status 7"},
+            ("consumer-m0-0#1", "consumer-m0-1#1"),
+        ),
+        (
+            {"member": "m1", "exits": 3, "ending": "by signal 6"},
+            ("consumer-m1-0#1", "consumer-m1-1#1", "consumer-m1-2#1"),
+        ),
+    ]
+
+
+HELD = fault("stall", "m0")
+IN_TIME = 103_000_000_000  # when it was asked to stop
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([HELD, after(0.91), at_once(healed()), after(14)], 0),
+        ([HELD, after(0.9), at_once(healed()), after(14)], 1),
+        ([HELD, healed(), after(14)], 1),
+        ([after(5), HELD, healed(), after(9)], 0),
+        ([after(14), at_once(HELD)], 0),
+        ([fault("kill", "m0"), fault("stall", "m1", number=1), after(14)], 1),
+        ([fault("stall", "m1"), fault("broker-kill", None, number=1), after(14)], 0),
+        ([fault("restart", None), after(14)], 1),
+    ],
+    ids=[
+        "healed in the instant in which it was asked",
+        "healed just before",
+        "healed long before",
+        "healed meanwhile",
+        "since just before the end",
+        "what ends it, and what is on another",
+        "one on another, and one on brokers",
+        "what ends members",
+    ],
+)
+def test_unbounded_close_is_hindered_by_what_was_in_force_while_it_closed(lines: list[Line], found: int) -> None:
+    """From when it was asked until it was killed."""
+    told = finding("unbounded-close", [*lines, OVERDUE])
+    assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([after(9), stood_still(3.75), after(5)], 1),
+        ([after(9), stood_still(3.751), after(5)], 0),
+        ([stood_still(5), after(14)], 1),
+        ([after(5), stood_still(1), stood_still(4), stood_still(1), after(9)], 0),
+    ],
+    ids=["a quarter of its time", "more than that", "before it was asked", "the longest of several"],
+)
+def test_unbounded_close_is_excused_by_a_standstill_of_over_a_quarter_of_its_time(
+    lines: list[Line], found: int
+) -> None:
+    """It had fifteen seconds."""
+    told = finding("unbounded-close", [*lines, OVERDUE])
+    assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)
+
+
+def test_unbounded_close_is_told_of_each_incarnation() -> None:
+    """Two of m0, and m1 where nobody knows when it was asked and how long it had."""
+    again = [started("m0-1"), exited("m0-1", signal=9, asked="overdue", asked_ns=IN_TIME, within_s=2.5)]
+    lines = [OVERDUE, *again, exited("m1", signal=9, asked="overdue")]
+    found = finding("unbounded-close", lines)
+    told = [
+        (one.attributes["member"], one.attributes["incarnation"], one.attributes.get("within_s"))
+        for one in found.instances
+    ]
+    assert sorted(told, key=str) == [("m0", 0, 15.0), ("m0", 1, 2.5), ("m1", 0, None)]
+
+
+def test_unbounded_close_of_one_that_was_asked_nobody_knows_when() -> None:
+    """Only what is in force when it is killed may have hindered it."""
+    overdue = exited("m0", signal=9, asked="overdue", within_s=15)
+    assert len(judged("unbounded-close", [HELD, healed(), after(5), overdue])) == 1
+    assert undecided("unbounded-close", [HELD, after(5), overdue]) == 1

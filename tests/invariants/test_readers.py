@@ -8,12 +8,16 @@ from histories import (
     Line,
     after,
     assigned,
+    at_once,
     committed,
     fault,
     fetched,
     finding,
+    healed,
     judged,
     not_judged,
+    on,
+    phase,
     stood_still,
     undecided,
     with_settings,
@@ -75,3 +79,78 @@ def test_it_is_not_judged_without_the_request_log_or_where_progress_is_elsewhere
     missing = finding(NAME, [FIRST, after(12), LAST], settings=with_settings(progress="sink")).not_judged
     assert missing is not None
     assert not missing.applies
+
+
+@pytest.mark.parametrize(("wait_s", "found"), [(9.99, 0), (9.991, 1)], ids=["a window", "longer"])
+def test_a_reader_is_rogue_after_more_than_a_window(wait_s: float, found: int) -> None:
+    """From its first fetch that was answered bytes to its last one."""
+    lines = [fetched("m0", 0), FIRST, after(wait_s), LAST, after(9), fetched("m0", 2)]
+    assert len(judged(NAME, lines)) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([committed(1, by="m0"), after(0.47), FIRST], 0),
+        ([committed(1, by="m0"), after(0.49), FIRST], 1),
+        ([FIRST, on(1, committed(1, by="m0")[0]), on(1, committed(1, by="m0")[1])], 1),
+        ([FIRST, committed(1, by="operator")], 1),
+        ([FIRST, committed(1, by="m1")], 1),
+    ],
+    ids=["just before", "long before", "of another partition", "an operator's", "another member's"],
+)
+def test_a_reader_is_explained_by_its_own_commit_since_it_began(lines: list[Line | list[Line]], found: int) -> None:
+    """Give or take half a second."""
+    assert len(judged(NAME, [*lines, after(12), LAST], partitions=2)) == found
+
+
+def test_readers_are_told_by_partition_and_member() -> None:
+    """m0 reads both partitions, m1 the second; m1 commits there."""
+    there = [on(1, FIRST), on(1, fetched("m1", 0, size_bytes=7))]
+    late = [on(1, LAST), on(1, fetched("m1", 4, size_bytes=7)), *(on(1, line) for line in committed(5, by="m1"))]
+    found = finding(NAME, [FIRST, *there, after(12), LAST, *late], partitions=2)
+    told = [
+        (one.partition, one.attributes["member"], one.attributes["fetched_bytes"], one.events)
+        for one in found.instances
+    ]
+    assert told == [
+        (0, "m0", 120, ("requests-b0#2", "requests-b0#5")),
+        (1, "m0", 120, ("requests-b0#3", "requests-b0#6")),
+    ]
+
+
+def test_a_reader_of_an_unknown_lane_is_nobodys() -> None:
+    """It is not known whether it belongs to the group."""
+    assert judged(NAME, [fetched("m7", 0, size_bytes=9), after(12), fetched("m7", 1, size_bytes=9)]) == []
+
+
+@pytest.mark.parametrize(("again", "found"), [([], 0), ([at_once(phase("snapshot"))], 1), ([phase("snapshot")], 1)])
+def test_a_reader_is_judged_up_to_the_snapshot(again: list[Line], found: int) -> None:
+    """What it is sent, or commits, after it does not count; what comes in that instant does."""
+    begun = [FIRST, after(12)]
+    lines = [*begun, LAST, *again, committed(1, by="m0")] if again else [*begun, phase("snapshot"), LAST]
+    assert len(judged(NAME, lines, snapshot=False)) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([fault("stall", "m0"), healed(), after(9), FIRST, after(12), LAST], 0),
+        ([fault("stall", "m0"), healed(), after(11), FIRST, after(12), LAST], 1),
+        ([FIRST, after(12), LAST, fault("stall", "m0")], 1),
+        ([FIRST, after(12), fault("stall", "m0"), at_once(LAST)], 0),
+        ([fault("stall", "m9"), FIRST, after(12), LAST], 1),
+        ([fault("stall", "m0"), fault("stall", "m1", number=1), FIRST, after(12), LAST], 0),
+    ],
+    ids=[
+        "healed just before",
+        "healed long before",
+        "begun after it",
+        "begun in the instant of the last fetch",
+        "on somebody unknown",
+        "on it and on another",
+    ],
+)
+def test_a_fault_excuses_a_reader_in_force_and_a_window_after(lines: list[Line], found: int) -> None:
+    """A fault on it, or on nobody in particular."""
+    assert len(judged(NAME, lines)) == found

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from histories import (
+    Line,
     assigned,
+    at_once,
     committed,
     delivered,
     effect,
@@ -11,8 +15,10 @@ from histories import (
     finding,
     handled,
     judged,
+    later,
     log_start,
     not_judged,
+    on,
     phase,
     processed,
     sent,
@@ -233,3 +239,174 @@ def test_misplaced_is_not_missed_where_no_ids_are_told() -> None:
     missing = finding("misplaced", [assigned("m0"), delivered("m0", 0)]).not_judged
     assert missing is not None
     assert not missing.applies
+
+
+AT_THE_END = phase("snapshot")
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([sent(1), at_once(AT_THE_END)], 0),
+        ([sent(1), later(AT_THE_END, 1)], 1),
+        ([sent(1), AT_THE_END], 1),
+    ],
+    ids=["in that instant", "just before", "before"],
+)
+def test_lost_write_is_undecided_from_the_snapshot_on(lines: list[Line | list[Line]], found: int) -> None:
+    """When the control read begins."""
+    told = finding("lost-write", lines, control=GONE, snapshot=False)
+    assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)
+
+
+@pytest.mark.parametrize(
+    ("starts", "lost"), [([], [0, 1]), ([1], [1]), ([2], []), ([1, 0], [1]), ([0, 1], [1])], ids=str
+)
+def test_lost_write_is_of_what_lies_at_the_log_start_or_above(starts: list[int], lost: list[int]) -> None:
+    """The highest that was read: a log start never falls."""
+    lines = [sent(0), sent(1), *(log_start(start) for start in starts)]
+    assert [one["offset"] for one in judged("lost-write", lines, records=3, control=FIRST_TWO)] == lost
+
+
+def test_lost_write_is_told_of_each_partition() -> None:
+    """The log start of one says nothing of the other; what is in one is not in the other."""
+    there = [on(1, line) for line in sent(7, at=5)]
+    lines = [sent(0), sent(1), there, log_start(1)]
+    found = finding("lost-write", lines, records=2, partitions=2, control={0: None})
+    assert [(one.partition, one.attributes["offset"]) for one in found.instances] == [(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "lost"),
+    [
+        (["k", "k", "o"], []),
+        (["k", "o", "o"], [0]),
+        ([None, None, None], [0]),
+        (["k", "o", "k"], []),
+    ],
+    ids=["by the next", "by none", "without a key", "by a later one"],
+)
+def test_compaction_takes_what_a_later_record_of_its_key_replaces(keys: list[str | None], lost: list[int]) -> None:
+    """Not what has no key, nor what has another."""
+    lines = [sent(offset, key=key) for offset, key in enumerate(keys)]
+    found = judged("lost-write", lines, records=keys, control={0: None}, policy="compact")
+    assert [one["offset"] for one in found] == lost
+
+
+def test_compaction_takes_nothing_by_an_earlier_record_or_one_of_another_partition() -> None:
+    """The last of a key stays."""
+    there = [on(1, line) for line in sent(7, key="k", at=0)]
+    lines = [sent(0, key="k"), sent(1, key="k"), there]
+    found = finding("lost-write", lines, records=["k", "k"], control={1: None}, policy="compact", partitions=2)
+    assert [(one.partition, one.attributes["offset"]) for one in found.instances] == [(0, 1)]
+
+
+def test_lost_write_without_an_offset_is_undecided_in_a_compacted_log() -> None:
+    """Its place is not known, nor whether it was replaced there."""
+    lines = [sent(1, at=-1)]
+    assert undecided("lost-write", lines, control=GONE, policy="compact") == 1
+    assert judged("lost-write", lines, control=GONE) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ranges"),
+    [
+        ([log_start(3)], [(0, 2, 3, False)]),
+        ([log_start(2)], [(0, 1, 2, False)]),
+        ([log_start(3), delivered("m0", 1)], [(0, 0, 1, False), (2, 2, 1, False)]),
+        ([log_start(3), processed("m0", 0)], [(1, 2, 2, False)]),
+        ([log_start(3), committed(1)], [(0, 0, 1, True), (1, 2, 2, False)]),
+        ([log_start(3), committed(1, by="m0"), committed(3, by="operator")], [(0, 0, 1, True), (1, 2, 2, True)]),
+        ([log_start(3), on(1, processed("m0", 0))], [(0, 2, 3, False)]),
+    ],
+    ids=[
+        "all of them",
+        "up to the log start",
+        "but for one that was delivered",
+        "but for one that was done",
+        "in part committed past",
+        "in part by an operator",
+        "one of another partition was done",
+    ],
+)
+def test_overtaken_is_one_finding_a_range(
+    lines: list[Line | list[Line]], ranges: list[tuple[int, int, int, bool]]
+) -> None:
+    """Parted where they were read, or committed past by somebody else."""
+    gone = dict.fromkeys(range(3))
+    told = judged("overtaken", [*EXPIRED, assigned("m0"), *lines], records=4, control=gone, partitions=2)
+    assert [(one["offset"], one["last_offset"], one["records"], one["committed"]) for one in told] == ranges
+
+
+def test_overtaken_is_told_of_each_partition_with_its_own_log_start() -> None:
+    """The second lost one record, the first two; the same ids' effects are of the first."""
+    there = [on(1, line) for offset in (0, 1) for line in sent(7 + offset, at=offset)]
+    lines = [sent(0), sent(1), there, assigned("m0"), log_start(2), on(1, log_start(1))]
+    found = finding("overtaken", lines, records=4, partitions=2, control=FIRST_TWO)
+    assert [(one.partition, one.attributes["offset"], one.events) for one in found.instances] == [
+        (0, 0, ("workload#1", "workload#3")),
+        (1, 0, ("workload#5",)),
+    ]
+
+
+KILLED = exited("m0", signal=9)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sink", "reasons"),
+    [
+        ([KILLED], "none", [2]),
+        ([KILLED], "http", []),
+        ([exited("m0", code=1)], "none", []),
+        ([delivered("m0", 0), KILLED], "none", [1]),
+        ([committed(2, by="m0"), KILLED], "none", [2]),
+        ([committed(1, by="m0"), KILLED], "none", [1, 1]),
+        ([committed(1, by="m0"), KILLED], "http", []),
+    ],
+    ids=[
+        "killed",
+        "killed with a sink",
+        "not killed",
+        "killed and one was read",
+        "committed past by it",
+        "one committed past by it",
+        "committed past with a sink",
+    ],
+)
+def test_overtaken_is_undecided_where_a_killed_member_may_have_read_it(
+    lines: list[Line | list[Line]], sink: str, reasons: list[int]
+) -> None:
+    """One case a record, whether or not it was committed past."""
+    told = finding(
+        "overtaken",
+        [*EXPIRED, assigned("m0"), *lines, log_start(2)],
+        records=3,
+        control=FIRST_TWO,
+        settings=with_settings(sink=sink),
+    )
+    assert sorted(told.undecided.values()) == reasons
+    assert bool(told.instances) == (sum(reasons) == 0)
+
+
+def test_corrupt_is_told_of_each_partition() -> None:
+    """Effects carry the record's value in the first partition, and something of their own in the second."""
+    there = [on(1, line) for line in sent(7, at=2)]
+    effects = [effect(0, checksum=0), effect(1, checksum=9), effect(7, checksum=8)]
+    found = finding("corrupt", [sent(0), sent(1), there, *effects], settings=SINK, partitions=2)
+    assert [(one.partition, one.attributes["offset"], one.events) for one in found.instances] == [(0, 1, ("sink#1",))]
+
+
+def test_misplaced_is_told_of_each_place() -> None:
+    """A delivery and an effect, each beside one that is in its place."""
+    lines = [assigned("m0"), delivered("m0", 0, id="r0"), delivered("m0", 1, id="r0"), effect(0, partition=0, offset=0)]
+    found = finding("misplaced", [*lines, effect(1, partition=0, offset=0)])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        ({"offset": 0, "what": "effected"}, ("sink#1", "observer#1")),
+        ({"offset": 1, "what": "delivered"}, ("consumer-m0-0#3", "observer#2")),
+    ]
+
+
+def test_misplaced_is_broken_by_an_id_that_was_never_sent() -> None:
+    """Whoever made it up, it is not the record that lies there."""
+    lines = [sent(0), assigned("m0"), delivered("m0", 0, id="r9")]
+    assert judged("misplaced", lines) == [{"offset": 0, "what": "delivered"}]

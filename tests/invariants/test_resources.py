@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from histories import after, exited, finding, judged, not_judged, oom_kills, sampled, started, undecided, with_settings
+from histories import (
+    Line,
+    after,
+    exited,
+    finding,
+    judged,
+    not_judged,
+    oom_kills,
+    sampled,
+    started,
+    undecided,
+    with_settings,
+)
 
 LIMIT = with_settings(memory_max_bytes=100)
 
@@ -81,3 +93,63 @@ def test_oom_killed_does_not_apply_where_the_counter_cannot_be_read() -> None:
     missing = finding("oom-killed", [KILLED]).not_judged
     assert missing is not None
     assert (missing.because, missing.applies) == ("the kernel's out-of-memory killer was not counted", False)
+
+
+def test_memory_over_limit_is_told_of_each_incarnation() -> None:
+    """m0's first was within its limit and its second was not; m1 was over it from the beginning."""
+    lines = [sampled("m1", 500), sampled("m0", 100), exited("m0", code=0, asked="stop"), started("m0-1")]
+    found = finding("memory-over-limit", [*lines, sampled("m0-1", 101)], settings=LIMIT)
+    assert [(one.attributes["member"], one.attributes["incarnation"], one.events) for one in found.instances] == [
+        ("m1", 0, ("run#4",)),
+        ("m0", 1, ("run#6",)),
+    ]
+
+
+@pytest.mark.parametrize(("wait_s", "cases"), [(2.95, 1), (2.94, 0)], ids=["five seconds", "a little less"])
+def test_who_lived_for_five_seconds_must_have_been_sampled(wait_s: float, cases: int) -> None:
+    """From the start of its process to its end; the other one was sampled."""
+    lines = [sampled("m1", 9), after(wait_s), exited("m0", code=0, asked="stop"), after(9)]
+    assert undecided("memory-over-limit", lines, settings=LIMIT) == cases
+
+
+@pytest.mark.parametrize(("wait_s", "cases"), [(2.95, 1), (2.94, 0)], ids=["five seconds", "a little less"])
+def test_who_lives_on_must_have_been_sampled_by_the_snapshot(wait_s: float, cases: int) -> None:
+    """Five seconds after the start of its process."""
+    assert undecided("memory-over-limit", [sampled("m1", 9), after(wait_s)], settings=LIMIT) == cases
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([KILLED, after(0.49), oom_kills(3), oom_kills(4)], 1),
+        ([KILLED, after(0.5), oom_kills(3), oom_kills(4)], 0),
+        ([oom_kills(3), oom_kills(4), after(1.99), KILLED], 1),
+        ([oom_kills(3), oom_kills(4), after(2), KILLED], 0),
+        ([oom_kills(3), after(60), KILLED, after(60), oom_kills(4)], 1),
+        ([oom_kills(3), oom_kills(3), KILLED, oom_kills(3)], 0),
+        ([oom_kills(3), exited("m0", signal=15, asked="no"), oom_kills(4)], 0),
+        ([oom_kills(3), KILLED, exited("m1", signal=9, asked="no"), oom_kills(5)], 2),
+    ],
+    ids=[
+        "as long before the first reading as sources differ",
+        "longer before it",
+        "two seconds after the last reading",
+        "longer after it",
+        "long between two readings",
+        "nobody was killed",
+        "by another signal",
+        "two of two",
+    ],
+)
+def test_oom_killed_falls_into_a_rise_of_the_counter(lines: list[Line], found: int) -> None:
+    """A large process may be gone two seconds after it was killed."""
+    assert finding("oom-killed", lines).count == found
+
+
+def test_oom_killed_tells_of_the_limit_of_its_own_incarnation() -> None:
+    """m0's first was over it, and its second is killed; exactly the limit is within it."""
+    again = [sampled("m0", 500), exited("m0", code=0, asked="stop"), started("m0-1"), sampled("m0-1", 100)]
+    killed = exited("m0-1", signal=9, asked="no")
+    lines = [*again, oom_kills(0), killed, oom_kills(1)]
+    assert [one["over_limit"] for one in judged("oom-killed", lines, settings=LIMIT)] == [False]
+    assert [one["over_limit"] for one in judged("oom-killed", lines)] == [False]

@@ -9,13 +9,17 @@ import pytest
 from histories import (
     Line,
     after,
+    at_once,
     exited,
     fault,
     finding,
     generation,
     group_epoch,
+    healed,
     judged,
     not_judged,
+    phase,
+    said,
     started,
     stood_still,
 )
@@ -71,3 +75,66 @@ def test_rebalance_storm_is_not_judged_without_a_group() -> None:
 def test_rebalance_storm_is_not_judged_before_the_snapshot() -> None:
     """The trial ended before it could be looked at."""
     assert "snapshot" in not_judged("rebalance-storm", STORM, snapshot=False)
+
+
+QUIET = [generation(2), after(30)]
+FIVE = [generation(epoch) for epoch in range(3, 8)]
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        started("m0-1"),
+        exited("m0", code=0, asked="stop"),
+        said("m0", "stopped"),
+        stood_still(1),
+        Line("observer", "topic", {"topic": "t", "topic_id": "T", "partitions": 2}),
+    ],
+    ids=["started", "exited", "stopped", "stood still", "more partitions"],
+)
+@pytest.mark.parametrize(("more_ms", "found"), [(0, 0), (10, 1)])
+def test_a_rise_is_explained_for_exactly_the_window(cause: Line, more_ms: int, found: int) -> None:
+    """Ten seconds: the fifth rise comes then, or ten milliseconds later than the first of five that are not."""
+    lines = [*QUIET, cause, after(9.95 + more_ms / 1000 * 5), *FIVE]
+    assert len(judged("rebalance-storm", lines)) == found
+
+
+@pytest.mark.parametrize(("wait_s", "found"), [(0.45, 0), (0.5, 1)])
+def test_a_rise_just_before_a_cause_is_explained_too(wait_s: float, found: int) -> None:
+    """Half a second is no order between sources: of five rises the last, or none, lies near enough."""
+    assert len(judged("rebalance-storm", [*QUIET, *FIVE, after(wait_s), exited("m0", code=0, asked="stop")])) == found
+
+
+@pytest.mark.parametrize(
+    ("after_it", "found"), [([], 0), ([healed(), after(9)], 0), ([healed(), after(11)], 1)], ids=str
+)
+def test_a_fault_explains_until_a_window_after_its_healing(after_it: list[Line], found: int) -> None:
+    """However long it was in force."""
+    lines = [*QUIET, fault("stall", "m1"), after(60), *after_it, *FIVE]
+    assert len(judged("rebalance-storm", lines)) == found
+
+
+def test_a_short_standstill_explains_nothing() -> None:
+    """A quarter of the session timeout exactly."""
+    assert len(judged("rebalance-storm", [*QUIET, stood_still(0.75), *FIVE])) == 1
+    assert judged("rebalance-storm", [*QUIET, *FIVE, stood_still(1.2)]) == []  # it had begun before they came
+
+
+def test_rebalance_storm_ends_at_the_snapshot() -> None:
+    """Rises that come when the trial has been looked at are not counted; one in that instant is."""
+    after_it = [*QUIET, *FIVE[:4], phase("snapshot"), FIVE[4]]
+    assert judged("rebalance-storm", after_it, snapshot=False) == []
+    assert len(judged("rebalance-storm", [*QUIET, *FIVE, at_once(phase("snapshot"))], snapshot=False)) == 1
+
+
+def test_rebalance_storm_is_told_of_unexplained_rises_only() -> None:
+    """Two that a start explains, one fall, and five that nothing does."""
+    lines = [*QUIET, started("m0-1"), generation(10), generation(12), after(30), generation(5), *FIVE[3:4]]
+    rises = [generation(epoch) for epoch in (7, 9, 9, 11, 12)]
+    found = finding("rebalance-storm", [*lines, *rises])
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        (
+            {"bumps": 5, "from": 5, "to": 12, "lasted_ms": 50},
+            ("offsets#4", "offsets#5", "offsets#6", "offsets#8", "offsets#9"),
+        )
+    ]

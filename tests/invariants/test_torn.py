@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from histories import Line, after, end_asked, ended, finding, judged, not_judged, undecided
+from histories import Line, after, end_asked, ended, finding, judged, lasting, not_judged, undecided
 from histories import with_settings as settings_with
 
 IN_TRANSACTION = settings_with(progress="transaction", delivery="exactly-once")
@@ -114,3 +114,86 @@ def test_torn_transaction_is_not_about_other_consumers() -> None:
     missing = finding("torn-transaction", [], settings=settings_with(delivery="exactly-once")).not_judged
     assert missing is not None
     assert not missing.applies
+
+
+def test_torn_transactions_are_told_of_each_producer() -> None:
+    """7's output was committed and its offsets aborted, 8's the other way round, both under the same epoch."""
+    asks = [end_asked("commit"), end_asked("abort", by="m1", producer=8)]
+    first = [ended("commit", 0), ended("abort", 1, producer=8), ended("abort", None), ended("commit", None, producer=8)]
+    found = finding("torn-transaction", [*asks, *first], settings=IN_TRANSACTION)
+    assert [(one.attributes["committed_in"], one.attributes["aborted_in"], one.events) for one in found.instances] == [
+        ("__consumer_offsets-0", "out-1", ("offsets#1", "transactions#1", "requests-b0#3")),
+        ("out-0", "__consumer_offsets-0", ("transactions#0", "offsets#0", "requests-b0#2")),
+    ]
+
+
+def test_torn_transaction_is_told_of_each_epoch() -> None:
+    """The first and the third were torn, the second was not."""
+    lines = [
+        line
+        for epoch, state in ((1, "abort"), (2, "commit"), (3, "abort"))
+        for line in (end_asked("commit", epoch=epoch), ended("commit", 0, epoch=epoch), ended(state, None, epoch=epoch))
+    ]
+    found = judged("torn-transaction", lines, settings=IN_TRANSACTION)
+    assert [one["producer_epoch"] for one in found] == [1, 3]
+
+
+COMMITTED = [end_asked("commit", own=False), ended("commit", 0), after(2)]
+ABORTED, ASKED = ended("abort", None), end_asked("abort", own=False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "cases"),
+    [
+        ([ABORTED, after(0.045), ASKED, ended("abort", 0)], 0),
+        ([ABORTED, after(0.046), ASKED, ended("abort", 0)], 1),
+        ([ASKED, after(9), ABORTED], 0),
+        ([ASKED, after(1), end_asked("commit", own=False), after(0.034), ABORTED], 0),
+        ([ASKED, after(1), end_asked("commit", own=False), after(0.035), ABORTED], 1),
+        ([ABORTED, after(1), lasting(ASKED, 1.01), ended("abort", 0)], 0),
+        ([ABORTED, after(1), lasting(ASKED, 0.9), ended("abort", 0)], 1),
+        ([ABORTED, ended("abort", 0), after(0.046), ASKED], 0),
+        ([ABORTED, ended("abort", 0), after(0.045), ASKED], 1),
+        ([ABORTED, after(1), ASKED, after(1), ended("abort", 0), after(0.045), ASKED], 0),
+        ([ABORTED, after(1), ASKED, after(1), ended("abort", 0), after(0.046), ASKED], 1),
+        ([ABORTED, after(1), end_asked("commit", own=False)], 1),
+        ([ABORTED, after(1), end_asked("abort", own=False, producer=8)], 1),
+        ([ABORTED, after(1), end_asked("abort", own=False, epoch=2)], 1),
+    ],
+    ids=[
+        "begun as long after it as the logs differ",
+        "begun longer after it",
+        "the last request for long",
+        "the request before the last, which had not surely begun",
+        "the request before the last, which had surely begun",
+        "a request that took long",
+        "a request that took not quite so long",
+        "asked again",
+        "asked again for an end of the same moment",
+        "asked again before the next end",
+        "asked again, and the next end may be its own",
+        "the other was asked for afterwards",
+        "another producer asked afterwards",
+        "another epoch was asked for afterwards",
+    ],
+)
+def test_an_end_was_asked_for_around_its_time_or_asked_again(lines: list[Line], cases: int) -> None:
+    """Under one epoch a commit that was asked for, and an abort that may have been."""
+    found = finding("torn-transaction", [*COMMITTED, *lines], settings=IN_TRANSACTION)
+    assert (found.instances, sum(found.undecided.values())) == ((), cases)
+
+
+def test_a_slow_answer_was_asked_for_before_what_it_ended() -> None:
+    """Two seconds until each of them was answered, and the ends lie in the midst of it."""
+    first = [ended("commit", 0), after(1), lasting(end_asked("commit", own=False), 2)]
+    second = [after(2), ABORTED, after(0.5), lasting(ASKED, 1)]
+    assert judged("torn-transaction", [*first, *second], settings=IN_TRANSACTION) == []
+
+
+def test_torn_transaction_is_undecided_once_an_epoch() -> None:
+    """However many of its ends nobody asked for; and once for each producer."""
+    ends = [
+        ended(state, log, producer=producer) for producer in (7, 8) for log, state in enumerate(("commit", "abort"))
+    ]
+    lines = [*ends, ended("abort", 2), ended("commit", 3)]
+    assert undecided("torn-transaction", lines, settings=IN_TRANSACTION) == 2

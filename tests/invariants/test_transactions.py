@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from histories import (
+    Line,
     aborted,
     assigned,
     committed,
@@ -14,6 +17,7 @@ from histories import (
     judged,
     log_start,
     not_judged,
+    on,
     sent,
     taken_back,
     tombstone,
@@ -157,3 +161,68 @@ def test_offset_outside_transaction_is_missed_without_the_offsets_log() -> None:
     """Its progress is in transactions, and the witness did not read to the end."""
     because = not_judged("offset-outside-transaction", [committed(2)], settings=IN_TRANSACTION, whole=False)
     assert "the witness offsets" in because
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([taken_back(1), delivered("m0", 1), effect(1)], [(1, "delivered")]),
+        ([taken_back(1), effect(1), delivered("m0", 1)], [(1, "effected")]),
+        ([taken_back(0), taken_back(1), effect(1), delivered("m0", 0)], [(0, "delivered"), (1, "effected")]),
+        ([delivered("m0", 0), taken_back(0)], [(0, "delivered")]),
+        ([taken_back(0), delivered("m0", 1), effect(1)], []),
+        ([taken_back(0), on(1, delivered("m0", 0))], []),
+    ],
+    ids=[
+        "delivered and effected",
+        "effected and delivered",
+        "two records",
+        "before it was taken back",
+        "another record",
+        "another partition",
+    ],
+)
+def test_aborted_read_is_one_finding_a_record(lines: list[Line], told: list[tuple[int, str]]) -> None:
+    """By its first delivery or effect."""
+    found = judged("aborted-read", lines, settings=WITH_SINK, records=3, control={0: None, 1: None}, partitions=2)
+    assert [(one["offset"], one["what"]) for one in found] == told
+
+
+def test_aborted_read_is_told_of_each_partition() -> None:
+    """The same offset was taken back in both, and read in both."""
+    there = [replace(taken_back(0, partition=1), fields=taken_back(0, partition=1).fields | {"id": "r9"})]
+    lines = [taken_back(0), *there, delivered("m0", 0), on(1, delivered("m0", 0))]
+    found = finding("aborted-read", lines, control={0: None}, partitions=2)
+    assert [(one.partition, one.events) for one in found.instances] == [
+        (0, ("transactions#0", "consumer-m0-0#1")),
+        (1, ("transactions#1", "consumer-m0-0#2")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([committed(0, by="m0")], [(0, True)]),
+        ([committed(2, by="m0"), committed(2, by="m0")], [(0, False), (2, True)]),
+        ([committed(2, producer=7), committed(1, by="m0"), committed(2, by="m0")], [(2, False), (1, False)]),
+        ([committed(2, producer=7), tombstone(), committed(2, by="m0")], [(0, False)]),
+        ([[on(1, line) for line in committed(2, producer=7)], committed(2, by="m0")], [(0, False)]),
+        ([log_start(2), on(1, log_start(1)), committed(1, by="m0")], [(2, False)]),
+        ([committed(2), committed(2)], [(2, True)]),
+    ],
+    ids=[
+        "the beginning",
+        "twice",
+        "back and forth",
+        "deleted before it",
+        "of another partition",
+        "the beginning of another partition",
+        "repeated by nobody knows whom",
+    ],
+)
+def test_offset_outside_transaction_tells_what_stood(
+    lines: list[Line | list[Line]], told: list[tuple[int, bool]]
+) -> None:
+    """Just before it, or where one starts without any."""
+    found = finding("offset-outside-transaction", lines, settings=IN_TRANSACTION, partitions=2).instances
+    assert [(one.attributes["stood"], one.attributes["repeats"]) for one in found] == told

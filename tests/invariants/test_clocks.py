@@ -1,0 +1,65 @@
+"""Wall times on the harness's clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.clocks import earliest, monotonic
+from kafka_trial.invariants.kernels import NEVER, NONE
+
+PAIRS = ((1000, 0), (2000, 900), (3000, 2100))  # the wall clock jumped twice
+
+
+@pytest.mark.parametrize(
+    ("wall", "ours"),
+    [
+        (900, -100),
+        (1000, 0),
+        (1499, 499),
+        (1500, 500),
+        (1501, 401),
+        (2000, 900),
+        (2501, 1601),
+        (3000, 2100),
+        (9999, 9099),
+    ],
+)
+def test_a_wall_time_is_read_by_the_nearest_pair_of_clocks(wall: int, ours: int) -> None:
+    """By the earlier one of two that are as near."""
+    about = Circumstances(clocks=PAIRS)
+    assert monotonic(about, np.array([wall, NONE]), np.array([7, 8])).tolist() == [ours, 8]
+
+
+def test_without_clocks_a_wall_time_says_nothing() -> None:
+    """What was heard instead is taken."""
+    assert monotonic(Circumstances(), np.array([1500, NONE]), np.array([7, 8])).tolist() == [7, 8]
+    alone = Circumstances(clocks=PAIRS[1:2])
+    assert monotonic(alone, np.array([0, 1999, 2001]), np.array([7, 8, 9])).tolist() == [-1100, 899, 901]
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), max_size=4)
+
+
+@given(SPANS, st.lists(st.integers(0, 40), max_size=6))
+def test_what_was_heard_in_a_standstill_or_just_after_it_may_be_as_old(
+    spans: list[tuple[int, int]], heard: list[int]
+) -> None:
+    """As its beginning, if it was heard by half a second after its end."""
+    half = TOLERANCE_NS // 2
+    standstills = []
+    for begin, size in sorted(spans):  # in order, and further apart than the tolerance
+        if not standstills or begin * half > standstills[-1][1] + TOLERANCE_NS:
+            standstills.append((begin * half, (begin + size) * half))
+    times = np.array([at * half for at in heard], np.int64)
+    expected = [next((b for b, e in standstills if b <= at <= e + TOLERANCE_NS), at) for at in times.tolist()]
+    assert earliest(Circumstances(standstills=tuple(standstills)), times).tolist() == expected
+
+
+def test_what_was_never_heard_stays_so() -> None:
+    """A standstill that nobody saw the end of."""
+    about = Circumstances(standstills=((NONE, NONE + 5), (0, NEVER - TOLERANCE_NS)))
+    assert earliest(about, np.array([NONE, 3, NEVER])).tolist() == [NONE, 0, NEVER]

@@ -1,0 +1,159 @@
+"""Commits that ran ahead of the work: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from histories import (
+    Line,
+    after,
+    assigned,
+    commit,
+    committed,
+    delivered,
+    effect,
+    exited,
+    finding,
+    handled,
+    judged,
+    on,
+    processed,
+    revoked,
+    undecided,
+    with_settings,
+)
+
+NAME = "commit-ahead"
+M0 = assigned("m0")
+
+
+@pytest.mark.parametrize(
+    ("lines", "ahead"),
+    [
+        ([M0, delivered("m0", 0), delivered("m0", 1), commit("m0", 2)], [(2, 1)]),
+        ([M0, delivered("m0", 0), commit("m0", 1), delivered("m0", 1), commit("m0", 2)], [(1, 0), (2, 1)]),
+        ([M0, delivered("m0", 0), commit("m0", 1), commit("m0", 1)], [(1, 0)]),
+        ([M0, commit("m0", 0), delivered("m0", 0), commit("m0", 1), commit("m0", 0, "ok"), handled("m0", 1)], [(1, 0)]),
+        ([M0, handled("m0", 0), commit("m0", 1), delivered("m0", 1), commit("m0", 1)], []),
+        ([M0, delivered("m0", 0), delivered("m0", 1), processed("m0", 0), commit("m0", 1)], []),
+        ([M0, delivered("m0", 0), M0, commit("m0", 1)], []),
+        ([M0, commit("m0", 1), M0, delivered("m0", 0), commit("m0", 1, "ok"), processed("m0", 0)], []),
+        ([M0, delivered("m0", 0), commit("m0", 1, "ok"), processed("m0", 0)], [(1, 0)]),
+        ([M0, delivered("m0", 0), commit("m0", 1, "fail"), processed("m0", 0)], []),
+        ([delivered("m0", 0), commit("m0", 1), processed("m0", 0)], []),
+        ([M0, on(1, M0), delivered("m0", 0), on(1, commit("m0", 1)), processed("m0", 0)], []),
+        ([M0, delivered("m0", 0), revoked("m0"), assigned("m1"), commit("m1", 1), processed("m0", 0)], []),
+    ],
+    ids=[
+        "of two in hand",
+        "twice",
+        "asked for twice",
+        "the answer to an earlier one is none of its own",
+        "asked for again",
+        "done below it",
+        "delivered in the possession before",
+        "the answer to one of the possession before",
+        "a file that tells of answers only",
+        "refused",
+        "without a possession",
+        "another partition",
+        "another member",
+    ],
+)
+def test_commit_ahead_by_own_word_is_what_a_possession_asked_for(
+    lines: list[Line | list[Line]], ahead: list[tuple[int, int]]
+) -> None:
+    """Before it had done what it was delivered below it since its last own commit."""
+    found = judged(NAME, lines, partitions=2)
+    assert [(one["committed_offset"], one["offset"]) for one in found] == ahead
+
+
+def test_commit_ahead_by_own_word_is_proved_by_the_record_that_was_done_last() -> None:
+    """Both were done since; or one of them never."""
+    begun = [M0, delivered("m0", 0), delivered("m0", 1), commit("m0", 2)]
+    done = finding(NAME, [*begun, processed("m0", 1), processed("m0", 0)])
+    assert [one.events for one in done.instances] == [tuple(f"consumer-m0-0#{seq}" for seq in (2, 4, 6))]
+    never = finding(NAME, [*begun, processed("m0", 0)])
+    assert [one.events for one in never.instances] == [("consumer-m0-0#3", "consumer-m0-0#4")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ahead"),
+    [
+        ([committed(1), after(0.49), processed("m0", 0)], []),
+        ([committed(1), after(0.491), processed("m0", 0)], [(1, 0)]),
+        ([committed(1), processed("m0", 1)], [(1, 0)]),
+        ([processed("m0", 0), committed(2), after(1), processed("m0", 1)], [(2, 1)]),
+        ([committed(2), after(1), processed("m0", 1), processed("m0", 0)], [(2, 0)]),
+        ([committed(2), after(1), processed("m0", 0)], [(2, 1)]),
+        ([committed(1), after(1), committed(1), after(1), processed("m0", 0)], [(1, 0)]),
+        ([committed(2), committed(1), committed(2), after(1), *handled("m0", 0, 1)], [(2, 1)]),
+        ([committed(1), committed(2), after(1), *handled("m0", 0, 1)], [(1, 0), (2, 1)]),
+        ([committed(1), effect(0)], []),
+        ([committed(1), after(1), effect(0)], [(1, 0)]),
+        ([[on(1, line) for line in committed(1)], processed("m0", 0)], []),
+        ([commit("m0", 1), committed(1), after(1), processed("m0", 0)], []),
+        ([commit("m0", 1), committed(1), after(1), processed("m0", 1)], [(1, 0)]),
+    ],
+    ids=[
+        "done as long after it as sources differ",
+        "done longer after it",
+        "never done",
+        "the second one",
+        "the one that was done last",
+        "the one that was never done",
+        "committed twice",
+        "fallen and back",
+        "one after the other",
+        "its effect just after it",
+        "its effect long after it",
+        "committed in another partition",
+        "told of by the member and done",
+        "told of by the member and never done",
+    ],
+)
+def test_commit_ahead_by_the_offsets_log_is_what_raised_the_position_past_a_record(
+    lines: list[Line | list[Line]], ahead: list[tuple[int, int]]
+) -> None:
+    """That was done later than sources differ, or never."""
+    found = [one for one in finding(NAME, [M0, *lines], records=2, partitions=2).instances if one.partition == 0]
+    told = [(one.attributes["committed_offset"], one.attributes["offset"], one.attributes["seen_by"]) for one in found]
+    assert told == [(value, offset, "offsets log") for value, offset in ahead]
+
+
+def test_commit_ahead_by_the_offsets_log_is_proved_by_record_commit_and_completion() -> None:
+    """An operator's is the operator's."""
+    lines = [M0, committed(1, by="operator"), after(1), processed("m0", 0), committed(2, by="m0")]
+    found = finding(NAME, lines)
+    assert [(one.attributes["by_operator"], one.events) for one in found.instances] == [
+        (True, ("observer#1", "offsets#0", "consumer-m0-0#2")),
+        (False, ("observer#2", "offsets#1")),
+    ]
+
+
+def test_commit_ahead_by_own_word_comes_before_the_offsets_log() -> None:
+    """One finding a position, and the exact one of two."""
+    lines = [M0, delivered("m0", 0), commit("m0", 1), committed(1), after(1)]
+    assert [one["seen_by"] for one in judged(NAME, lines)] == ["own word"]
+
+
+def test_commit_ahead_is_undecided_once_a_position() -> None:
+    """Two that a killed member made after its last word; another one it told of itself, and is found."""
+    killed = [committed(1, by="m0"), committed(2, by="m0"), exited("m0", signal=9)]
+    assert undecided(NAME, [M0, delivered("m0", 0), *killed]) == 2
+    told = finding(NAME, [M0, delivered("m0", 0), commit("m0", 1), *killed])
+    assert ([one.attributes["committed_offset"] for one in told.instances], sum(told.undecided.values())) == ([1], 1)
+
+
+def test_commit_ahead_in_a_transaction_is_of_what_was_never_done() -> None:
+    """Of its two records the second has its effect late, the first has none."""
+    settings = with_settings(progress="transaction", delivery="exactly-once", sink="topic")
+    lines = [committed(2, producer=7), after(2), effect(1)]
+    assert [one["offset"] for one in judged(NAME, lines, settings=settings)] == [0]
+
+
+def test_commit_ahead_is_told_of_each_partition() -> None:
+    """The same position in both; the record was done in the first."""
+    both = [M0, on(1, M0), *handled("m0", 0), on(1, delivered("m0", 0)), commit("m0", 1), on(1, commit("m0", 1))]
+    found = finding(NAME, both, partitions=2)
+    assert [(one.partition, one.attributes["offset"]) for one in found.instances] == [(1, 0)]

@@ -1,0 +1,118 @@
+"""Which class a stuck partition is of: literal histories, each of at most eight lines. W is 10 s for these settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from histories import (
+    Line,
+    after,
+    assigned,
+    at_once,
+    committed,
+    delivered,
+    fetched,
+    handled,
+    judged,
+    later,
+    on,
+    phase,
+    revoked,
+    said,
+    with_settings,
+)
+
+ANSWERED = fetched("m0", 0, size_bytes=90)
+FALLEN = [*committed(2), *committed(0)]
+NOT_FETCHED = fetched("m0", None, complete=True)
+ANOTHER_LOG = Line("requests-b1", "request", {"api": "HEARTBEAT", "lane": 0})
+
+
+def classes(lines: list[Line | list[Line]], **frame: Any) -> list[str]:
+    """The class of every partition that stood still for eleven seconds."""
+    return [one["class"] for one in judged("stuck-partition", [*lines, phase("drain"), after(11)], **frame)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ([assigned("m0"), fetched("m0", 0, size_bytes=1)], "fetched-not-delivered"),
+        ([assigned("m0"), handled("m0", 0), ANSWERED, fetched("m0", 1)], "unclassified"),
+        ([ANSWERED, after(1), assigned("m0")], "assigned-not-fetched"),
+        ([ANSWERED, after(0.49), assigned("m0")], "fetched-not-delivered"),
+        ([ANSWERED, after(0.491), assigned("m0")], "assigned-not-fetched"),
+        ([assigned("m0"), ANSWERED, revoked("m0"), assigned("m1")], "unclassified"),
+        ([assigned("m0"), ANOTHER_LOG, NOT_FETCHED], "unclassified"),
+        ([assigned("m0"), NOT_FETCHED, fetched("m0", 0)], "unclassified"),
+        ([assigned("m0"), delivered("m0", 0), revoked("m0")], "unassigned"),
+        ([assigned("m0"), *FALLEN, delivered("m0", 1)], "delivered-not-committed"),
+        ([assigned("m0"), ANSWERED, *FALLEN], "committed-not-delivered"),
+        ([assigned("m0"), handled("m0", 0), committed(1)], "unclassified"),
+        (FALLEN, "unclassified"),
+        ([], "unclassified"),
+    ],
+    ids=[
+        "answered however little",
+        "answered before it and now at it",
+        "fetched before it was its own",
+        "fetched just before it was its own",
+        "fetched a little too long before",
+        "fetched by its owner before",
+        "one request log was not read to its end",
+        "fetched again",
+        "delivered and given up",
+        "fallen back and delivered",
+        "fetched and fallen back",
+        "committed up to it",
+        "fallen back and nobody ever had it",
+        "nobody ever had it",
+    ],
+)
+def test_a_class_says_no_more_than_was_seen(lines: list[Line | list[Line]], name: str) -> None:
+    """What the owner itself was seen to do with the first undone record since it was assigned."""
+    assert classes(lines) == [name]
+
+
+@pytest.mark.parametrize(("line", "name"), [(ANSWERED, "assigned-not-fetched"), (FALLEN, "unclassified")])
+def test_what_came_after_the_snapshot_says_nothing(line: Line | list[Line], name: str) -> None:
+    """The record was fetched, or the position rose and fell, when the trial had been looked at."""
+    lines = [assigned("m0"), phase("drain"), after(11), phase("snapshot"), line]
+    assert [one["class"] for one in judged("stuck-partition", lines, snapshot=False)] == [name]
+
+
+@pytest.mark.parametrize(
+    ("last", "name"),
+    [
+        ([ANSWERED, at_once(phase("snapshot"))], "fetched-not-delivered"),
+        ([revoked("m0"), at_once(phase("snapshot"))], "unclassified"),
+        ([revoked("m0"), later(phase("snapshot"), 1)], "unassigned"),
+    ],
+    ids=["fetched", "given up", "given up just before"],
+)
+def test_what_came_in_the_instant_of_the_snapshot_was_still_so(last: list[Line], name: str) -> None:
+    """It had happened, or was still held, when the trial was looked at."""
+    lines = [assigned("m0"), phase("drain"), after(11), *last]
+    assert [one["class"] for one in judged("stuck-partition", lines, snapshot=False)] == [name]
+
+
+def test_a_position_in_kafka_means_nothing_where_progress_is_elsewhere() -> None:
+    """It rose and fell there, whatever for."""
+    assert classes([assigned("m0"), *FALLEN], settings=with_settings(progress="sink")) == ["unclassified"]
+
+
+def test_every_partition_has_a_class_of_its_own() -> None:
+    """Of three partitions of one member the first is not fetched any more, the next is answered, the last given up."""
+    lines = [assigned("m0", 0, 1, 2), fetched("m0", 0, complete=True), revoked("m0", 2), on(1, ANSWERED)]
+    dropped = fetched("m0", None, complete=True)
+    assert classes([*lines, dropped], partitions=3) == ["assigned-not-fetched", "fetched-not-delivered", "unassigned"]
+
+
+STRANGER = said("m9", "assigned", entries=[{"topic": "t", "partition": 0}])  # whose process nobody saw start
+
+
+@pytest.mark.parametrize("fetch", [fetched("m8", 0, size_bytes=90), fetched("m8", None, complete=True)])
+def test_an_unknown_lane_is_not_that_of_an_unknown_member(fetch: Line) -> None:
+    """Neither what it fetches nor what it leaves out is the owner's doing."""
+    assert classes([STRANGER, fetch]) == ["unclassified"]
