@@ -980,7 +980,6 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
     """A record of the control read that lies between the highest one delivered before and the next delivery, and that
     the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped, nor
     what was done by then where the consumer keeps its progress itself, and so can know."""
-    keeps_it_itself = p.trial.facts.get("progress", "kafka") not in ("kafka", "transaction")
     log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
     for delivery in [d for d in p.deliveries if d.possession is not None]:
         earlier = [other.offset for other in _before(delivery, p.deliveries)]
@@ -990,7 +989,7 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
             handled_ns = p.first_handled.get(offset)
             done = handled_ns is not None and p.trial.earliest_ns(handled_ns) <= delivery.event.time_ns + TOLERANCE_NS
-            if offset < log_start or (keeps_it_itself and done):
+            if offset < log_start or (done and not p.trial.progress_in_kafka):
                 continue
             overtaken = log_start > max(earlier) + 1
             yield None if overtaken or _among_last_words(delivery) else p.found(offset)
@@ -1393,9 +1392,10 @@ def _class_of_stuck(p: Partition, offset: int) -> str:
     """How far the first undone record came, as far as the evidence goes."""
     snapshot_ns = p.trial.snapshot_ns or 0
     held = [possession for possession in p.possessions if possession.open_at(snapshot_ns)]
-    if p.possessions and not held:
+    if any(possession.opened.time_ns <= snapshot_ns for possession in p.possessions) and not held:
         return "unassigned"
-    if held and any(delivery.offset in _undone(p) for delivery in p.deliveries):
+    given = [one for one in p.deliveries if one.possession in held and one.event.time_ns <= snapshot_ns]
+    if any(delivery.offset in _undone(p) for delivery in given):
         return "delivered-not-committed"
     committed = [c.value for c in p.commits if c.value is not None and c.effect_ns <= snapshot_ns]
     if held and p.trial.progress_in_kafka and max(committed, default=-1) > offset:

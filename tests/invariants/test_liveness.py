@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from histories import (
+    TOPIC,
     Line,
     after,
     assigned,
@@ -358,3 +359,27 @@ def test_liveness_is_told_of_each_partition() -> None:
         "stuck-partition": [1],
         "late-convergence": [3],
     }
+
+
+@pytest.mark.parametrize("since", [committed(2), committed(0), [*committed(2), *committed(1)]], ids=str)
+def test_a_false_lag_is_proved_by_what_was_committed_at_the_snapshot(since: list[Line]) -> None:
+    """It stood at 1 then, and had never fallen."""
+    lines = [*DONE, committed(1), phase("drain"), after(13), phase("snapshot"), *since]
+    found = finding("false-lag", lines, snapshot=False)
+    assert [one.events for one in found.instances] == [("offsets#0",)]
+
+
+def test_a_false_lag_is_proved_by_a_fall_that_was_made_good_after_the_snapshot() -> None:
+    """Then it stood."""
+    lines = [*DONE, committed(2), committed(1), phase("drain"), after(13), phase("snapshot"), committed(2)]
+    found = finding("false-lag", lines, snapshot=False)
+    assert [one.events for one in found.instances] == [("offsets#1",)]
+
+
+def test_the_bound_holds_the_metadata_age_where_partitions_were_added() -> None:
+    """A member learns of them when its metadata is that old; they were there in time."""
+    added = Line("observer", "topic", {"topic": TOPIC, "topic_id": "T", "partitions": 2, "cleanup_policy": "delete"})
+    lines = [*STOPPED, after(13), handled("m0", 1), committed(2), after(1)]
+    settings = with_settings(metadata_age_s=1.0)
+    bounds = [judged("late-convergence", told, settings=settings)[0]["bound_s"] for told in (lines, [added, *lines])]
+    assert bounds == [11.01, 12.01]

@@ -116,3 +116,19 @@ STRANGER = said("m9", "assigned", entries=[{"topic": "t", "partition": 0}])  # w
 def test_an_unknown_lane_is_not_that_of_an_unknown_member(fetch: Line) -> None:
     """Neither what it fetches nor what it leaves out is the owner's doing."""
     assert classes([STRANGER, fetch]) == ["unclassified"]
+
+
+def test_a_stuck_partition_is_not_in_hand_where_another_member_had_been_given_its_record() -> None:
+    """m0 was given record 0, and lost the partition; m1, whose it is now, was given nothing."""
+    assert classes([assigned("m0"), delivered("m0", 0), revoked("m0"), assigned("m1")]) == ["unclassified"]
+
+
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [([assigned("m0")], [delivered("m0", 0)]), ([], [assigned("m0"), revoked("m0")]), ([], [assigned("m0")])],
+    ids=["given it since", "had it since", "has it since"],
+)
+def test_a_stuck_partition_is_classed_by_what_was_at_the_snapshot(before: list[Line], since: list[Line]) -> None:
+    """What came after it changes nothing."""
+    lines = [*before, phase("drain"), after(11), phase("snapshot"), *since]
+    assert [one["class"] for one in judged("stuck-partition", lines, snapshot=False)] == ["unclassified"]

@@ -57,9 +57,14 @@ def stall_window_s(timing: Timing) -> float:
 
 
 def timing_of(
-    settings: Settings, *, backlog: int = 0, longest_handler_s: float = 0.0, rate: float | None = None
+    settings: Settings,
+    *,
+    backlog: int = 0,
+    longest_handler_s: float = 0.0,
+    rate: float | None = None,
+    partitions_added: bool = False,
 ) -> Timing:
-    """Returns the timing of a consumer's settings."""
+    """Returns the timing of a consumer's settings, and of what was seen of its trial."""
     return Timing(
         session_timeout_s=settings.session_timeout_s,
         poll_interval_s=settings.poll_interval_s,
@@ -70,4 +75,5 @@ def timing_of(
         backlog=backlog,
         rate_per_s=rate,
         converge_within_s=settings.converge_within_s,
+        partitions_added=partitions_added,
     )

@@ -72,6 +72,7 @@ def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worke
         backlog=int(slices["backlog"].sum()),
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
         rate=circumstances.calibrated_rate,
+        partitions_added=circumstances.partitions_added,
     )
     snapshot_ns, drain_ns = snapshot_ns_of(circumstances), circumstances.drain_ns
     return Group(

@@ -38,22 +38,26 @@ CLASSES = (
 def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     """Returns the place in CLASSES of what the witnesses tell of a partition with records left.
 
-    unassigned: members had it, and none has it now. delivered-not-committed: its owner was given one of the undone
-    records. committed-not-delivered: the committed offset stood past the first one once, and fell. Of the owner's own
-    fetches since it was assigned: assigned-not-fetched, where there is none, or the last one leaves the partition out;
-    fetched-not-delivered, where bytes were answered to its very position, or to one before it and a later one was asked
-    for next. A client may drop what it had fetched when a partition is paused: the log does not tell, so a record that
-    was fetched before the pause is of this class too.
+    unassigned: members had it, and none has it then. delivered-not-committed: its owner was given one of the undone
+    records by then. committed-not-delivered: the committed offset stood past the first one once, and fell. Of the
+    owner's own fetches since it was assigned: assigned-not-fetched, where there is none, or the last one leaves the
+    partition out; fetched-not-delivered, where bytes were answered to its very position, or to one before it and a
+    later one was asked for next. A client may drop what it had fetched when a partition is paused: the log does not
+    tell, so a record that was fetched before the pause is of this class too.
     """
     held = batch.possessions
     end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
     lasting = end > held["open_ns"]
     here = np.arange(batch.size)
     owners = covering(held["slice"][lasting], held["open_ns"][lasting], end[lasting], here, np.full(batch.size, at_ns))
-    deliveries = batch.deliveries.sorted_by("slice", "offset")
+    begun_by = (held["open_ns"] <= at_ns) & lasting
+    now = begun_by & (held["close_ns"] >= at_ns)
+    given = batch.deliveries["time_ns"] <= at_ns
+    given &= picked(now.astype(np.int64), batch.deliveries["possession"], 0) == 1
+    deliveries = batch.deliveries.take(given).sorted_by("slice", "offset")
     begun = exactly(deliveries["slice"], deliveries["offset"], undone["slice"], undone["offset"]) >= 0
     in_hand = counts(undone["slice"][begun], batch.size) > 0
-    told = counts(held["slice"], batch.size) > 0
+    told = counts(held["slice"][begun_by], batch.size) > 0
     first = per_group(undone["slice"], undone["offset"], batch.size, how="min", start=NEVER)
     names = np.full(batch.size, CLASSES.index("unclassified"), np.int64)
     not_fetched, fetched = _fetching(batch, first, at_ns)

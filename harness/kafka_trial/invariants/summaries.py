@@ -63,7 +63,7 @@ def summaries(batch: Batch) -> Table:
     rest = records["offset"] >= committed[records["slice"]]
     undone = rest & (batch.first_handled.time_ns > at_ns)
     done_ns = per_group(records["slice"][rest], batch.first_handled.time_ns[rest], batch.size, how="max", start=NONE)
-    regression = _standing_regression(batch)
+    regression, commit = _standing_regression(batch, at_ns), _last_commit(batch, at_ns)
     return table(
         slice=batch.slices,
         records=counts(records["slice"], batch.size),
@@ -86,8 +86,8 @@ def summaries(batch: Batch) -> Table:
         open_offset=per_group(records["slice"][undone], records["offset"][undone], batch.size, how="min", start=NEVER),
         open_source=_first_undone(batch, records.take(undone), "source"),
         open_seq=_first_undone(batch, records.take(undone), "seq"),
-        commit_source=_last_commit(batch, "source"),
-        commit_seq=_last_commit(batch, "seq"),
+        commit_source=picked(batch.commits["source"], commit, -1),
+        commit_seq=picked(batch.commits["seq"], commit, -1),
         regression_source=picked(batch.commits["source"], regression, -1),
         regression_seq=picked(batch.commits["seq"], regression, -1),
     )
@@ -159,18 +159,22 @@ def _backlog(batch: Batch) -> Ints:
     return np.maximum(unhandled, uncommitted)
 
 
-def _standing_regression(batch: Batch) -> Ints:
-    """Returns the backward commit that no later one has recovered, for each slice; -1 if there is none."""
+def _standing_regression(batch: Batch, at_ns: int) -> Ints:
+    """Returns the backward commit that none had recovered by then, for each slice; -1 if there is none."""
     episodes = regressions(batch)
-    standing = episodes.take(episodes["back"] < 0)
+    fell_ns = picked(batch.commits["effect_ns"], episodes["first"], NEVER)
+    back_ns = picked(batch.commits["effect_ns"], episodes["back"], NEVER)
+    standing = episodes.take((fell_ns <= at_ns) & (back_ns > at_ns))
     found = np.full(batch.size, -1, np.int64)
     found[standing["slice"]] = standing["first"]
     return found
 
 
-def _last_commit(batch: Batch, column: str) -> Ints:
+def _last_commit(batch: Batch, at_ns: int) -> Ints:
+    """Returns the last commit by then, for each slice; -1 if there is none."""
+    rows = np.flatnonzero(batch.commits["effect_ns"] <= at_ns)
     found = np.full(batch.size, -1, np.int64)
-    found[batch.commits["slice"]] = batch.commits[column]
+    found[batch.commits["slice"][rows]] = rows
     return found
 
 
