@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agreement.rows import Asked, Row, append_row, counting, page, read_rows, row_of
+from agreement.rows import Row, append_row, counting, page, read_rows, row_of
 from agreement.sample import every_kind
 from agreement.sayings import both_say
 from kafka_trial.calibrate import commit, source_digest
@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def try_seed(seed: int, *, clean: int, per_sin: int) -> Row:
     """Returns what both judges say of the histories of a seed."""
     sayings = both_say(every_kind(clean=clean, per_sin=per_sin, seed=seed))
-    return row_of(Asked(seed, clean, per_sin, source_digest(), checker_digest(), commit()), sayings)
+    digests = {"source_digest": source_digest(), "checker_digest": checker_digest()}
+    return row_of(sayings, seed=seed, clean=clean, per_sin=per_sin, commit=commit(), **digests)
 
 
 def write_page() -> int:

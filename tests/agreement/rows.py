@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -38,29 +39,17 @@ class Row:
     commit: str
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a row is about, before anybody has answered."""
-
-    seed: int
-    clean: int
-    per_sin: int
-    source_digest: str
-    checker_digest: str
-    commit: str
-
-
-def row_of(asked: Asked, sayings: Sequence[Sayings]) -> Row:
-    """Returns what both said of the histories of a seed."""
-    judged = [(name, said, one) for one in sayings for name, said in one.naive.items()]
+def row_of(sayings: Sequence[Sayings], **about: Any) -> Row:
+    """Returns what both said of the histories of a seed; `about` are a row's other fields."""
+    judged = [(name, *said) for one in sayings for name, said in one.naive.items()]
     differ = [(name, one.difference(name)) for one in sayings for name in one.different]
     return Row(
-        **asdict(asked),
         histories=len(sayings),
-        found=_sorted(Counter(name for name, (instances, _), _ in judged if instances)),
-        undecided=_sorted(Counter(name for name, (instances, left), _ in judged if left and not instances)),
+        found=_sorted(Counter(name for name, instances, _ in judged if instances)),
+        undecided=_sorted(Counter(name for name, instances, left in judged if left and not instances)),
         differ=_sorted(Counter(name for name, _ in differ)),
         shortest={name: min((told for of, told in differ if of == name), key=len) for name, _ in sorted(differ)},
+        **about,
     )
 
 
