@@ -115,13 +115,17 @@ class Session:
 
     def _work_off(self, turns: Sequence[_Waiting], done: _Done, stop: threading.Event, until_s: float | None) -> None:
         for waiting in turns:
+            broke = False
             with suppress(queue.Empty):
                 while not stop.is_set() and (until_s is None or time.monotonic() < until_s):
                     one = waiting.get_nowait()
+                    broke = one.question.plan.breaks_brokers
                     try:
                         done.put((one, self._trialed(self.run_one(one.question, out=one.out))))
                     except KafkaTrialError as error:
                         done.put((one, error))
+            if broke:  # no other breaks brokers any more
+                self.clusters.end_unused(alone=True)
         done.put(None)
 
     def _trialed(self, folder: RunFolder) -> Trialed:

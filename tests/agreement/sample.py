@@ -10,7 +10,10 @@ from hypothesis import seed as seeded
 from history_strategies import SINS, History, histories
 from kafka_trial.history.event import Event
 
-EXAMPLES_PER_SIN = 36  # enough to hold every anomaly twenty times
+# Enough for both judges to find every anomaly twenty times: some deviations seldom show, or not where it is compared.
+EXAMPLES_PER_SIN = 26
+EXAMPLES_OF = dict.fromkeys(("lost-commit", "stale-epoch", "deaf", "rogue", "torn"), 36)
+EXAMPLES_OF |= dict.fromkeys(("crash-loop", "oom", "dirty-read"), 30) | {"hanging": 40, "starve": 48, "expired": 150}
 
 Sample = list[History]
 
@@ -18,6 +21,16 @@ Sample = list[History]
 def every_kind(*, clean: int, per_sin: int, seed: int | None = None) -> Sample:
     """Returns so many clean histories, and so many of each planted deviation."""
     return drawn(None, clean, seed=seed) + [history for sin in SINS for history in drawn(sin, per_sin, seed=seed)]
+
+
+def every_anomaly(*, clean: int) -> Sample:
+    """Returns so many clean histories, and of each planted deviation as many as show every anomaly often enough."""
+    return drawn(None, clean) + [history for sin in SINS for history in drawn(sin, examples_of(sin))]
+
+
+def examples_of(sin: str | None) -> int:
+    """Returns how many histories of a deviation the sample holds."""
+    return EXAMPLES_OF.get(sin or "", EXAMPLES_PER_SIN)
 
 
 def drawn(sin: str | None, examples: int, *, seed: int | None = None) -> Sample:

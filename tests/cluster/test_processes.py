@@ -175,6 +175,12 @@ def test_whoever_breaks_brokers_has_a_cluster_to_itself() -> None:
             assert holds_for(lambda: not fourth, for_s=0.5)
         wait_until(lambda: fourth, within_s=30, what="the fourth to get the cluster of the third")
         assert (first.name == second.name, third.name == first.name, fourth == [third.name]) == (True, False, True)
+        pool.end_unused(alone=False)
+        assert [one.brokers[0].alive for one in (first, third)] == [True, True]
+        pool.end_unused(alone=True)
+        assert [one.brokers[0].alive for one in (first, third)] == [True, False]
+        with pool.cluster_for(DEFAULT_VERSION, brokers=1, alone=True) as fifth:
+            assert (fifth.name == third.name, fifth.rebuilt_because) == (False, None)
 
 
 def test_whoever_needs_more_lanes_than_are_left_waits_for_them() -> None:

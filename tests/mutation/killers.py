@@ -98,11 +98,11 @@ def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -
 
 def _say(place: Path, histories_per_sin: int) -> Outcome:
     """Writes down histories of every sin, and clean ones, with what the naive checker says of each."""
-    from agreement.sample import EXAMPLES_PER_SIN, drawn
+    from agreement.sample import drawn, examples_of
     from agreement.sayings import naive_says
     from history_strategies import SINS
 
-    each = [drawn(sin, EXAMPLES_PER_SIN)[:histories_per_sin] for sin in (None, *SINS) if histories_per_sin]
+    each = [drawn(sin, examples_of(sin))[:histories_per_sin] for sin in (None, *SINS) if histories_per_sin]
     turns = [history for turn in zip(*each, strict=True) for history in turn]
     place.write_bytes(pickle.dumps([(history, naive_says(history)) for history in turns]))
     return Outcome("survived")

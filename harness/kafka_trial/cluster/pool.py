@@ -69,6 +69,14 @@ class ClusterPool:
                     _look_over(cluster)
                 self._changed.notify_all()
 
+    def end_unused(self, *, alone: bool) -> None:
+        """Ends the clusters of that use that nobody has now: idle, each costs a fifteenth of a core."""
+        with self._changed:
+            for warm in self._warm.values():
+                if warm.alone is alone and warm.users == 0:
+                    warm.stack.close()
+                    warm.cluster = None
+
     def close(self) -> None:
         """Ends every cluster."""
         while self._warm:
