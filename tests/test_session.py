@@ -1,4 +1,4 @@
-"""The session: a judge of its own, warm, whose files go when it goes."""
+"""The session: a judge of its own, warm, whose files go when it goes; and clusters, while somebody needs them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_trial.calibration import Attempt, ask
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import open_run_folder
@@ -45,3 +46,25 @@ def test_a_judge_that_died_is_told(places: tuple[Path, Path]) -> None:
         session._judge._dialogue.child.wait(within_s=10)
         with pytest.raises(UnjudgeableError, match=r"the judgement on .*: it has exited with -9"):
             session.check(open_run_folder(places[1]))
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "order"),
+    [
+        (("control", "leader-lost", "rolling-restart"), ["leader-lost", "rolling-restart", "end True", "control"]),
+        (("control",), ["control"]),
+    ],
+    ids=["some break brokers", "none does"],
+)
+def test_the_cluster_of_those_that_break_brokers_ends_after_the_last_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scenarios: tuple[str, ...], order: list[str]
+) -> None:
+    """Not where none did: whoever has such a cluster besides keeps it."""
+    told: list[str] = []
+    asked = [ask(Attempt("python-at-least-once", name), tmp_path) for name in scenarios]
+    with Session(judging=False) as session:
+        monkeypatch.setattr(session, "run_one", lambda question, out: told.append(question.scenario.name))
+        monkeypatch.setattr(session, "_trialed", lambda folder: folder)
+        monkeypatch.setattr(session.clusters, "end_unused", lambda *, alone: told.append(f"end {alone}"))
+        assert len(list(session.try_many(asked, side_by_side=1))) == len(asked)
+    assert told == order

@@ -18,18 +18,14 @@ EXAMPLES_OF |= dict.fromkeys(("crash-loop", "oom", "dirty-read"), 30) | {"hangin
 Sample = list[History]
 
 
-def every_kind(*, clean: int, per_sin: int, seed: int | None = None) -> Sample:
-    """Returns so many clean histories, and so many of each planted deviation."""
-    return drawn(None, clean, seed=seed) + [history for sin in SINS for history in drawn(sin, per_sin, seed=seed)]
-
-
-def every_anomaly(*, clean: int) -> Sample:
-    """Returns so many clean histories, and of each planted deviation as many as show every anomaly often enough."""
-    return drawn(None, clean) + [history for sin in SINS for history in drawn(sin, examples_of(sin))]
+def every_kind(*, clean: int, per_sin: int | None = None, seed: int | None = None) -> Sample:
+    """Returns so many clean histories, and so many of each planted deviation; None: as many as show every anomaly."""
+    sinning = [history for sin in SINS for history in drawn(sin, per_sin or examples_of(sin), seed=seed)]
+    return drawn(None, clean, seed=seed) + sinning
 
 
 def examples_of(sin: str | None) -> int:
-    """Returns how many histories of a deviation the sample holds."""
+    """Returns how many histories of a deviation show its anomaly often enough."""
     return EXAMPLES_OF.get(sin or "", EXAMPLES_PER_SIN)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from agreement.sample import Sample, every_anomaly, slept
+from agreement.sample import Sample, every_kind, slept
 from agreement.sayings import Sayings, both_say, naive_says, vectorised_says
 from naive_checker import ANOMALIES, judge
 
@@ -23,7 +23,7 @@ COUNTED_ONLY = {
 @pytest.fixture(scope="module")
 def sample() -> Sample:
     """Histories of every sin, and clean ones."""
-    return every_anomaly(clean=CLEAN_EXAMPLES)
+    return every_kind(clean=CLEAN_EXAMPLES)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def sayings(sample: Sample) -> list[Sayings]:
     return both_say(sample)
 
 
-def test_the_sample_holds_every_anomaly_at_least_twenty_times(sayings: list[Sayings]) -> None:
+def test_the_sample_holds_every_kind_at_least_twenty_times(sayings: list[Sayings]) -> None:
     """Each anomaly is found in at least twenty histories."""
     found = Counter(name for one in sayings for name, (instances, _) in one.naive.items() if instances)
     assert {name: found[name] for name in ANOMALIES if found[name] < 20} == {}
