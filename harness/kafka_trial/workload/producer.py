@@ -156,7 +156,7 @@ def client_settings(bootstrap: str, load: Load) -> dict[str, Any]:
         "acks": "all",
         "partitioner": "murmur2_random",
         "compression.type": load.compression,
-        "linger.ms": 50,  # at a trial's rates a batch for several records: 25 costs the brokers a third more
+        "linger.ms": 100,  # at a trial's rates a batch for several records: 25 costs the brokers half as much again
         "message.max.bytes": RECORD_BYTES_MAX,
         "queue.buffering.max.messages": 100_000,
         "queue.buffering.max.kbytes": QUEUE_BYTES_MAX // 1024,
