@@ -20,7 +20,6 @@ from kafka_trial.waiting import wait_until
 
 SEED = 20260101
 SAMPLE_WITHIN_S = 45 * 60
-SIDE_BY_SIDE = 3  # of two cores: a trial waits for half of its time
 
 SOUND = (
     Sampled("python-at-least-once", "member-killed"),
@@ -119,7 +118,7 @@ class Sample:
         crew.start("trials", self._run)
 
     def _run(self) -> None:
-        for one, outcome in self._session.try_many(list(self._questions), side_by_side=SIDE_BY_SIDE):
+        for one, outcome in self._session.try_many(list(self._questions)):
             self._done[self._questions[one]] = outcome
 
     def of(self, sampled: Sampled) -> Trialed:

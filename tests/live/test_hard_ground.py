@@ -33,7 +33,7 @@ from kafka_trial.history.follow import Follower
 from kafka_trial.waiting import wait_until
 from literal_run import make_folder
 
-QUICK = Path(__file__).with_name("quick.toml")
+SCENARIO = Path(__file__).with_name("one-broker.toml")
 COMMAND = Path(sys.executable).with_name("kafka-trial")
 ENDS_WITHIN_S = 240
 DISK_BYTES = 64 * 1024 * 1024
@@ -157,7 +157,7 @@ def test_a_disk_that_fills_up_leaves_a_history_that_is_judged_unknown(phase: str
 def test_a_disk_that_fills_up_ends_the_wait_for_members(machine: Machine, disk: Path, tmp_path: Path) -> None:
     """Nobody waits for members whose words cannot be written down: they would not be ready before the time is up."""
     scenario = tmp_path / "patient.toml"
-    scenario.write_text(QUICK.read_text() + f"\n[limits]\nready_s = {2 * ENDS_WITHIN_S}\n")
+    scenario.write_text(SCENARIO.read_text() + f"\n[limits]\nready_s = {2 * ENDS_WITHIN_S}\n")
     (tmp_path / "idle").mkdir()
     consumer = tmp_path / "idle" / "consumer.toml"
     consumer.write_text(IDLE)
@@ -231,7 +231,7 @@ def test_without_java_every_verb_says_where_it_looked(verb: str, without_java: M
 def _trial(out: Path, consumer: str | Path = "python-at-least-once", *options: str) -> list[str | Path]:
     """Returns the words of a short trial; recorded only, unless `--check` is among `options`."""
     judged = [] if "--check" in options else ["--no-check"]
-    return ["run", QUICK, "--consumer", consumer, "--seed", "7", "--out", out, *judged]
+    return ["run", SCENARIO, "--consumer", consumer, "--seed", "7", "--out", out, *judged]
 
 
 def _fill(disk: Path) -> None:

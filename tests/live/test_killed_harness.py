@@ -70,15 +70,15 @@ def test_ctrl_c_heals_and_cleans_up(tmp_path: Path) -> None:
 
 def test_two_harnesses_at_once_do_not_meet(tmp_path: Path) -> None:
     """Two commands started together both pass, each on ports of its own."""
-    with _harness(tmp_path / "one", "control") as one, _harness(tmp_path / "two", "control") as two:
+    with _harness(tmp_path / "one") as one, _harness(tmp_path / "two") as two:
         statuses = one.wait(300), two.wait(300)
     assert statuses == (PASS, PASS)
     assert main(["check", str(tmp_path / "one"), str(tmp_path / "two")]) == PASS
 
 
 @contextmanager
-def _harness(out: Path, scenario: str = str(QUICK)) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-c", HEARS_CTRL_C, "-m", "kafka_trial", "run", scenario]
+def _harness(out: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-c", HEARS_CTRL_C, "-m", "kafka_trial", "run", str(QUICK)]
     command += ["--consumer", "python-at-least-once", "--no-check", "--seed", "7", "--out", str(out)]
     harness = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:

@@ -15,7 +15,7 @@ from kafka_trial.errors import PASS, WRONG_INPUT
 
 pytestmark = pytest.mark.cluster
 
-QUICK = Path(__file__).with_name("quick.toml")
+SCENARIO = Path(__file__).with_name("one-broker.toml")
 PLANNED = ("no", "fault", "target", "at_s", "for_s", "options", "seed")
 
 
@@ -57,7 +57,7 @@ def test_an_exact_replay_of_what_is_not_there_is_refused(
 
 
 def _run(out: Path, options: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    command = [Path(sys.executable).with_name("kafka-trial"), "run", QUICK, "--consumer", "python-at-least-once"]
+    command = [Path(sys.executable).with_name("kafka-trial"), "run", SCENARIO, "--consumer", "python-at-least-once"]
     command += ["--no-check", "--seed", "7", "--out", out, *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
