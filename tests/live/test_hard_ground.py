@@ -1,6 +1,6 @@
 """Hard ground under a trial: full disks, taken ports, changed jars, no Java. Each ends in its status, with what to do.
 
-Everything goes through the command itself, as a child process. Whatever it starts inherits a mark in its environment,
+What meets hard ground is the command itself, as a child process. Whatever it starts inherits a mark in its environment,
 by which leftovers are found; a port is held by no more than a process.
 """
 
