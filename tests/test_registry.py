@@ -17,6 +17,7 @@ SUITES = {
     "leader-lost",
     "slow-network",
     "stalled-network",
+    "rolling-deploy",
     "rolling-restart",
     "large-records",
     "aborted-records",
@@ -24,7 +25,7 @@ SUITES = {
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The eleven suites are there, and each scenario has its suite's name."""
+    """The twelve suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 
