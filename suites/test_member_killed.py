@@ -1,7 +1,7 @@
 """A member is killed with -9 in mid-work and comes back as a new process; once more, whichever it is.
 
-The second kill comes when the first has been lived down: its session expires after six seconds, and until the group has
-rebalanced then, members wait and have nothing in hand.
+The second kill comes when the first has been lived down: until a session of six seconds has expired and the group has
+rebalanced, members may wait and have nothing in hand.
 """
 
 from kafka_trial.pytest_plugin import Trial
