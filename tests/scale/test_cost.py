@@ -13,14 +13,17 @@ from kafka_trial.scale.cost import Cost, cost_of
 BUSY = "import time; began = time.process_time()\nwhile time.process_time() < began + 0.5: pass"
 WITH_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
 WITH_AN_ORPHAN = f"""
-import os, sys, time
-child = os.fork()
-if child == 0:
+import os, sys
+heard, done = os.pipe()
+if os.fork() == 0:
     os.setsid()
-    os.execv(sys.executable, [sys.executable, '-c', {BUSY + chr(10) + "time.sleep(60)"!r}])
-used = lambda: sum(map(int, open(f'/proc/{{child}}/stat').read().rpartition(')')[2].split()[11:13]))
-while used() < 50: time.sleep(0.01)
-os._exit(0)
+    os.set_inheritable(done, True)
+    os.execv(sys.executable, [sys.executable, '-c', {BUSY!r} + f'''
+import os
+os.write({{done}}, b'.')
+time.sleep(60)'''])
+os.close(done)
+sys.exit(os.read(heard, 1) != b'.')  # nothing is read of one that died
 """
 FAT = "import time; held = bytearray(b'x') * (96 * 1024 * 1024); time.sleep(1.5)"
 FAT_TWICE = f"import os; {FAT.replace('time.sleep', 'os.fork(); time.sleep')}"
