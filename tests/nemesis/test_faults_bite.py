@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
@@ -37,6 +37,8 @@ from kafka_trial.nemesis.samples import ANSWERS, Look, flows
 from kafka_trial.nemesis.schedule import make_plan, run_schedule
 from kafka_trial.scenario import Step
 from kafka_trial.waiting import pause, wait_until
+from kafka_trial.witness.connection import Connection, NoAnswerError
+from kafka_trial.witness.group_questions import group_state
 from kafka_trial.witness.witness import start_witness
 
 pytestmark = pytest.mark.cluster
@@ -137,25 +139,44 @@ def play(ground: Ground, wanted: Mapping[Case, str], **more: Any) -> dict[Case, 
 
 
 def settle(ground: Ground) -> None:
-    """Waits until every member fetches records (so no rebalance is under way) and has a link to the coordinator."""
+    """Waits until every member fetches records, has a link to the coordinator, and no rebalance is under way or near.
+
+    A member that fetches may not have been told of a rebalance yet, and a session may be about to end whose heartbeats
+    an earlier fault has cut off: so each member must have committed from now on, which begins its session anew, and
+    then the coordinator must call the group stable.
+    """
     names = [member.name for member in ground.members()]
+    told, heard = Follower(ground.history, "consumer-*.jsonl"), set[str | None]()
+    list(told.new_events())  # what was before is nothing to us
     routes = sampling.routes_of(ground, [(name, broker) for name in names for broker in ground.cluster.brokers])
     looks: list[Look] = []
 
     def settled() -> bool:
         looks.append(sampling.links(routes, {member.name: member.process_group for member in ground.members()}))
         coordinator = ground.look_at_topic().coordinator
-        known = {(name, coordinator) for name in names} <= set(looks[-1].routes())
+        if coordinator is None or not {(name, coordinator) for name in names} <= set(looks[-1].routes()):
+            return False
         at_work = all(fetched_bytes(looks[-2:], name) > 0 for name in names)  # one that rebalances fetches nothing
-        return known and at_work and all(fetched_bytes(looks[-5:], name) > 10_000 for name in names)
+        much = all(fetched_bytes(looks[-5:], name) > 10_000 for name in names)
+        heard.update(event.member for event in told.new_events() if (event.kind, event.outcome) == ("commit", "ok"))
+        return at_work and much and set(names) <= heard and is_stable(ground, coordinator)
 
     wait_until(
         settled,
         within_s=30,
         what="every member to be at work again",
         every_s=0.1,
-        detail=lambda: f"{ground.look_at_topic()} {looks[-1]}",
+        detail=lambda: f"{ground.look_at_topic()} {looks[-1]}; since then heard of a commit: {sorted(map(str, heard))}",
     )
+
+
+def is_stable(ground: Ground, coordinator: int) -> bool:
+    host, port = ground.cluster.observer_bootstrap.split(",")[coordinator].rsplit(":", 1)
+    try:
+        with closing(Connection((host, int(port)))) as broker:
+            return group_state(broker, ground.group_name).state == "Stable"
+    except NoAnswerError:  # it has just been restarted
+        return False
 
 
 def fetched_bytes(looks: Sequence[Look], client: str) -> int:

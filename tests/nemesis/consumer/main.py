@@ -39,7 +39,11 @@ while not stopping:
         due_s = time.monotonic() + 0.5
         urllib.request.urlopen(f"{os.environ['SINK_URL']}/crash-point/before-commit", data=b"")
         try:
-            consumer.commit(asynchronous=False)
+            taken = consumer.commit(asynchronous=False)
         except KafkaException as error:
             print(json.dumps({"name": "error", "message": str(error)}), flush=True)
+        else:
+            offsets = [{"topic": part.topic, "partition": part.partition, "offset": part.offset} for part in taken]
+            success = all(part.error is None for part in taken)
+            print(json.dumps({"name": "offsets_committed", "offsets": offsets, "success": success}), flush=True)
 consumer.close()
