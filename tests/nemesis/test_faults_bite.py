@@ -37,7 +37,7 @@ from kafka_trial.nemesis.samples import ANSWERS, Look, flows
 from kafka_trial.nemesis.schedule import make_plan, run_schedule
 from kafka_trial.scenario import Step
 from kafka_trial.waiting import pause, wait_until
-from kafka_trial.witness.connection import Connection, NoAnswerError
+from kafka_trial.witness.connection import Brokers, NoAnswerError
 from kafka_trial.witness.group_questions import group_state
 from kafka_trial.witness.witness import start_witness
 
@@ -154,12 +154,11 @@ def settle(ground: Ground) -> None:
     def settled() -> bool:
         looks.append(sampling.links(routes, {member.name: member.process_group for member in ground.members()}))
         coordinator = ground.look_at_topic().coordinator
-        if coordinator is None or not {(name, coordinator) for name in names} <= set(looks[-1].routes()):
-            return False
+        known = {(name, coordinator) for name in names} <= set(looks[-1].routes())
         at_work = all(fetched_bytes(looks[-2:], name) > 0 for name in names)  # one that rebalances fetches nothing
         much = all(fetched_bytes(looks[-5:], name) > 10_000 for name in names)
         heard.update(event.member for event in told.new_events() if (event.kind, event.outcome) == ("commit", "ok"))
-        return at_work and much and set(names) <= heard and is_stable(ground, coordinator)
+        return known and at_work and much and set(names) <= heard and is_stable(ground)
 
     wait_until(
         settled,
@@ -170,13 +169,13 @@ def settle(ground: Ground) -> None:
     )
 
 
-def is_stable(ground: Ground, coordinator: int) -> bool:
-    host, port = ground.cluster.observer_bootstrap.split(",")[coordinator].rsplit(":", 1)
-    try:
-        with closing(Connection((host, int(port)))) as broker:
-            return group_state(broker, ground.group_name).state == "Stable"
-    except NoAnswerError:  # it has just been restarted
-        return False
+def is_stable(ground: Ground) -> bool:
+    """Asks whichever broker answers for the group: its coordinator, for the others refuse."""
+    with closing(Brokers(ground.cluster.observer_bootstrap)) as brokers:
+        try:
+            return brokers.anyone(lambda at: group_state(at, ground.group_name)).state == "Stable"
+        except NoAnswerError:  # it has just been restarted
+            return False
 
 
 def fetched_bytes(looks: Sequence[Look], client: str) -> int:
