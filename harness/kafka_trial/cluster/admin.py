@@ -23,6 +23,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to
 T = TypeVar("T")
 RECONNECT_WITHIN_MS = 500
 BROKERS_WITHIN_S = 30.0
+HEARD_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,18 @@ class Admin:
             UnjudgeableError: the cluster refused.
             WaitTimeout: nobody took the order in time.
         """
+        from kafka.errors import UnknownTopicOrPartitionError
 
         def deleted() -> bool:
-            return self._ordered(lambda client: self.describe(name) and client.delete_topics([name]))
+            return self._ordered(lambda client: client.delete_topics([name]), unless=UnknownTopicOrPartitionError)
 
         wait_until(deleted, within_s=within_s, what=f"topic {name} to be deleted", every_s=0.2)
 
     def describe(self, name: str) -> TopicState | None:
-        """Returns a topic's id, leaders, epochs and ISR; None when there is no such topic."""
+        """Returns a topic's id, leaders, epochs and ISR; None when the broker that answers knows of no such topic.
+
+        Any broker may answer, and each hears of what the controller did in its own time.
+        """
         answer = self._ask(lambda client: client.describe_topics([name]))
         if not answer or answer[0]["error_code"]:
             return None
@@ -236,7 +241,9 @@ class Admin:
 
     def _created(self, topic: Any) -> bool:
         """Creates `topic`, unless it exists: an earlier call may have been cut off after it took effect."""
-        return self._ordered(lambda client: self.describe(topic.name) or client.create_topics([topic]))
+        from kafka.errors import TopicAlreadyExistsError
+
+        return self._ordered(lambda client: client.create_topics([topic]), unless=TopicAlreadyExistsError)
 
     def _serving(self, topic: str) -> bool:
         """A leader may not have heard yet that it leads: then it does not know the topic."""
@@ -246,10 +253,8 @@ class Admin:
             return False
 
     def _described(self, topic: str) -> TopicState:
-        state = self.describe(topic)
-        if state is None:
-            raise UnjudgeableError(f"topic {topic} does not exist")
-        return state
+        """Describes a topic that is to exist: the next broker asked may not have heard of what the last one knew."""
+        return wait_until(lambda: self.describe(topic), within_s=HEARD_WITHIN_S, what=f"topic {topic} to exist")
 
     def _whole(self, name: str) -> TopicState | None:
         state = self.describe(name)
@@ -260,11 +265,16 @@ class Admin:
         )
         return state if whole else None
 
-    def _ordered(self, order: Callable[[Any], object]) -> bool:
-        """Gives an order to the controller, once; False: it was not taken, and whoever waits for it asks again."""
+    def _ordered(self, order: Callable[[Any], object], *, unless: type[Exception] | None = None) -> bool:
+        """Gives an order to the controller, once; False: it was not taken, and whoever waits for it asks again.
+
+        `unless` is the controller's refusal that says the same as success: it was carried out before.
+        """
         try:
             self._ask(order)
         except UnjudgeableError as error:
+            if unless and isinstance(error.__cause__, unless):
+                return True
             if not _passes(error):
                 raise
             return False
