@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from kafka_trial.history.event import Event
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from kafka_trial.history.event import Event, to_line
+from kafka_trial.report import blocks
 from kafka_trial.report.excerpts import Wanted, excerpts
 
 
@@ -11,9 +21,21 @@ def delivered(seq: int, partition: int = 0, source: str = "consumer-m0-0") -> Ev
     return Event(source, seq, seq * 10**9, "delivered", topic="t", partition=partition, offset=seq)
 
 
-def names(history: list[Event], wanted: Wanted, around: int = 2) -> list[str]:
+def written(history: Sequence[Event], folder: Path) -> list[Path]:
+    """Writes a file for each source, its events in the order in which they come; returns the files by name."""
+    lines: dict[str, list[bytes]] = {}
+    for event in history:
+        lines.setdefault(event.source, []).append(to_line(event))
+    for source, of_source in lines.items():
+        (folder / f"{source}.jsonl").write_bytes(b"".join(of_source))
+    return sorted(folder.glob("*.jsonl"))
+
+
+def names(history: Sequence[Event], wanted: Wanted, *, around: int = 2, block_lines: int = 3) -> list[str]:
     """Returns the names of an excerpt's rows, marked ones with a star."""
-    (rows,) = excerpts((history, history), [wanted], around=around)
+    with TemporaryDirectory() as folder:
+        files = written(history, Path(folder))
+        (rows,) = excerpts(files, [wanted], Counter(), around=around, block_lines=block_lines)
     return [row.name.partition("#")[2] + "*" * row.marked for row in rows]
 
 
@@ -48,3 +70,72 @@ def test_events_with_many_partitions_and_topic_ids_are_found() -> None:
 def test_proofs_that_are_not_in_the_history_show_nothing() -> None:
     """An anomaly whose events are gone has an empty excerpt."""
     assert names([delivered(1)], Wanted(("t", 0), ("consumer-m0-0#99",))) == []
+
+
+def test_lines_that_are_no_events_are_counted_by_file(tmp_path: Path) -> None:
+    """Whole blocks of them too; what stands after them is found."""
+    (file,) = written([delivered(seq) for seq in range(9)], tmp_path)
+    lines = file.read_bytes().splitlines(keepends=True)
+    torn = [b'{"schema":2}\n', b"\xff\xfe\n", b"[]\n", b'{"schema":1,"source":"consumer-m0-0","seq":true}\n', b"\r\n"]
+    file.write_bytes(b"".join(lines[:4] + torn + lines[4:]) + b'{"schema":1,"sour')
+    damaged: Counter[str] = Counter()
+    (rows,) = excerpts([file], [Wanted(("t", 0), ("consumer-m0-0#6",))], damaged, around=4, block_lines=2)
+    assert [row.name for row in rows] == [f"consumer-m0-0#{seq}" for seq in range(2, 9)]
+    assert damaged == {file.name: 6}
+
+
+def test_a_topic_id_that_is_none_names_no_topic() -> None:
+    """A line whose topic id is no text is an event of no topic by that id."""
+    odd = Event("observer", 0, 0, "topic", topic="t", topic_id=["T"])  # type: ignore[arg-type]
+    assert names([odd, delivered(1), delivered(2)], Wanted(("t", 0), ("consumer-m0-0#1",))) == ["1*", "2"]
+
+
+def test_only_blocks_that_may_hold_a_nearer_event_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten thousand events in two files, those of the few blocks around the proof."""
+    read: list[str] = []
+
+    def from_line(line: bytes) -> Event:
+        event = given(line)
+        read.append(event.name)
+        return event
+
+    given = blocks.from_line
+    monkeypatch.setattr(blocks, "from_line", from_line)
+    history = [delivered(seq, source=f"consumer-m{seq % 2}-0") for seq in range(10_000)]
+    wanted = Wanted(("t", 0), ("consumer-m1-0#4001",))
+    (rows,) = excerpts(written(history, tmp_path), [wanted], Counter(), around=6, block_lines=100)
+    assert [int(row.name.partition("#")[2]) for row in rows] == list(range(3995, 4008))
+    assert len(read) <= 500  # the proof's block when it is found, then one of each file, or two where one ends
+
+
+@hypothesis.settings(max_examples=400)
+@hypothesis.given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=60), st.data()
+)
+def test_the_rows_are_those_of_a_search_through_all(drawn: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Times in any order, equal ones among them, files and blocks of any length: nothing nearer is missed."""
+    history = [
+        Event(f"consumer-m{member}-0", seq, time_ns, "delivered", topic="t", partition=partition, offset=seq)
+        for seq, (time_ns, member, partition) in enumerate(drawn)
+    ]
+    marks = data.draw(st.lists(st.sampled_from(history), min_size=1, max_size=3, unique_by=lambda event: event.seq))
+    around, block_lines = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 7))
+    wanted = Wanted(("t", 0), tuple(mark.name for mark in marks))
+    assert names(history, wanted, around=around, block_lines=block_lines) == _searched(history, marks, around)
+
+
+def _searched(history: Sequence[Event], marks: Sequence[Event], around: int) -> list[str]:
+    """The same by sorting all events of the partition."""
+    of_partition = sorted((event for event in history if event.partition == 0), key=_order)
+    shown = {mark.seq: mark for mark in marks}
+    for mark in marks:
+        before = [event for event in of_partition if _order(event) < _order(mark)]
+        after = [event for event in of_partition if _order(event) > _order(mark)]
+        shown.update({event.seq: event for event in before[-around:] + after[:around]})
+    return [f"{event.seq}{'*' * (event in marks)}" for event in sorted(shown.values(), key=_order)]
+
+
+def _order(event: Event) -> tuple[int, str, int]:
+    return event.time_ns, event.source, event.seq

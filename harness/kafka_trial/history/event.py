@@ -190,21 +190,31 @@ def from_line(line: bytes | str) -> Event:
     """Returns the event of one JSON line.
 
     Raises:
+        ValueError: as `fields_of`.
+    """
+    body = fields_of(line)
+    del body["schema"]
+    base = {name: body.pop(name) for name in BASE_FIELDS}
+    core = {name: body.pop(name) for name in CORE_FIELDS if name in body}
+    return Event(**base, **core, details=body)
+
+
+def fields_of(line: bytes | str) -> dict[str, Any]:
+    """Returns the fields of one JSON line that is an event, without making one of it.
+
+    Raises:
         ValueError: not JSON, not an object, a newer schema, or one of source, seq, time_ns, kind is missing or of
             another type.
     """
     body = orjson.loads(line)
     if not isinstance(body, dict):
         raise ValueError(f"an event is a JSON object, this is a {type(body).__name__}")
-    schema = body.pop("schema", None)
-    if schema != SCHEMA:
-        raise ValueError(f"schema {schema!r}, this reader knows {SCHEMA}")
+    if body.get("schema") != SCHEMA:
+        raise ValueError(f"schema {body.get('schema')!r}, this reader knows {SCHEMA}")
     try:
-        base = {name: body.pop(name) for name in BASE_FIELDS}
+        wrong = [name for name, wanted in BASE_FIELDS.items() if type(body[name]) is not wanted]
     except KeyError as missing:
         raise ValueError(f"field {missing} is missing") from missing
-    wrong = [name for name, value in base.items() if type(value) is not BASE_FIELDS[name]]
     if wrong:
         raise ValueError(f"of the wrong type: {', '.join(wrong)}")
-    core = {name: body.pop(name) for name in CORE_FIELDS if name in body}
-    return Event(**base, **core, details=body)
+    return body

@@ -1,18 +1,23 @@
 """Excerpts: the events around each anomaly, so that a stranger can see it in the history.
 
-Two passes over the history: the first finds the events that prove the shown anomalies (by name, `source#seq`), the
-second keeps for each of them the nearest events of the same partition before and after, in bounded memory. Order
-between files is by time of receipt, ties by file and place, so that the same history gives the same page.
+The history is read through once to find the events that prove the shown anomalies (by name, `source#seq`); then, block
+by block outwards from these, until no further block can hold a nearer one, for the nearest events of the same partition
+before and after. Memory is bounded. Order between files is by time of receipt, ties by file and place, so that the same
+history gives the same page.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from kafka_trial.history.event import Event
+from kafka_trial.report.blocks import BLOCK_LINES, Block, read_through
 from kafka_trial.report.words import in_words, who
 
 AROUND = 6
@@ -51,30 +56,56 @@ class Wanted:
     events: tuple[str, ...]
 
 
-def excerpts(history: Iterable[Iterable[Event]], wanted: Sequence[Wanted], *, around: int = AROUND) -> list[list[Row]]:
+def excerpts(
+    files: Iterable[Path],
+    wanted: Sequence[Wanted],
+    damaged: Counter[str],
+    *,
+    around: int = AROUND,
+    block_lines: int = BLOCK_LINES,
+) -> list[list[Row]]:
     """Returns for each wanted anomaly the events around its proofs, in order of time.
 
-    `history` yields the same events twice, once a pass.
+    `damaged` counts the lines of each file that are no events.
     """
-    first_pass, second_pass = history
-    marks, topics, began_ns = _find(first_pass, wanted)
+    marks, topics, blocks = _find(files, wanted, damaged, block_lines)
+    began_ns = min((block.first_ns for block in blocks), default=0)
     windows = [
         _Window(one, [marks[name] for name in one.events[:MARKS_MAX] if name in marks], around) for one in wanted
     ]
+    _fill(windows, blocks, topics)
+    return [window.rows(began_ns) for window in windows]
+
+
+def _fill(windows: Sequence[_Window], blocks: Iterable[Block], topics: Mapping[str, str]) -> None:
     by_slice: dict[Slice, list[_Window]] = defaultdict(list)
     for window in windows:
         if window.wanted.slice is not None:
             by_slice[window.wanted.slice].append(window)
-    for event in second_pass:
-        if event.kind in OF_THE_TRIAL:
-            concerned = windows
-        elif _is_quiet(event):
-            continue
-        else:
-            concerned = [window for slice_ in _slices(event, topics) for window in by_slice.get(slice_, ())]
-        for window in concerned:
-            window.offer(event)
-    return [window.rows(began_ns) for window in windows]
+    times = sorted({mark.time_ns for window in windows for mark in window.marks})
+    for block in sorted(blocks, key=lambda block: _distance_ns(block, times)):
+        if any(window.may_take_from(block) for window in windows):
+            for event in block.events():
+                for window in _concerned(event, windows, by_slice, topics):
+                    window.offer(event)
+
+
+def _concerned(
+    event: Event, windows: Sequence[_Window], by_slice: Mapping[Slice, list[_Window]], topics: Mapping[str, str]
+) -> Sequence[_Window]:
+    if event.kind in OF_THE_TRIAL:
+        return windows
+    if _is_quiet(event):
+        return []
+    return [window for slice_ in _slices(event, topics) for window in by_slice.get(slice_, ())]
+
+
+def _distance_ns(block: Block, times: Sequence[int]) -> int:
+    """Returns how far a block is from the nearest of some times, in order; 0 where it covers one, or there is none."""
+    place = bisect_left(times, block.first_ns)
+    before = [block.first_ns - times[place - 1]] if place > 0 else []
+    after = [max(0, times[place] - block.last_ns)] if place < len(times) else []
+    return min(before + after, default=0)
 
 
 @dataclass
@@ -96,6 +127,14 @@ class _Window:
                 _keep(before, _Entry(order, event), self.around)
             elif order > place:
                 _keep(after, _Entry(order, event, reverse=True), self.around)
+
+    def may_take_from(self, block: Block) -> bool:
+        """Tells whether a block may hold an event that is nearer to a mark than one that is kept."""
+        return any(
+            (block.first_ns <= mark[0] and (len(before) < self.around or block.last_ns >= before[0].order[0]))
+            or (block.last_ns >= mark[0] and (len(after) < self.around or block.first_ns <= after[0].order[0]))
+            for mark, before, after in self._near
+        )
 
     def rows(self, began_ns: int) -> list[Row]:
         marked = {mark.name for mark in self.marks}
@@ -134,20 +173,28 @@ def _keep(heap: list[_Entry], entry: _Entry, most: int) -> None:
         heapq.heapreplace(heap, entry)
 
 
-def _find(events: Iterable[Event], wanted: Sequence[Wanted]) -> tuple[dict[str, Event], Mapping[str, str], int]:
-    """Returns the events asked for by name, the topics by topic id, and the time of the first event."""
+def _find(
+    files: Iterable[Path], wanted: Sequence[Wanted], damaged: Counter[str], block_lines: int
+) -> tuple[dict[str, Event], Mapping[str, str], list[Block]]:
+    """Returns the events asked for by name, the topics by topic id, and the blocks of the history."""
     names = {name for one in wanted for name in one.events[:MARKS_MAX]}
     sources = {name.rpartition("#")[0] for name in names}
-    found: dict[str, Event] = {}
+    holders: list[Block] = []
     topics: dict[str, str] = {}
-    began_ns: int | None = None
-    for event in events:
-        began_ns = event.time_ns if began_ns is None else min(began_ns, event.time_ns)
-        if event.topic_id and event.topic:
-            topics[event.topic_id] = event.topic
-        if event.source in sources and event.name in names:
-            found[event.name] = event
-    return found, topics, began_ns or 0
+    blocks: list[Block] = []
+    for file in files:
+        for block, events in read_through(file, damaged, block_lines=block_lines):
+            blocks.append(block)
+            if any(event["source"] in sources and f"{event['source']}#{event['seq']}" in names for event in events):
+                holders.append(block)
+            topics.update(_topics_by_id(events))
+    found = {event.name: event for block in holders for event in block.events() if event.name in names}
+    return found, topics, blocks
+
+
+def _topics_by_id(events: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
+    named = [(event["topic_id"], event.get("topic")) for event in events if "topic_id" in event]
+    return {topic_id: topic for topic_id, topic in named if isinstance(topic_id, str) and isinstance(topic, str)}
 
 
 def _slices(event: Event, topics: Mapping[str, str]) -> set[Slice]:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from kafka_trial.claim_rules import severity
 from kafka_trial.errors import InputError
-from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
+from kafka_trial.report.blocks import read_through
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.series import Lag, read_lag
 from kafka_trial.report.words import bounded
@@ -26,7 +26,6 @@ from kafka_trial.report.words import bounded
 REPORT_SCHEMA = 1
 EXAMPLES_PER_ANOMALY = 2
 EXCERPTS_MAX = 24
-DAMAGED_BYTES = 80
 MISSING = "not recorded"
 NOT_OURS = "of a cluster that is not ours"
 
@@ -158,7 +157,9 @@ def _excerpts(folder: RunFolder, gaps: list[str]) -> tuple[Excerpt, ...]:
     shown = _shown(folder, gaps)
     if not shown:
         return ()
-    found = excerpts((_readable(folder, gaps), _readable(folder, [])), [_wanted(row) for row in shown])
+    damaged: Counter[str] = Counter()
+    found = excerpts(folder.history_files(), [_wanted(row) for row in shown], damaged)
+    gaps += [f"{name}: {count} line{'s' * (count > 1)} could not be read" for name, count in damaged.items()]
     return tuple(
         Excerpt(
             anomaly=bounded(row.get("anomaly")),
@@ -177,7 +178,8 @@ def _shown(folder: RunFolder, gaps: list[str]) -> list[Mapping[str, Any]]:
     if not path.exists():
         gaps.append("anomalies.jsonl is missing: no events are shown")
         return []
-    lines = [row for row in map(orjson.loads, _lines(path)) if row.get("events")]
+    with path.open("rb") as file:
+        lines = [row for row in map(orjson.loads, file) if row.get("events")]
     chosen: list[Mapping[str, Any]] = []
     for weight in ("ground", "violation", "undecided", "tolerated"):
         taken: dict[str, int] = {}
@@ -200,34 +202,12 @@ def _where(line: Mapping[str, Any]) -> str:
     return f"partition {line['partition']}" if line.get("partition") is not None else "the group"
 
 
-def _readable(folder: RunFolder, gaps: list[str]) -> Iterator[Event]:
-    """Yields the events of a history that may be damaged; lines that are no events are counted and said."""
-    for file in folder.history_files():
-        damaged: list[bytes] = []
-        yield from _events(file, damaged)
-        if damaged:
-            gaps.append(f"{file.name}: {len(damaged)} line{'s' * (len(damaged) > 1)} could not be read")
-
-
-def _events(file: Path, damaged: list[bytes]) -> Iterator[Event]:
-    for line in _lines(file):
-        try:
-            yield from_line(line)
-        except (ValueError, TypeError):
-            damaged.append(line[:DAMAGED_BYTES])
-
-
-def _lines(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as lines:
-        yield from lines
-
-
 def _phases(folder: RunFolder) -> tuple[tuple[str, float], ...]:
     path = folder.history / "run.jsonl"
     if not path.exists():
         return ()
-    events = [event for event in _events(path, []) if event.kind == "phase"]
-    return tuple((str(event.details.get("phase")), (event.time_ns - events[0].time_ns) / 1e9) for event in events)
+    phases = [event for _, events in read_through(path, Counter()) for event in events if event["kind"] == "phase"]
+    return tuple((str(event.get("phase")), (event["time_ns"] - phases[0]["time_ns"]) / 1e9) for event in phases)
 
 
 def _optional(folder: RunFolder, name: str, gaps: list[str]) -> Mapping[str, Any]:

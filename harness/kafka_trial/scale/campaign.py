@@ -63,7 +63,8 @@ def run_campaign(rows: Path, cases: Sequence[Case], *, runs: int, place: Path | 
     folder = Path(tempfile.mkdtemp(prefix="kafka-trial-scale-", dir=place))
     with Household("scale", belongings=[folder]):
         histories = {case: _written(folder, number, case) for number, case in enumerate(needed)}
-        _measured(histories[needed[0]], CHECK, needed[0])  # the first one of a machine makes Spark's archive of classes
+        smallest = min(needed, key=lambda case: case.shape.events)
+        _measured(histories[smallest], CHECK, smallest)  # the first one of a machine makes Spark's archive of classes
         for number, turn in enumerate(todo, 1):
             history = histories[turn.case]
             values = _measured(history, turn.of, turn.case)
