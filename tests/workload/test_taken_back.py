@@ -10,7 +10,7 @@ import pytest
 
 from kafka_trial.history.event import from_line
 from kafka_trial.workload.send_log import SendLog
-from kafka_trial.workload.taken_back import ABORTED, WRITTEN_WITHIN_S, TakenBack
+from kafka_trial.workload.taken_back import ABORTED, ENDED_WITHIN_S, WRITTEN_WITHIN_S, TakenBack
 from kafka_trial.workload.workload import Op
 
 OPS = [Op(f"r{n}", n, "k0", None, 100, 0.0, "steady", aborted=True) for n in range(2)]
@@ -23,11 +23,15 @@ class RefusalError(Exception):
 class Cause:
     """Why a client refused."""
 
-    def __init__(self, *, again: bool) -> None:
+    def __init__(self, *, again: bool, name: str = "_FENCED") -> None:
         self._again = again
+        self._name = name
 
     def retriable(self) -> bool:
         return self._again
+
+    def name(self) -> str:
+        return self._name
 
     def __str__(self) -> str:
         return "fenced"
@@ -126,3 +130,36 @@ def test_where_an_abort_is_refused_nobody_knows(log: SendLog) -> None:
         taken_back.turn()
     assert client.calls[4:] == ["abort"]
     assert said(log) == [("info", "its transaction could not be ended: fenced")] * 2
+
+
+def test_an_abort_that_was_cut_off_and_then_refused_is_called_again(log: SendLog) -> None:
+    """librdkafka may be caught between two states; the next call ends the transaction."""
+    client = Client(RefusalError(Cause(again=True)), RefusalError(Cause(again=False, name="_STATE")))
+    taken_back = taking(client, log, [1.0])
+    for _ in range(5):
+        taken_back.turn()
+    assert (client.calls[4:], said(log)) == (["abort"] * 3, [("fail", ABORTED)] * 2)
+
+
+def test_an_abort_that_is_refused_for_its_state_unasked_is_given_up(log: SendLog) -> None:
+    """Nothing was cut off before: there is nothing to go on with."""
+    client = Client(RefusalError(Cause(again=False, name="_STATE")))
+    taken_back = taking(client, log, [1.0])
+    for _ in range(4):
+        taken_back.turn()
+    assert (client.calls[4:], [outcome for outcome, _ in said(log)]) == (["abort"], ["info"] * 2)
+
+
+def test_an_abort_that_is_refused_for_long_is_given_up(log: SendLog) -> None:
+    """It is not asked for for ever."""
+    client, now_s = (
+        Client(RefusalError(Cause(again=True)), *[RefusalError(Cause(again=False, name="_STATE"))] * 9),
+        [1.0],
+    )
+    taken_back = taking(client, log, now_s)
+    for _ in range(3):
+        taken_back.turn()
+    now_s[0] += ENDED_WITHIN_S
+    for _ in range(3):
+        taken_back.turn()
+    assert (client.calls[4:], [outcome for outcome, _ in said(log)]) == (["abort"] * 3, ["info"] * 2)
