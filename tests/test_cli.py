@@ -34,7 +34,8 @@ def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.Ca
     ("arguments", "said"),
     [
         (["run", "membr-killed", "--consumer", "python-at-least-once"], "Did you mean 'member-killed'"),
-        (["run", "control", "--consumer", "nobody"], "unknown consumer 'nobody'"),
+        (["run", "control", "--consumer", "nobody"], "no consumer of ours is called 'nobody'"),
+        (["run", "control", "--consumer", "./mine.toml"], "no such file: ./mine.toml"),
         (["run", "control", "--consumer", "python-at-least-once", "--kafka", "9.9.9"], "Valid: 3.9.2"),
         (["run", "control", "--consumer", "python-at-least-once", "--exact"], "needs --schedule"),
         (["check", "no-such-folder"], "not a run folder"),

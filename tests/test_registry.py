@@ -52,10 +52,10 @@ def test_a_scenario_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_consumer_is_found_by_file_folder_or_name(tmp_path: Path) -> None:
-    """A path wins; a fixture has a name; anything else lists the names."""
+    """A path wins; a fixture has a name; anything else is told the nearest names, and where all of them are."""
     file = tmp_path / "consumer.toml"
     file.write_text("")
     assert registry.find_consumer(str(file)) == registry.find_consumer(str(tmp_path)) == file
     assert registry.find_consumer("python-at-least-once").parent.name == "python-at-least-once"
-    with pytest.raises(InputError, match=r"unknown consumer 'nobody'.*python-at-least-once"):
-        registry.find_consumer("nobody")
+    with pytest.raises(InputError, match=r"Did you mean python-at-least-once.*kafka-trial list consumers"):
+        registry.find_consumer("python-at-least-onse")

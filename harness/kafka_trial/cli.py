@@ -20,6 +20,8 @@ EXAMPLES = {
     "run": "kafka-trial run member-killed --consumer fixtures/reference/python-at-least-once/consumer.toml --seed 7",
     "check": "kafka-trial check trial-runs/20260101T120000Z-control-orders-1a2b",
     "report": "kafka-trial report trial-runs/20260101T120000Z-control-orders-1a2b",
+    "show": "kafka-trial show trial-runs/20260101T120000Z-control-orders-1a2b offsets#131",
+    "explain": "kafka-trial explain commit-ahead",
     "list": "kafka-trial list scenarios --json",
     "doctor": "kafka-trial doctor --fetch 4.3.1",
     "cluster": "kafka-trial cluster up --detach --kafka 4.3.1",
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in (_run, _check, _report, _list, _doctor, _cluster, _demo, _bench, _calibrate, _audit):
+    for add in (_run, _check, _report, _show, _explain, _list, _doctor, _cluster, _demo, _bench, _calibrate, _audit):
         add(verb_parsers)
     return parser
 
@@ -105,6 +107,20 @@ def _check(parsers: _Subparsers) -> None:
 def _report(parsers: _Subparsers) -> None:
     parser = _verb(parsers, "report", verbs.report, "write report.txt, report.json and report.html of judged runs")
     parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder that `check` has judged")
+
+
+def _show(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "show", verbs.show, "print one event of a run's history and its neighbours")
+    parser.add_argument("run", metavar="RUN", help="a run folder")
+    parser.add_argument("event", metavar="SOURCE#NUMBER", help="as reports name events: offsets#131")
+    parser.add_argument("--around", type=int, default=5, metavar="N", help="so many before and after it (default 5)")
+
+
+def _explain(parsers: _Subparsers) -> None:
+    parser = _verb(parsers, "explain", verbs.explain, "say what an anomaly is, its usual cause, and what to change")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("anomaly", nargs="?", metavar="ANOMALY", help="a name (see `list invariants`)")
+    which.add_argument("--all", action="store_true", help="all of them, as docs/anomalies.md")
 
 
 def _list(parsers: _Subparsers) -> None:

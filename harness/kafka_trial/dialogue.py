@@ -6,7 +6,7 @@ Workload, witnesses, the judge and the measured reader are such children. What t
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,15 +35,22 @@ class Dialogue:
         """
         os.write(self._commands, os.fsencode(line) + b"\n")
 
-    def answer(self, *, within_s: float, what: str, every_s: float = 0.01) -> bytes:
+    def answer(
+        self, *, within_s: float, what: str, every_s: float = 0.01, meanwhile: Callable[[], object] = lambda: None
+    ) -> bytes:
         """Waits for the next line and returns it, without its end; `what` names it where it does not come.
+
+        `meanwhile` is called again and again, as long as it waits.
 
         Raises:
             WaitTimeout: it did not come in time, or the child died before it answered; with its last words.
         """
-        wait_until(
-            self._answered, within_s=within_s, what=what, every_s=every_s, alive=self._death, detail=self.complaint
-        )
+
+        def death() -> str | None:
+            meanwhile()
+            return self._death()
+
+        wait_until(self._answered, within_s=within_s, what=what, every_s=every_s, alive=death, detail=self.complaint)
         line, _, self._read = self._read.partition(b"\n")
         return line
 

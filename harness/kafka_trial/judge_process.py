@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.verdict import Verdict
 
 JUDGED_WITHIN_S = 900.0
+START_S = 6.0  # of Spark, until it judges
+SECONDS_PER_MB = 0.06  # 10^6 messages, a gigabyte of history, took 42 to 80 s on two cores
 
 
 class JudgeProcess:
@@ -36,8 +39,10 @@ class JudgeProcess:
         self._dialogue = start_dialogue(household, "judge", argv, env=environment, stderr=None)
         self._turn = threading.Lock()
 
-    def check(self, folder: RunFolder) -> Verdict:
+    def check(self, folder: RunFolder, *, meanwhile: Callable[[], object] = lambda: None) -> Verdict:
         """Has a run folder judged, its verdict and pages written, and returns the verdict.
+
+        `meanwhile` is called again and again until then.
 
         Raises:
             KafkaTrialError: what judging raised there.
@@ -46,7 +51,8 @@ class JudgeProcess:
         with self._turn:
             with suppress(BrokenPipeError):  # it has died: the wait says so
                 self._dialogue.tell(str(folder.path))
-            line = self._dialogue.answer(within_s=JUDGED_WITHIN_S, what=f"the judgement on {folder.path.name}")
+            what = f"the judgement on {folder.path.name}"
+            line = self._dialogue.answer(within_s=JUDGED_WITHIN_S, what=what, meanwhile=meanwhile)
         outcome = pickle.loads(base64.b64decode(line))
         if isinstance(outcome, Verdict):
             return outcome
@@ -55,6 +61,12 @@ class JudgeProcess:
     def close(self) -> None:
         """Closes our ends: the process ends when it has read the last folder."""
         self._dialogue.close()
+
+
+def judging_told(folder: RunFolder) -> str:
+    """Returns what judging a run is about to do and how long that takes, by the size of its history."""
+    size_mb = sum(file.stat().st_size for file in folder.history_files()) / 1e6
+    return f"judging {size_mb:.0f} MB of history, about {START_S + SECONDS_PER_MB * size_mb:.0f} s"
 
 
 def main() -> None:

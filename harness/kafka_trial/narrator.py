@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.status import Status
 
 PLAIN_EVERY_S = 5.0
+SPINNER_WIDTH = 2
 
 
 class Narrator:
@@ -30,7 +31,7 @@ class Narrator:
     def progress(self, text: str, *, left_s: float | None = None) -> None:
         """Says how the phase goes; plain output hears it every five seconds."""
         left = "" if left_s is None else f", at most {max(0.0, left_s):.0f} s left"
-        self._show(f"{self._phase} — {text}{left}", always=False)
+        self._show(self._fitting(f"{self._phase} — {text}", left), always=False)
 
     def say(self, text: str) -> None:
         """Leaves one line behind."""
@@ -45,6 +46,13 @@ class Narrator:
     def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
+
+    def _fitting(self, text: str, left: str) -> str:
+        """Returns what fits into the live line; the time that is left stays in it."""
+        if not self._live:
+            return text + left
+        room = self._console.width - SPINNER_WIDTH - len(left)
+        return (text if len(text) <= room else text[: max(0, room - 1)] + "…") + left
 
     def _show(self, text: str, *, always: bool) -> None:
         if self._quiet:

@@ -10,6 +10,7 @@ import importlib.util
 import sys
 import tomllib
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -103,7 +104,18 @@ def find_consumer(given: str) -> Path:
         return path
     if given in consumers():
         return consumers()[given]
-    raise InputError("consumer", unknown_name("consumer", given, consumers()) + "; or the path of a consumer.toml")
+    if path.is_dir():
+        raise InputError("consumer", f"there is no consumer.toml in {given}: write one, or name its file")
+    if path.suffix == ".toml" or path.is_absolute() or given.startswith("."):
+        raise InputError("consumer", f"no such file: {given}")
+    raise InputError("consumer", _unknown_consumer(given))
+
+
+def _unknown_consumer(given: str) -> str:
+    """Returns the sentence for a word that is neither a file nor a fixture; there are too many of them to list."""
+    near = get_close_matches(given, consumers(), n=3)
+    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    return f"no such file, and no consumer of ours is called {given!r}.{hint} See: kafka-trial list consumers"
 
 
 def is_silent(consumer: str) -> bool:

@@ -18,7 +18,7 @@ from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.judge_process import JudgeProcess
+from kafka_trial.judge_process import JudgeProcess, judging_told
 from kafka_trial.narrator import Narrator
 from kafka_trial.question import Question, make_question
 from kafka_trial.report.text import text_report
@@ -135,7 +135,11 @@ class Session:
         """Has a run folder judged by the session's judge, and returns the verdict."""
         if self._judge is None:
             self._judge = self._start_judge()
-        return self._judge.check(folder)
+        began_s = time.monotonic()
+        self.narrator.phase("check", judging_told(folder))
+        return self._judge.check(
+            folder, meanwhile=lambda: self.narrator.progress(f"{time.monotonic() - began_s:.0f} s so far")
+        )
 
     def _start_judge(self) -> JudgeProcess:
         scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))

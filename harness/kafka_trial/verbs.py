@@ -24,7 +24,7 @@ Rows = list[dict[str, str]]
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial, judged and reported."""
     from kafka_trial.question import make_question
-    from kafka_trial.report.text import text_report
+    from kafka_trial.report.text import last_lines, text_report
     from kafka_trial.session import Session
 
     if options.exact and not options.schedule:
@@ -42,9 +42,8 @@ def run(options: Namespace) -> int:
         if options.no_check:
             print(folder.path)
             return unjudged(folder, narrator)
-        narrator.phase("check", "judging the history")
         verdict = session.check(folder)
-    print(text_report(folder))
+    print(text_report(folder), last_lines(folder), sep="\n")
     return verdict.exit
 
 
@@ -52,15 +51,17 @@ def check(options: Namespace) -> int:
     """`check RUN…`: judges stored runs again; the worst status wins."""
     from kafka_trial.history.store import open_run_folder
     from kafka_trial.judge.session import check_master
+    from kafka_trial.judge_process import judging_told
     from kafka_trial.judging import check_run
-    from kafka_trial.report.text import text_report
+    from kafka_trial.report.text import last_lines, text_report
 
     check_master(options.spark_master)
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
     for folder in folders:
+        Narrator().phase("check", judging_told(folder))
         verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
-        print(text_report(folder))
+        print(text_report(folder), last_lines(folder), sep="\n")
         statuses.append(verdict.exit)
     return worst(statuses)
 
@@ -74,6 +75,24 @@ def report(options: Namespace) -> int:
         folder = open_run_folder(Path(given))
         write_reports(folder)
         print(folder.path / "report.html")
+    return PASS
+
+
+def show(options: Namespace) -> int:
+    """`show RUN SOURCE#NUMBER`: one event and its neighbours."""
+    from kafka_trial.history.store import open_run_folder
+    from kafka_trial.show import show as told
+
+    print(told(open_run_folder(Path(options.run)), options.event, around=max(0, options.around)))
+    return PASS
+
+
+def explain(options: Namespace) -> int:
+    """`explain ANOMALY`: its definition, its usual cause, and what to change."""
+    from kafka_trial.explain import explain as section
+    from kafka_trial.explain import page
+
+    print(page() if options.all else section(options.anomaly), end="" if options.all else "\n")
     return PASS
 
 
@@ -173,8 +192,9 @@ def audit(options: Namespace) -> int:
     from kafka_trial.audit.export import export
     from kafka_trial.audit.settings import read_claim
     from kafka_trial.judge.cache import slice_rows
+    from kafka_trial.judge_process import judging_told
     from kafka_trial.judging import check_run
-    from kafka_trial.report.text import text_report
+    from kafka_trial.report.text import last_lines, text_report
 
     claim = read_claim(Path(options.claim)) if options.claim else {}
     security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
@@ -188,9 +208,9 @@ def audit(options: Namespace) -> int:
             narrator.phase("parquet", f"{slice_rows(folder).path}")  # as `check` makes it, for Spark elsewhere
             print(folder.path)
             return PASS
-        narrator.phase("check", "judging the history")
+        narrator.phase("check", judging_told(folder))
         verdict = check_run(folder)
-    print(text_report(folder))
+    print(text_report(folder), last_lines(folder), sep="\n")
     return verdict.exit
 
 

@@ -92,7 +92,7 @@ def decide(case: Case, claim: Claim) -> Verdict:
             if found.not_judged is not None
         ),
         violations=tuple(violations),
-        tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_by_name)),
+        tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_worst_first)),
         counts=dict(case.counts) | {found.anomaly: found.count for found in case.found},
         faults=case.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
@@ -212,5 +212,5 @@ def _by_severity(violation: Violation) -> tuple[int, str]:
     return severity(violation.anomaly), violation.anomaly
 
 
-def _by_name(tolerated: Tolerated) -> tuple[str, str]:
-    return tolerated.anomaly, tolerated.because
+def _worst_first(tolerated: Tolerated) -> tuple[int, str, str]:
+    return severity(tolerated.anomaly), tolerated.anomaly, tolerated.because

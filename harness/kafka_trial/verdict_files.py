@@ -13,7 +13,7 @@ import orjson
 
 from kafka_trial.case import Case
 from kafka_trial.claim import Claim
-from kafka_trial.claim_rules import weigh
+from kafka_trial.claim_rules import severity, weigh
 from kafka_trial.history.store import RunFolder
 from kafka_trial.sentences import sentence
 from kafka_trial.verdict import Verdict
@@ -41,8 +41,8 @@ def write_verdict(folder: RunFolder, verdict: Verdict, case: Case) -> None:
 
 
 def anomaly_rows(case: Case, claim: Claim) -> Iterator[dict[str, Any]]:
-    """Yields every anomaly with its weight under the claim, sorted by name."""
-    for found in sorted(case.found, key=lambda found: found.anomaly):
+    """Yields every anomaly with its weight under the claim, the worst first."""
+    for found in sorted(case.found, key=lambda found: (severity(found.anomaly), found.anomaly)):
         for instance in found.instances:
             weight, because = weigh(claim, found.anomaly, instance.attributes)
             row = {

@@ -54,6 +54,11 @@ class ProcessMember:
         return self.child.pid
 
     @property
+    def stderr_file(self) -> Path:
+        """The log of what it writes to stderr."""
+        return self._logs / f"{self.name}-{self.incarnation}.stderr"
+
+    @property
     def alive(self) -> bool:
         return self.child.alive
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from kafka_trial.consumers.consumer import MemberFailure
 from kafka_trial.consumers.member import ProcessMember
 from kafka_trial.consumers.spec import Ready
+
+TAIL_BYTES = 4096
+LAST_LINES = 3
+LAST_CHARACTERS = 300
 
 
 def is_ready(member: ProcessMember, ready: Ready, *, url: str) -> bool:
@@ -21,9 +26,7 @@ def is_ready(member: ProcessMember, ready: Ready, *, url: str) -> bool:
 
 def never_assigned(member: ProcessMember, within_s: float) -> MemberFailure:
     """Returns the failure of a member that runs and was not ready in time."""
-    message = (
-        f"was not ready within {within_s:g} s; its own words are in logs/{member.name}-{member.incarnation}.stderr"
-    )
+    message = f"was not ready within {within_s:g} s; {_last_words(member)}"
     return MemberFailure(member.name, member.incarnation, "never-assigned", message)
 
 
@@ -35,7 +38,24 @@ def exited(member: ProcessMember) -> MemberFailure:
 def _ending(member: ProcessMember) -> str:
     code = member.exit_code
     words = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
-    return f"{words}; its own words are in logs/{member.name}-{member.incarnation}.stderr"
+    return f"{words}; {_last_words(member)}"
+
+
+def _last_words(member: ProcessMember) -> str:
+    """Quotes the last lines that a member wrote to stderr, and says where the rest is."""
+    place = f"logs/{member.stderr_file.name}"
+    lines = [line.strip() for line in _tail(member.stderr_file).splitlines() if line.strip()]
+    said = " / ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
+    return f"its last words in {place}: {said}" if said else f"it wrote nothing to {place}"
+
+
+def _tail(file: Path) -> str:
+    try:
+        with file.open("rb") as log:
+            log.seek(max(0, file.stat().st_size - TAIL_BYTES))
+            return log.read().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _answers(url: str) -> bool:

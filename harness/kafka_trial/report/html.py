@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from kafka_trial.report.advice import ADVICE, PAGE
 from kafka_trial.report.reading import Report
 from kafka_trial.report.series import HEIGHT, WIDTH, Lag, path_of
 from kafka_trial.report.text import claim_in_words
@@ -25,6 +26,8 @@ def _drawn(report: Report) -> dict[str, Any]:
     length_s = max((at_s for lag in report.lag for at_s, _ in (*lag.committed, *lag.handled)), default=0.0)
     return {
         "claim": claim_in_words(report.verdict["claim"]),
+        "advice": ADVICE,
+        "page": PAGE,
         "charts": [_chart(lag, length_s) for lag in report.lag],
         "length_s": length_s,
         "width": WIDTH,

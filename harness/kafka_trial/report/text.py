@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka_trial.history.store import RunFolder
+from kafka_trial.report.advice import ADVICE, PAGE
 from kafka_trial.report.reading import Report, read_report
 from kafka_trial.report.words import bounded
 
@@ -40,6 +41,16 @@ def text_of(report: Report) -> str:
     return "\n".join(bounded(line, most=LINE_MAX).rstrip() for line in lines)
 
 
+def last_lines(folder: RunFolder) -> str:
+    """Returns the end of what a terminal shows of a judged run: the verdict once more, and where its page is.
+
+    Raises:
+        InputError: the run has not been judged yet.
+    """
+    headline = read_report(folder, with_history=False).headline
+    return f"\n{bounded(headline, most=LINE_MAX)}\nreport: {folder.path / 'report.html'}"
+
+
 def claim_in_words(claim: Mapping[str, Any]) -> str:
     """Returns a claim in one line."""
     words = [str(claim.get("delivery")), f"order per {claim.get('order')}", f"commits {claim.get('commits')}"]
@@ -66,6 +77,16 @@ def _violations(verdict: Mapping[str, Any]) -> Iterator[str]:
         events = row["events"]
         more = f" and {len(events) - EVENTS_MAX} more" if events[EVENTS_MAX:] else ""
         yield f"{INDENT}proved by {', '.join(events[:EVENTS_MAX]) or 'no single event'}{more}"
+        yield from _advised(str(row["anomaly"]))
+
+
+def _advised(anomaly: str) -> Iterator[str]:
+    """Yields what usually causes an anomaly and what to change; nothing for a plain failure of the process."""
+    if (advice := ADVICE.get(anomaly)) is None:
+        return
+    said = [f"usually: {advice.cause}", f"change: {advice.change}", f"more: {PAGE}#{anomaly}, or kafka-trial explain"]
+    for text in said:
+        yield from textwrap.wrap(text, WIDTH - 2, initial_indent=INDENT, subsequent_indent=INDENT * 2)
 
 
 def _faults(faults: Sequence[Mapping[str, Any]]) -> Iterator[str]:

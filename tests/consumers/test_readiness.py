@@ -1,0 +1,28 @@
+"""What a member that ended by itself said last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from kafka_trial.consumers.readiness import exited
+
+
+def member(file: Path) -> Any:
+    return SimpleNamespace(name="m0", incarnation=0, exit_code=1, stderr_file=file)
+
+
+def test_the_last_words_are_quoted(tmp_path: Path) -> None:
+    """The last three lines of stderr, and where the rest is."""
+    file = tmp_path / "m0-0.stderr"
+    file.write_text("Traceback\n  one\n  two\n\nModuleNotFoundError: No module named 'orders'\n")
+    assert exited(member(file)).message == (
+        "exited by itself, with status 1; its last words in logs/m0-0.stderr: "
+        "one / two / ModuleNotFoundError: No module named 'orders'"
+    )
+
+
+def test_one_that_said_nothing(tmp_path: Path) -> None:
+    """Neither a file nor a word is needed."""
+    assert exited(member(tmp_path / "m0-0.stderr")).message.endswith("it wrote nothing to logs/m0-0.stderr")
