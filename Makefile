@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready-$(shell cat pyproject.toml ci/build.lock ci/requirements
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench calibrate mutate clean
+.PHONY: help setup demo test lint bench clients calibrate mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,10 @@ lint: setup  ## style and types only
 bench: setup  ## minimum, median, maximum and ratios of what this project calls fast
 	$(BIN)/python -m kafka_trial bench $(ARGS)
 
-calibrate: setup  ## both judges on a fresh seed, then all consumers on their suites, five times, resumable: see reports/
+clients: setup  ## build the example consumers in Go, Java and JavaScript, as far as their tools are on this machine
+	@for folder in fixtures/unusual/*/Makefile; do $(MAKE) --no-print-directory -C $$(dirname $$folder) || echo "not built: $$(dirname $$folder)"; done
+
+calibrate: setup clients  ## both judges on a fresh seed, then all consumers on their suites, five times, resumable: see reports/
 	PYTHONPATH=tests $(BIN)/python -m agreement
 	$(BIN)/python -m kafka_trial calibrate $(ARGS)
 

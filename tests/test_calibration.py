@@ -7,11 +7,12 @@ import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.calibrate import PAGE, calibrate, commit, reports_folder, source_digest, trial_digest
+from kafka_trial.calibrate import PAGE, RUNS, calibrate, commit, reports_folder, trial_digest
 from kafka_trial.calibration import (
     NOT_BEGUN,
     QUIET_SCENARIOS,
@@ -27,7 +28,9 @@ from kafka_trial.calibration import (
 )
 from kafka_trial.calibration_page import page, upper_bound
 from kafka_trial.errors import InputError
+from kafka_trial.source_digests import judging_digest, making_digest
 
+LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")
 SIN = replace(
     SOUND,
@@ -64,11 +67,12 @@ def test_the_grid_is_whole() -> None:
     twins = {name: header.suite for name in registry.consumers() if (header := header_of(name)) and header.sound}
     everywhere = {(name, scenario): 2 for name in references - quiet for scenario in registry.scenarios()}
     everywhere |= {(name, scenario): 2 for name in quiet for scenario in QUIET_SCENARIOS}
+    unusual = {name: suites for name in registry.consumers() if (suites := registry.unusual_suites(name))}
+    everywhere |= {(name, suite): 2 for name, suites in unusual.items() for suite in suites}
     assert tries == everywhere | dict.fromkeys(twins.items(), 2)
     sins = Counter((one.consumer, one.sin) for one in attempts if one.sin is not None)
-    assert sins == {
-        (name, sin): 2 for name in registry.consumers().keys() - references - twins.keys() for sin in (True, False)
-    }
+    sound = references | twins.keys() | unusual.keys()
+    assert sins == {(name, sin): 2 for name in registry.consumers().keys() - sound for sin in (True, False)}
 
 
 def test_a_consumer_that_does_not_exist_is_refused() -> None:
@@ -105,6 +109,13 @@ def test_a_quiet_variant_must_show_what_can_be_seen_of_it(consumer: str, expecte
     """Of its header's anomalies those of its level, a plain failure included, or those of the header's own line."""
     assert expected_of(Attempt(consumer, "control", sin=True)) == expected
     assert expected_of(Attempt(consumer, "control", sin=False)) == ()
+
+
+def test_a_sin_that_tells_less_is_switched_off_with_what_starts_it(tmp_path: Path) -> None:
+    """The program named in its command lies where the copy looks for it."""
+    asked = ask(Attempt("commits-backwards/no-commits", "member-paused", sin=False), tmp_path)
+    consumer = asked.question.consumer
+    assert (consumer.path.parent / consumer.command[1]).resolve().read_text() == LEAVING_OUT.read_text()
 
 
 def test_a_quiet_sin_is_switched_off_in_its_own_file(tmp_path: Path) -> None:
@@ -220,7 +231,7 @@ def test_what_a_changed_consumer_or_harness_did_is_asked_again(
     monkeypatch.setattr("kafka_trial.calibrate.reports_folder", lambda: tmp_path)
     on, off = grid(times=1, only=["commits-backwards"])
     append_row(tmp_path / ROWS_NAME, replace(_of_now(on), trial_digest="another consumer"))
-    append_row(tmp_path / ROWS_NAME, replace(_of_now(off), source_digest="another harness"))
+    append_row(tmp_path / ROWS_NAME, replace(_of_now(off), making_digest="another harness"))
     calibrate(times=1, minutes=0, only=["commits-backwards"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
 
@@ -241,12 +252,40 @@ def test_a_trial_is_of_its_consumers_files_and_of_its_scenario(tmp_path: Path) -
     assert len({same, digest_of("c", program="# changed\n"), digest_of("d", drain_s=7)}) == 3
 
 
-def test_rows_of_a_consumer_that_has_changed_since_are_told_among_those_before() -> None:
-    """Its latest trials are in the sums; what it did before it was changed stays told."""
+def test_rows_of_a_consumer_that_has_changed_since_are_set_aside_and_told() -> None:
+    """Its latest trials are in the sums; what it did before it was changed stays told, with the reason."""
     before = replace(SOUND, verdict="fail", violations=("skipped",), trial_digest="before", commit="c0")
     text = page([before, SOUND, SIN])
     assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 | 95.0% |" in text
-    assert "| d | measured at c0 | 0/1 | python-at-least-once-on-control-4.3.1 seed 1: fail, skipped |" in text
+    because = "its consumer or scenario was changed since"
+    told = f"| 1 | 0/1 | {because} | python-at-least-once-on-control-4.3.1 seed 1: fail, skipped |"
+    assert f"| python-at-least-once | control {told}" in text
+
+
+def test_a_row_that_was_judged_again_stands_for_its_trial() -> None:
+    """The verdict of the newer judge counts, once; what an older judge said of a history that is gone is told."""
+    old = replace(SOUND, verdict="fail", violations=("skipped",), judging_digest="j1")
+    again = replace(old, verdict="pass", violations=(), judging_digest="j2", rejudged=True)
+    text = page([old, replace(SIN, judging_digest="j1"), again])
+    assert "| sound consumers | 1 | 0 | 1 | 0 | 0 | 1/1 | 95.0% |" in text
+    assert "1 of them were judged again, by a newer judge." in text
+    assert "1 of them were judged by an older judge; their histories are not kept." in text
+
+
+def test_a_changed_judge_judges_what_is_kept_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No trial is run for it; a history that is gone is left as it was judged."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kafka_trial.calibrate.reports_folder", lambda: tmp_path)
+    kept, gone = grid(times=1, only=["commits-backwards"])
+    for attempt in (kept, gone):
+        append_row(tmp_path / ROWS_NAME, replace(_of_now(attempt), judging_digest="an older judge"))
+    (tmp_path / RUNS / f"{kept}-seed-1" / "run" / "history").mkdir(parents=True)
+    acquitted = SimpleNamespace(verdict="pass", violations=(), reasons=())
+    monkeypatch.setattr("kafka_trial.judging.check_run", lambda folder: acquitted)
+    calibrate(times=1, minutes=0, only=["commits-backwards"])
+    rows = read_rows(tmp_path / ROWS_NAME)
+    assert [(row.attempt, row.verdict, row.rejudged) for row in rows[2:]] == [(kept, "pass", True)]
+    assert rows[2].judging_digest == judging_digest()
 
 
 def test_a_trial_that_could_not_be_begun_is_asked_again(
@@ -290,4 +329,4 @@ def test_a_commit_is_marked_where_code_was_changed_and_not_where_reports_were(
 
 def _of_now(attempt: Attempt) -> Row:
     """Returns a row as this very source would have written it."""
-    return replace(SIN, attempt=attempt, source_digest=source_digest(), trial_digest=trial_digest(attempt))
+    return replace(SIN, attempt=attempt, making_digest=making_digest(), trial_digest=trial_digest(attempt))

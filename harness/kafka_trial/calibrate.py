@@ -1,8 +1,9 @@
 """Calibration: every consumer on its suites, several times; the harness itself is on trial here.
 
 Each attempt becomes one line of `reports/calibration.jsonl`, appended and never rewritten: a stopped calibration goes
-on where it stopped, with what its own source has not tried yet: a changed harness begins anew, a changed consumer or
-scenario its own trials. The page is made of the rows and of nothing else.
+on where it stopped. A change of what makes histories (`source_digests.py`) begins anew, a changed consumer or scenario
+its own trials. A change of the judge alone asks for no trial: the histories that are kept are judged again. The page is
+made of the rows and of nothing else.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.narrator import Narrator
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.session import Asked, Session, Trialed
+from kafka_trial.source_digests import judging_digest, making_digest
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"
@@ -54,23 +56,27 @@ def calibrate(
 ) -> int:
     """Runs what is missing of the grid, then writes the page; begins no trial after `minutes`.
 
-    The run folder of a trial that came out as it must is deleted, any other is kept and named. With `store` the first
-    right trial of each sin and twin is packed into `fixtures/histories/zoo`, where none of it lies there yet.
+    Of a trial that came out as it must what was asked and seen is kept, to be judged again; of any other all, and it is
+    named. With `store` the first right trial of each sin and twin is packed into `fixtures/histories/zoo`, where none
+    of it lies there yet.
 
     Raises:
         InputError: this is no checkout, or `only` names a consumer that does not exist.
     """
-    rows, digest = reports_folder() / ROWS_NAME, source_digest()
-    tried = (row for row in read_rows(rows) if row.source_digest == digest and row.verdict != NOT_BEGUN)
-    done = {(row.attempt, row.trial_digest) for row in tried}
-    todo = [attempt for attempt in grid(times=times, only=only) if (attempt, trial_digest(attempt)) not in done]
+    rows = reports_folder() / ROWS_NAME
+    tried = [row for row in read_rows(rows) if row.making_digest == making_digest() and row.verdict != NOT_BEGUN]
+    done = {(row.attempt, row.trial_digest): row for row in tried}
+    wanted = [(attempt, trial_digest(attempt)) for attempt in grid(times=times, only=only)]
+    todo = [attempt for attempt, digest in wanted if (attempt, digest) not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60
+    with Narrator() as narrator:
+        _judge_again([done[one] for one in wanted if one in done], rows, narrator)
     asked = {_asked(attempt): attempt for attempt in todo}
     ended = 0
     with Narrator() as narrator, Session(narrator=Narrator(quiet=True)) as session:
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
             ended += 1
-            row = _row(asked[one], outcome, digest)
+            row = _row(asked[one], outcome)
             try:
                 if store and isinstance(outcome, Trialed) and row.as_expected:
                     row = replace(row, stored=_store(row.attempt, outcome.folder))
@@ -143,18 +149,50 @@ def _git(*words: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def _judge_again(rows: Sequence[Row], file: Path, narrator: Narrator) -> None:
+    """Judges those of the rows again whose judge has changed and whose history is kept; appends what comes out."""
+    from kafka_trial.judging import check_run
+
+    for row in rows:
+        folder = RunFolder(_folder(row.attempt) / "run")
+        if row.judging_digest == judging_digest() or not folder.history.is_dir():
+            continue
+        verdict = check_run(folder)
+        again = replace(
+            row,
+            verdict=verdict.verdict,
+            violations=tuple(sorted({violation.anomaly for violation in verdict.violations})),
+            reasons=tuple(verdict.reasons),
+            expected=expected_of(row.attempt),
+            source_digest=source_digest(),
+            judging_digest=judging_digest(),
+            commit=commit(),
+            rejudged=True,
+        )
+        append_row(file, again)
+        narrator.say(
+            f"judged again: {row.attempt} seed {row.attempt.seed}: {', '.join([again.verdict, *again.violations])}"
+        )
+
+
+def _folder(attempt: Attempt) -> Path:
+    return RUNS / f"{attempt}-seed-{attempt.seed}"
+
+
 def _asked(attempt: Attempt) -> Asked:
-    folder = RUNS / f"{attempt}-seed-{attempt.seed}"
+    folder = _folder(attempt)
     shutil.rmtree(folder, ignore_errors=True)  # of a calibration that was stopped in the midst of this one
     folder.mkdir(parents=True)
     return ask(attempt, folder)
 
 
-def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError, digest: str) -> Row:
+def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError) -> Row:
     header = header_of(attempt.consumer)
     about: dict[str, Any] = {
         "expected": expected_of(attempt),
-        "source_digest": digest,
+        "source_digest": source_digest(),
+        "making_digest": making_digest(),
+        "judging_digest": judging_digest(),
         "trial_digest": trial_digest(attempt),
         "commit": commit(),
         "silent": registry.is_silent(attempt.consumer),
@@ -185,10 +223,11 @@ def _store(attempt: Attempt, folder: RunFolder) -> str:
 
 
 def _told(row: Row, one: Asked) -> str:
-    """Says what came out, and keeps or deletes the run folder accordingly."""
+    """Says what came out; of what came out right only question and history are kept."""
     told = ", ".join([row.verdict, *row.violations])
     assert one.out is not None
     if row.as_expected:
-        shutil.rmtree(one.out.parent, ignore_errors=True)
+        for name in ("cache", "logs"):
+            shutil.rmtree(one.out / name, ignore_errors=True)
         return told
     return f"{told}: NOT as it must be, see {one.out}"

@@ -49,7 +49,9 @@ class Row:
 
     `expected` are the anomalies that must be found, none for a sound consumer. `verdict` is pass, fail, unknown, or
     `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the harness's,
-    `trial_digest` that of consumer and scenario. `silent`: the consumer says nothing of what it does, so that a sound
+    `making_digest` that of its part that makes histories, `judging_digest` of the part that judges them (rows of
+    earlier versions lack both), `trial_digest` that of consumer and scenario. `rejudged`: the kept history of an
+    earlier row, judged again by another judge. `silent`: the consumer says nothing of what it does, so that a sound
     one cannot pass: it is rightly *unknown* for its silence alone. `twin_of`: the sin that a sound one looks like.
     `stored`: the digest of the file that keeps its history, where one does.
     """
@@ -67,6 +69,14 @@ class Row:
     silent: bool = False
     twin_of: str = ""
     stored: str = ""
+    making_digest: str = ""
+    judging_digest: str = ""
+    rejudged: bool = False
+
+    @property
+    def made_by(self) -> str:
+        """The digest of what made its history; of a row by an earlier version that of the whole harness."""
+        return self.making_digest or self.source_digest
 
     @property
     def answered(self) -> bool:
@@ -96,7 +106,9 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
     for seed in range(1, times + 1):
         for name in only or names:
             header = header_of(name)
-            if header is None:
+            if suites := registry.unusual_suites(name):
+                yield from (Attempt(name, suite, seed=seed) for suite in suites)
+            elif header is None:
                 scenarios = QUIET_SCENARIOS if registry.is_silent(name) else registry.scenarios()
                 yield from (Attempt(name, scenario, seed=seed) for scenario in scenarios)
             elif header.sound:
@@ -112,8 +124,7 @@ def ask(attempt: Attempt, folder: Path) -> Asked:
     """
     consumer = registry.find_consumer(attempt.consumer)
     if attempt.sin is False:
-        shutil.copytree(consumer.parent, folder / "consumer")
-        consumer = folder / "consumer" / consumer.name
+        consumer = _copied(consumer, folder)
         text = consumer.read_text()
         if 'SIN = "1"' not in text:
             raise InputError(str(consumer), 'has no line SIN = "1" to switch the sin off')
@@ -121,6 +132,16 @@ def ask(attempt: Attempt, folder: Path) -> Asked:
     scenario = registry.find_scenario(attempt.scenario)
     question = make_question(scenario, consumer, kafka_version=attempt.kafka_version, seed=attempt.seed)
     return Asked(question, folder / "run")
+
+
+def _copied(consumer: Path, folder: Path) -> Path:
+    """Copies the folder of a fixture, and the programs beside the zoo that its variants are started by."""
+    zoo = consumer.parents[2]
+    copy = folder / consumer.parent.relative_to(zoo)
+    shutil.copytree(consumer.parent, copy)
+    for program in zoo.glob("*.py"):
+        shutil.copy(program, folder)
+    return copy / consumer.name
 
 
 def expected_of(attempt: Attempt) -> tuple[str, ...]:
@@ -133,10 +154,23 @@ def expected_of(attempt: Attempt) -> tuple[str, ...]:
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
-    """Returns the rows of what was calibrated last: a harness, a consumer or a scenario that has changed is another."""
-    same = [row for row in rows if row.source_digest == rows[-1].source_digest]
+    """Returns the rows of what was calibrated last: what has made their histories, consumer and scenario included, is
+    the newest there is; where one was judged again, that row stands for it."""
+    same = [row for row in rows if row.made_by == rows[-1].made_by]
     last = {(row.attempt.consumer, row.attempt.scenario): row.trial_digest for row in same}
-    return [row for row in same if row.trial_digest == last[row.attempt.consumer, row.attempt.scenario]]
+    standing: dict[tuple[Attempt, int], Row] = {}
+    for number, row in enumerate(same):
+        if row.trial_digest == last[row.attempt.consumer, row.attempt.scenario]:
+            at = next((key for key in reversed(standing) if key[0] == row.attempt), None) if row.rejudged else None
+            standing[at or (row.attempt, number)] = row
+    return list(standing.values())
+
+
+def set_aside(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows of the newest harness that do not count: their consumer or scenario was changed since."""
+    same = [row for row in rows if row.made_by == rows[-1].made_by]
+    last = {(row.attempt.consumer, row.attempt.scenario): row.trial_digest for row in same}
+    return [row for row in same if row.trial_digest != last[row.attempt.consumer, row.attempt.scenario]]
 
 
 def read_rows(path: Path) -> list[Row]:

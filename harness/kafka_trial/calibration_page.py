@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from typing import Any
 
-from kafka_trial.calibration import ROWS_NAME, Row, newest
+from kafka_trial.calibration import ROWS_NAME, Row, newest, set_aside
 
 SWITCHES: Mapping[bool | None, str] = {None: "", True: " (sin on)", False: " (sin off)"}
 COLUMNS: Mapping[str, Callable[[Row], bool]] = {
@@ -29,8 +29,9 @@ def page(rows: Sequence[Row]) -> str:
     lines = [
         "# Calibration",
         "",
-        f"{len(latest)} trials of source {latest[-1].source_digest if latest else '-'}, {_measured_at(latest)}. "
+        f"{len(latest)} trials of source {latest[-1].made_by if latest else '-'}, {_measured_at(latest)}. "
         f"Generated from `{ROWS_NAME}`, which keeps every attempt.",
+        *_judges(latest),
         "",
         *_sums(latest),
         *_matrix(latest),
@@ -41,6 +42,7 @@ def page(rows: Sequence[Row]) -> str:
             ["consumer", "scenario", "must be", "pass", "fail", "unknown", "as it must be", "violations", "because"],
             [_line(key, group) for key, group in sorted(_grouped(latest).items())],
         ),
+        *_set_aside(rows),
         *_older(rows),
     ]
     return "\n".join([*lines, ""])
@@ -89,13 +91,37 @@ def _measured_at(rows: Sequence[Row]) -> str:
     return f"measured at {', '.join(sorted({row.commit for row in rows})) or 'no commit yet'}"
 
 
+def _judges(rows: Sequence[Row]) -> list[str]:
+    """Returns how many of the rows were judged by an older judge than the newest, their histories being gone."""
+    judges = Counter(row.judging_digest for row in rows)
+    older = len(rows) - judges[rows[-1].judging_digest] if rows else 0
+    again = sum(row.rejudged for row in rows)
+    told = [f"{again} of them were judged again, by a newer judge."] if again else []
+    return told + ([f"{older} of them were judged by an older judge; their histories are not kept."] if older else [])
+
+
+def _set_aside(rows: Sequence[Row]) -> list[str]:
+    """Returns the section on rows of the same harness that do not count any more, and why."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in set_aside(rows):
+        groups[row.attempt.consumer + SWITCHES[row.attempt.sin], row.attempt.scenario].append(row)
+    if not groups:
+        return []
+    because = "its consumer or scenario was changed since"
+    table = [
+        [*pair, len(group), _right(group), because, "; ".join(_wrong(row) for row in group if not row.as_expected)]
+        for pair, group in sorted(groups.items())
+    ]
+    head = ["consumer", "scenario", "trials", "as it must be", "because", "not so"]
+    return ["", "## Set aside", "", *_table(head, table)]
+
+
 def _older(rows: Sequence[Row]) -> list[str]:
     """Returns the section on what was calibrated before: how many attempts, and what was not as it had to be."""
-    latest = set(map(id, newest(rows)))
     older: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if id(row) not in latest:
-            older[row.source_digest].append(row)
+        if row.made_by != rows[-1].made_by:
+            older[row.made_by].append(row)
     if not older:
         return []
     table = [

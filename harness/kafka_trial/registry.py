@@ -7,6 +7,7 @@ In a checkout they lie at the top level; in an installed wheel inside the packag
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -30,6 +31,22 @@ def suites_folder() -> Path:
 def reference_folder() -> Path:
     """Returns the folder of the sound reference consumers: the checkout's, else the wheel's."""
     return _first_folder(CHECKOUT / "fixtures" / "reference", PACKAGE / "reference")
+
+
+def unusual_folder() -> Path | None:
+    """Returns the folder of sound consumers with unusual habits; None outside a checkout (not shipped)."""
+    folder = CHECKOUT / "fixtures" / "unusual"
+    return folder if folder.is_dir() else None
+
+
+def unusual_suites(consumer: str) -> tuple[str, ...]:
+    """Returns the suites that an unusual consumer goes through, by the line `# Suites:` of its TOML file; none for
+    others."""
+    file = find_consumer(consumer)
+    if unusual_folder() not in file.parents:
+        return ()
+    named = re.search(r"^# Suites: (.+)$", file.read_text(), re.MULTILINE)
+    return tuple(name.strip() for name in named[1].split(",")) if named else ()
 
 
 def zoo_folders() -> list[Path]:
@@ -84,7 +101,8 @@ def find_scenario(given: str) -> Scenario:
 def consumers() -> dict[str, Path]:
     """Returns the fixture consumers by name: `<folder>` for its consumer.toml, `<folder>/<variant>` for the others."""
     found: dict[str, Path] = {}
-    for root in (reference_folder(), *zoo_folders()):
+    unusual = unusual_folder()
+    for root in (reference_folder(), *zoo_folders(), *([unusual] if unusual else [])):
         for file in sorted(root.glob("*/*.toml")):
             name = file.parent.name if file.stem == "consumer" else f"{file.parent.name}/{file.stem}"
             found[name] = file

@@ -1,0 +1,49 @@
+"""The two digests: what makes a history, and what judges it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kafka_trial import source_digests
+
+
+def inside(files: list[Path]) -> set[str]:
+    return {file.relative_to(source_digests.PACKAGE).as_posix() for file in files}
+
+
+def test_the_judge_is_what_judging_imports() -> None:
+    """Invariants, frames and the claim's rules; no producer, no fault, no member."""
+    judge = inside(source_digests._part(source_digests.JUDGES, source_digests.JUDGING_FOLDERS))
+    assert {"judge/frames.py", "invariants/commits_ahead.py", "claim_rules.py", "verdict.py"} <= judge
+    assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "run.py"}
+
+
+def test_the_story_of_a_trial_makes_histories() -> None:
+    """The run and its stage are found by their imports."""
+    assert {"run.py", "stage.py", "waiting.py"} <= inside(source_digests._closure(source_digests.MAKES))
+
+
+@pytest.mark.parametrize(
+    ("file", "makes", "judges"),
+    [
+        ("nemesis/members.py", True, False),
+        ("workload/producer.py", True, False),
+        ("claim_rules.py", False, True),
+        ("waiting.py", True, True),
+        ("demo.py", False, False),
+    ],
+)
+def test_a_change_counts_where_it_matters(
+    file: str, makes: bool, judges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed fault asks for new trials, a changed rule for another judgement, a changed demo for neither."""
+    copy = shutil.copytree(source_digests.PACKAGE, tmp_path / "kafka_trial")
+    monkeypatch.setattr(source_digests, "PACKAGE", copy)
+    digests = source_digests.making_digest.__wrapped__, source_digests.judging_digest.__wrapped__
+    before = [digest() for digest in digests]
+    with (copy / file).open("a") as source:
+        source.write("# changed\n")
+    assert [digest() != old for digest, old in zip(digests, before, strict=True)] == [makes, judges]
