@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
+    NEVER,
     NONE,
     Array,
     Bools,
@@ -31,13 +32,13 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_log import ownership_at
+from kafka_trial.invariants.possessions import life_of
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-OWN_COMMITS = (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 
 
@@ -100,6 +101,43 @@ def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
     member = picked(asked["member"], found, UNKNOWN)
     fits = (found >= 0) & (begun <= commits["wall_ns"]) & (member == commits["committer"])
     return np.where(fits, found, -1), asked
+
+
+def asked_at(batch: Batch, commits: Table) -> Ints:
+    """Returns when each commit was asked for, by the request log: when its request arrived (its answer was sent so much
+    later as it took); where no request is known, when it took effect, by the offsets log."""
+    request, asked = requests_of(batch, commits)
+    arrived_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"]) - asked["until"]
+    return np.minimum(picked(arrived_ns, request, NEVER), commits["effect_ns"])
+
+
+def requested_before(batch: Batch, commits: Table) -> Bools:
+    """Returns whether its member said before each commit that it asks for it: by an event `commit` invoke of the same
+    partition and position, in a possession that it still had then. Where the committer is not known, any member."""
+    own = batch.own.take(batch.own["kind"] == Kind.COMMIT_INVOKE)
+    own = own.having(
+        member=picked(batch.lives["member"], life_of(batch, own["source"]), -1),
+        ended_ns=picked(batch.possessions["close_ns"], own["possession"], NEVER),
+        asked_ns=batch.earliest(own["time_ns"]),
+    )
+    by_anybody = own.having(member=np.full(len(own), UNKNOWN))
+    named = commits["committer"] >= 0
+    known, unknown = (_requested(asked, commits) for asked in (own, by_anybody))
+    return np.where(named, known, unknown & (commits["committer"] != OPERATOR))
+
+
+def _requested(asked: Table, commits: Table) -> Bools:
+    wanted_by = np.where(commits["committer"] >= 0, commits["committer"], UNKNOWN)
+    target = joined(
+        np.concatenate([asked["slice"], commits["slice"]]),
+        np.concatenate([asked["offset"], commits["value"]]),
+        np.concatenate([asked["member"], wanted_by]),
+    )
+    mine, wanted = target[: len(asked)], target[len(asked) :]
+    order = ordered(mine, asked["asked_ns"])
+    last = at_or_before(mine[order], asked["asked_ns"][order], wanted, commits["effect_ns"] + TOLERANCE_NS)
+    ended_ns = picked(asked["ended_ns"][order], last, NONE)
+    return (last >= 0) & (np.minimum(ended_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS >= commits["effect_ns"])
 
 
 def _effective(batch: Batch) -> Table:
@@ -175,7 +213,7 @@ def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
     return picked(members, exactly(one, lanes_known, np.zeros(len(lanes), np.int64), lanes), otherwise)
 
 
-def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind] = OWN_COMMITS) -> Bools:
+def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind]) -> Bools:
     """Returns whether a member told of each commit itself: same partition and committed offset, events of `kinds`."""
     own = batch.own.take(np.isin(batch.own["kind"], kinds))
     own = own.take(ordered(own["slice"], own["offset"]))
