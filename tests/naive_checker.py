@@ -1206,7 +1206,7 @@ def _raised_over(p: Partition, commit: Commit, highest: int | None) -> list[int]
 def commit_ahead(p: Partition) -> Iterator[Found | None]:
     """A commit that raised the position over a record not handled when it was asked for; one finding a value."""
     values = set(_ahead_by_own_word(p))
-    unclear: set[int] = set()
+    unclear: list[int] = []
     for before, commit in _raising_commits(p):
         over = [o for o in p.records if (before is None or o >= before) and o < (commit.value or 0)]
         over = [o for o in over if not _perhaps_handled_unheard_before(p, o, commit)]
@@ -1219,12 +1219,15 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
             and not in_transaction
             and p.trial.earliest_ns(_handled_ns(p, o, commit)) > asked_ns + TOLERANCE_NS
         ]
-        if never and _may_be_a_last_act(p, commit):
-            unclear.add(commit.value or 0)
+        asked_after_ns = _asked_soon_after_ns(p, commit)
+        done_before_it = all(_handled_ns(p, o, commit) <= asked_after_ns for o in late)
+        open_case = _may_be_a_last_act(p, commit) if never else done_before_it
+        if (never or late) and open_case:
+            unclear.append(commit.value or 0)
         elif never or late:
             values.add(commit.value or 0)
     yield from (p.found(value) for value in values)
-    yield from (None for _ in unclear - values)
+    yield from (None for value in unclear if value not in values)
 
 
 def _raising_commits(p: Partition) -> Iterator[tuple[int | None, Commit]]:
@@ -1274,20 +1277,40 @@ def _handled_ns(p: Partition, offset: int, commit: Commit) -> int:
 def _asked_for_before(p: Partition, commit: Commit) -> bool:
     """The last request of the position by its member (by anybody, where nobody knows whose it is), said before it was
     durable, in a possession that had not ended by then."""
-    requests = [
-        event
-        for event in p.trial.of_kind("commit")
-        if event.outcome == "invoke"
-        and commit.committer in (None, event.member)
-        and any(entry["committed_offset"] == commit.value for entry in p.trial.entries(event, p.tp))
-        and p.trial.earliest_ns(event.time_ns) <= commit.effect_ns + TOLERANCE_NS
-    ]
+    requests = [e for e in _asking(p, commit) if p.trial.earliest_ns(e.time_ns) <= commit.effect_ns + TOLERANCE_NS]
     if not requests:
         return False
     held = p.possession_at(
         max(requests, key=lambda event: (p.trial.earliest_ns(event.time_ns), event.source, event.seq))
     )
     return held is None or held.closed is None or held.closed.time_ns + TOLERANCE_NS >= commit.effect_ns
+
+
+def _asking(p: Partition, commit: Commit) -> list[Event]:
+    return [
+        event
+        for event in p.trial.of_kind("commit")
+        if event.outcome == "invoke"
+        and commit.committer in (None, event.member)
+        and any(entry["committed_offset"] == commit.value for entry in p.trial.entries(event, p.tp))
+    ]
+
+
+def _asked_soon_after_ns(p: Partition, commit: Commit) -> float:
+    """When the member said that it asks, though only after it was durable: so soon that the line may have been read
+    late, and it did not commit the same once more by then; else never (the least time there is)."""
+    if _asked_for_before(p, commit):
+        return -FOREVER
+    times = [p.trial.earliest_ns(event.time_ns) for event in _asking(p, commit)]
+    said_ns = min((at for at in times if at > commit.effect_ns + TOLERANCE_NS), default=FOREVER)
+    again = [
+        other
+        for other in p.commits
+        if other.value == commit.value
+        and other.committer == commit.committer
+        and commit.effect_ns < other.effect_ns <= said_ns + TOLERANCE_NS
+    ]
+    return -FOREVER if again or said_ns > commit.effect_ns + 2 * TOLERANCE_NS else said_ns
 
 
 def _told_by_a_member(p: Partition, commit: Commit, *outcomes: str) -> bool:

@@ -324,8 +324,8 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
         ),
         (
             "commit-lost",
-            {"committed_offset": 7, "by": "own word", "refused_with": 25},
-            "7 was acknowledged on partition 1, by own word, and the broker had refused it, with UNKNOWN_MEMBER_ID (25)",
+            {"committed_offset": 7, "by": "own word", "refused_with": 16},
+            "7 was acknowledged on partition 1, by own word, and the broker had refused it, with NOT_COORDINATOR (16)",
         ),
         (
             "commit-lost",

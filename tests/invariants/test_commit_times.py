@@ -14,6 +14,7 @@ from histories import (
     effect,
     ended,
     exited,
+    finding,
     handled,
     judged,
     lasting,
@@ -84,6 +85,34 @@ def test_a_request_that_a_harness_which_stood_still_heard_late_is_undecided() ->
     """It had slept when the commit was made: the line may have come before it."""
     lines = [M0, delivered("m0", 0), committed(1), after(1), stood_still(2), processed("m0", 0), commit("m0", 1)]
     assert undecided(NAME, lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "found", "open_cases"),
+    [
+        ([committed(1), after(0.96), processed("m0", 0), commit("m0", 1)], [], 1),
+        ([committed(1), after(0.981), processed("m0", 0), commit("m0", 1)], [1], 0),
+        ([committed(1), after(0.6), commit("m0", 1), processed("m0", 0)], [1], 0),
+        ([committed(1), after(0.6), processed("m0", 0), commit("m0", 1), committed(1)], [1], 0),
+        ([committed(1, by="m1"), after(0.6), processed("m0", 0), commit("m0", 1)], [1], 0),
+        ([committed(1), after(0.6), commit("m0", 1)], [1], 0),
+    ],
+    ids=[
+        "a second later",
+        "longer after it",
+        "before the work was done",
+        "of the same position, which is committed again then",
+        "of another member",
+        "and the work was never done",
+    ],
+)
+def test_a_request_line_that_is_a_little_late_may_have_been_read_late(
+    lines: list[Line | list[Line]], found: list[int], open_cases: int
+) -> None:
+    """Of a pipe that was read late for a moment nobody can tell when the line was written: undecided."""
+    told = finding(NAME, [M0, delivered("m0", 0), *lines])
+    instances = [one.attributes["committed_offset"] for one in told.instances]
+    assert (instances, sum(told.undecided.values())) == (found, open_cases)
 
 
 LATE_OUTPUT = [processed("m0", 0), commit("m0", 1), committed(1, by="m0"), after(1), effect(0)]

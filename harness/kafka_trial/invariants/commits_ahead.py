@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.commits_log import OPERATOR, asked_at, first_covering, requested_before
+from kafka_trial.invariants.commits_log import OPERATOR, asked_at, first_covering, requested
 from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
-    Bools,
     Ints,
     between,
     exactly,
@@ -33,6 +32,10 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
+READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
+UNDECIDED = {KILLED_UNHEARD: "unheard", READ_LATE: "read_late"}  # because, and the column that tells of whom
+
+
 @invariant(
     "commit-ahead", family="commits", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True
 )
@@ -48,8 +51,8 @@ def commit_ahead(batch: Batch) -> Findings:
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
     """
-    said, logged, unheard = _ahead_by_own_word(batch), _ahead_by_log(batch), _unheard_ahead(batch)
-    both = stacked(said, logged)
+    rising = _rising(batch)
+    both = stacked(_ahead_by_own_word(batch), _ahead_by_log(batch, rising))
     both = both.take(ordered(both["slice"], both["committed_offset"], both["by_log"], both["commit_seq"]))
     ahead = both.take(first_of(joined(both["slice"], both["committed_offset"])))
     rows = table(
@@ -61,8 +64,8 @@ def commit_ahead(batch: Batch) -> Findings:
         by_operator=ahead["by_operator"],
     )
     proofs = [("record_source", "record_seq"), ("commit_source", "commit_seq"), ("done_source", "done_seq")]
-    unheard = unheard.take(_absent(unheard, rows))
-    return Findings(rows, [(ahead[source], ahead[seq]) for source, seq in proofs], [(KILLED_UNHEARD, unheard["slice"])])
+    undecided = [(because, _cases(rising.take(rising[name]), rows)) for because, name in UNDECIDED.items()]
+    return Findings(rows, [(ahead[source], ahead[seq]) for source, seq in proofs], undecided)
 
 
 def _ahead_by_own_word(batch: Batch) -> Table:
@@ -121,20 +124,11 @@ def _delivered_offsets(batch: Batch) -> Table:
     return first.only("possession", "offset", "source", "seq").having(done_seq=picked(done["seq"], row, NEVER))
 
 
-def _ahead_by_log(batch: Batch) -> Table:
-    """Returns the durable commits that passed a record which was handled later than they were asked for, or never.
-
-    With a commit in a transaction only the latter counts: what it covers takes effect with it, though one log may be
-    told of that before another.
-    """
-    rising = _rising(batch)
-    row = rising["latest"]
-    records, first = batch.records, batch.first_handled
-    handled_ns = rising["handled_ns"]
-    late = (row >= 0) & (batch.earliest(handled_ns) > rising["asked_ns"] + TOLERANCE_NS) & ~rising["unheard"]
-    late &= (handled_ns == NEVER) | (rising["flag"] & IN_TRANSACTION == 0)
-    commits, row = rising.take(late), row[late]
-    done = first.row[row]
+def _ahead_by_log(batch: Batch, rising: Table) -> Table:
+    """Returns the durable commits that passed a record which was handled later than they were asked for, or never."""
+    commits = rising.take(rising["ahead"])
+    records, row = batch.records, commits["latest"]
+    done = batch.first_handled.row[row]
     return table(
         slice=commits["slice"],
         committed_offset=commits["value"],
@@ -150,31 +144,28 @@ def _ahead_by_log(batch: Batch) -> Table:
     )
 
 
-def _unheard_ahead(batch: Batch) -> Table:
-    """Returns the commits that cannot be decided: their member was killed before it could say what it had done."""
-    rising = _rising(batch)
-    found = rising.take(rising["unheard"])
-    return table(slice=found["slice"], committed_offset=found["value"])
-
-
 def _rising(batch: Batch) -> Table:
     """Returns the commits that raised the position, each with the record it passed that was handled last.
 
-    Columns besides: asked_ns (when it was asked for), latest (the record, -1: none), handled_ns (when that was handled,
-    as far as this commit goes), unheard (it was never, but by a member that may not have been able to say so).
+    Columns besides: latest (the record, -1: none), and whether the commit was ahead of it, cannot be decided because
+    its member may have handled it unheard, or because its member says that it asked only when it had, though so late
+    after the commit that the line must have been read late, or comes afterwards. With a commit in a transaction only
+    what was never handled counts: outputs take effect with it, though one log may be told of that before another.
     """
     log = batch.commits
     before = picked(log["value"], previous_in(log["stretch"]), NONE)
     numbers = np.flatnonzero(log["value"] > before)
     rising = log.take(numbers).having(before=before[numbers])
     by_word, by_log = (_passed_last(batch, rising, times) for times in (_told_ns(batch), batch.first_handled.time_ns))
-    asked = requested_before(batch, rising)
-    latest, handled_ns = (np.where(asked, told, logged) for told, logged in zip(by_word, by_log, strict=True))
+    before_it, late_ns = requested(batch, rising)
+    latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))
+    asked_ns = asked_at(batch, rising)
+    inside = rising["flag"] & IN_TRANSACTION > 0
+    late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (batch.earliest(handled_ns) > asked_ns + TOLERANCE_NS)
+    never = (latest >= 0) & (handled_ns == NEVER)
+    unheard, read_late = never & killed_unheard(batch, numbers), late & (late_ns != NEVER) & (handled_ns <= late_ns)
     return rising.having(
-        asked_ns=asked_at(batch, rising),
-        latest=latest,
-        handled_ns=handled_ns,
-        unheard=(handled_ns == NEVER) & killed_unheard(batch, numbers),
+        latest=latest, ahead=(never & ~unheard) | (late & ~read_late), unheard=unheard, read_late=read_late
     )
 
 
@@ -210,7 +201,9 @@ def _told_ns(batch: Batch) -> Ints:
     return np.where(first.time_ns == NEVER, NEVER, np.minimum(first.time_ns, told))
 
 
-def _absent(rows: Table, found: Table) -> Bools:
-    """Returns whether each row's (slice, committed offset) is not among those found."""
+def _cases(undecided: Table, found: Table) -> Ints:
+    """Returns the slice of each undecided commit whose position is not among those found."""
     found = found.sorted_by("slice", "committed_offset")
-    return exactly(found["slice"], found["committed_offset"], rows["slice"], rows["committed_offset"]) < 0
+    row = exactly(found["slice"], found["committed_offset"], undecided["slice"], undecided["value"])
+    slices: Ints = undecided["slice"][row < 0].astype(np.int64)
+    return slices

@@ -39,6 +39,7 @@ from kafka_trial.invariants.table import Table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
+LATE_LINE_NS_MAX = 2 * TOLERANCE_NS  # a line that comes later is not one that was read late
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 
 
@@ -111,33 +112,49 @@ def asked_at(batch: Batch, commits: Table) -> Ints:
     return np.minimum(picked(arrived_ns, request, NEVER), commits["effect_ns"])
 
 
-def requested_before(batch: Batch, commits: Table) -> Bools:
-    """Returns whether its member said before each commit that it asks for it: by an event `commit` invoke of the same
-    partition and position, in a possession that it still had then. Where the committer is not known, any member."""
+def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
+    """Returns whether its member said before each commit that it asks for it, and, where it did not, when it said so
+    after all (NEVER: not so soon that its line may have been read late, or it asked for the position once more).
+
+    By an event `commit` invoke of the same partition and position, in a possession that it still had then. Where the
+    committer is not known, any member.
+    """
     own = batch.own.take(batch.own["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(
+        value=own["offset"],
         member=picked(batch.lives["member"], life_of(batch, own["source"]), -1),
         ended_ns=picked(batch.possessions["close_ns"], own["possession"], NEVER),
         asked_ns=batch.earliest(own["time_ns"]),
     )
+    log, commits = (rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (batch.commits, commits))
     by_anybody = own.having(member=np.full(len(own), UNKNOWN))
-    named = commits["committer"] >= 0
-    known, unknown = (_requested(asked, commits) for asked in (own, by_anybody))
-    return np.where(named, known, unknown & (commits["committer"] != OPERATOR))
+    known, unknown = (_requested(log, asked, commits) for asked in (own, by_anybody))
+    before, late_ns = (np.where(commits["committer"] >= 0, *pair) for pair in zip(known, unknown, strict=True))
+    operators = commits["committer"] == OPERATOR
+    return before & ~operators, np.where(before | operators, NEVER, late_ns)
 
 
-def _requested(asked: Table, commits: Table) -> Bools:
-    wanted_by = np.where(commits["committer"] >= 0, commits["committer"], UNKNOWN)
-    target = joined(
-        np.concatenate([asked["slice"], commits["slice"]]),
-        np.concatenate([asked["offset"], commits["value"]]),
-        np.concatenate([asked["member"], wanted_by]),
-    )
-    mine, wanted = target[: len(asked)], target[len(asked) :]
+def _requested(log: Table, asked: Table, commits: Table) -> tuple[Bools, Ints]:
+    """`log`: all commits, by whom as `asked` has it."""
+    mine, wanted, stored = _positions(asked, commits, log)
     order = ordered(mine, asked["asked_ns"])
-    last = at_or_before(mine[order], asked["asked_ns"][order], wanted, commits["effect_ns"] + TOLERANCE_NS)
-    ended_ns = picked(asked["ended_ns"][order], last, NONE)
-    return (last >= 0) & (np.minimum(ended_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS >= commits["effect_ns"])
+    asked, mine = asked.take(order), mine[order]
+    in_time_ns = commits["effect_ns"] + TOLERANCE_NS
+    last = at_or_before(mine, asked["asked_ns"], wanted, in_time_ns)
+    ended_ns = picked(asked["ended_ns"], last, NONE)
+    before = (last >= 0) & (np.minimum(ended_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS >= commits["effect_ns"])
+    late_ns = picked(asked["asked_ns"], at_or_after(mine, asked["asked_ns"], wanted, in_time_ns + 1), NEVER)
+    late_ns = np.where(late_ns <= commits["effect_ns"] + LATE_LINE_NS_MAX, late_ns, NEVER)
+    order = ordered(stored, log["effect_ns"])
+    stored, stored_ns = stored[order], log["effect_ns"][order]
+    again_ns = picked(stored_ns, at_or_after(stored, stored_ns, wanted, commits["effect_ns"] + 1), NEVER)
+    return before, np.where(again_ns - TOLERANCE_NS > np.minimum(late_ns, NEVER - TOLERANCE_NS - 1), late_ns, NEVER)
+
+
+def _positions(*tables: Table) -> list[Ints]:
+    """Returns slice, position and member of each table's rows as numbers that are equal where all three are."""
+    whole = joined(*(np.concatenate([rows[name] for rows in tables]) for name in ("slice", "value", "member")))
+    return np.split(whole, np.cumsum([len(rows) for rows in tables])[:-1])
 
 
 def _effective(batch: Batch) -> Table:
