@@ -147,10 +147,10 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
 def _rising(batch: Batch) -> Table:
     """Returns the commits that raised the position, each with the record it passed that was handled last.
 
-    Columns besides: latest (the record, -1: none), and whether the commit was ahead of it, cannot be decided because
-    its member may have handled it unheard, or because its member says that it asked only when it had, though so late
-    after the commit that the line must have been read late, or comes afterwards. With a commit in a transaction only
-    what was never handled counts: outputs take effect with it, though one log may be told of that before another.
+    Columns besides: `latest` (the record, -1: none); `ahead`; and why it cannot be decided: `unheard` (its member may
+    have handled the record and was killed before it could say so), `read_late` (it says that it asked when the work was
+    done, and the line came a little late). With a commit in a transaction only what was never handled counts: outputs
+    take effect with it, though one log may be told of that before another.
     """
     log = batch.commits
     before = picked(log["value"], previous_in(log["stretch"]), NONE)
@@ -172,8 +172,8 @@ def _rising(batch: Batch) -> Table:
 def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, Ints]:
     """Returns the record that was handled last of those each commit passed (-1: none), and when it was.
 
-    What lies below an earlier position, and what of that a killed member may have handled unheard, is not held against
-    those who rise over it later.
+    Of what lies below an earlier position, records that a killed member may have handled unheard are not held against
+    those who rise over them later.
     """
     records = batch.records
     covered_by = first_covering(batch, records["slice"], records["offset"])
