@@ -43,6 +43,7 @@ SINS = (
     "past-end",
     "past-end-unread",
     "lost-commit",
+    "false-report",
     "stale-epoch",
     "split-by-log",
     "split-told",
@@ -238,6 +239,8 @@ class World:
             self.aside.random() < share for share in (0.6, 0.5, 0.7)
         )
         self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
+        self.reading = random.Random(f"{plan.seed} reading")  # for where members are seen to fetch, and to ask
+        self.reads_seen = plan.sin not in (*FETCH_SINS, "rogue", "starve") and self.reading.random() < 0.5
         # What the control read finds otherwise than it was sent: None, it does not find it.
         self.control: dict[tuple[Slice, int], dict[str, Any] | None] = {}
 
@@ -580,6 +583,26 @@ class World:
             floor = self.committed[tp]
             start = self.plan.first_offset if floor is None else floor
             self.position[tp] = self.done[tp] = max(self.plan.first_offset, start - below)
+            self.read_on(member, tp)
+
+    def read_on(self, member: Member, tp: Slice) -> None:
+        """The request log sees from where a member fetches, in some histories, and mostly."""
+        if self.reads_seen and self.reading.random() < 0.8:
+            self.now += self.reading.randint(1, 5) * MS
+            self._fetched(member, [tp], complete=None, size_bytes=0)
+
+    def gauge(self, member: Member, tp: Slice) -> None:
+        """A member asks where the group stands, and goes on where it is; now and then it rewinds to there after all."""
+        chance = self.reading.random()
+        if chance < 0.4:
+            return
+        self.now += self.reading.randint(1, 30) * MS
+        self.request(member, "OFFSET_FETCH", [self._answer(tp)])
+        if chance < 0.5 and (position := self.committed[tp]) is not None:
+            stood, self.position[tp] = self.position[tp], position
+            self.read_on(member, tp)
+            self.position[tp] = stood
+        self.read_on(member, tp)
 
     def _answer(self, tp: Slice) -> dict[str, Any]:
         position = self.committed[tp]
@@ -842,6 +865,9 @@ class World:
     def fetch(self, member: Member, tps: list[Slice], *, complete: bool | None = None, size_bytes: int = 0) -> None:
         """A fetch from where the members stand, on the first broker's one connection."""
         self.pass_ms(1, 20)
+        self._fetched(member, tps, complete=complete, size_bytes=size_bytes)
+
+    def _fetched(self, member: Member, tps: list[Slice], *, complete: bool | None, size_bytes: int) -> None:
         lane = {"lane": member.index, "connection": f"c{member.index}", "group": None, "complete": complete}
         entries = [
             {"topic": t, "partition": p, "offset": self.position[t, p], "size_bytes": size_bytes, "error": 0}
@@ -982,6 +1008,7 @@ def _wobble(world: World) -> None:
     member, tp = _sinner(world)
     world.batch(tp, 2, commit=True)
     world.commit(member, {tp: max(world.plan.first_offset, world.done[tp] - world.draw.randint(1, 2))})
+    world.gauge(world.reading.choice(world.members), tp)
     if world.draw.random() < 0.8:
         world.pass_ms(1, 1200)
         world.commit(member, {tp: world.done[tp]})
@@ -1025,12 +1052,21 @@ def _ahead_by_word(world: World) -> None:
 
 
 def _ahead_by_log(world: World) -> None:
-    """Commits a record long before its handler begins."""
+    """Commits a record long before its handler begins, and tells of the answer at once, or when it is done; perhaps
+    somebody had set the position beyond it and back before."""
     member, tp = _sinner(world)
+    chance = world.reading.random()
     for offset in world.left(tp)[:1]:
-        world.commit(member, {tp: offset + 1})
+        if chance < 0.3:
+            world.take_effect({tp: world.end(tp)})
+            world.pass_ms(60, 90)
+            world.take_effect({tp: world.done[tp]})
+        world.commit(member, {tp: offset + 1}, answered=chance < 0.6)
         world.pass_ms(450, 700)
         world.handle(member, tp, offset)
+        if chance >= 0.6 and world.plan.own_word != "none":
+            entry = {"topic": tp[0], "partition": tp[1], "committed_offset": offset + 1}
+            world.say(member, "commit", outcome="ok", entries=[entry])
 
 
 def _past_end(world: World) -> None:
@@ -1054,6 +1090,27 @@ def _lost_commit(world: World) -> None:
     if world.draw.random() < 0.8:
         world.pass_ms(1, 900)
         world.batch(tp, 1, commit=True)
+
+
+def _false_report(world: World) -> None:
+    """Commits are refused, and reported as stored; now and then one is granted before, or after, or to somebody."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:2]:
+        world.handle(member, tp, offset)
+        entry = {"topic": tp[0], "partition": tp[1], "committed_offset": offset + 1}
+        refused_of = world.reading.choice((member, member, member, member, Member(2)))
+        world.request(refused_of, "OFFSET_COMMIT", [entry | {"error": world.reading.choice((16, 22, 25))}])
+        for before in (True, False):
+            if not before:
+                world.say(member, "commit", outcome="ok", entries=[entry])
+            world.pass_ms(*world.reading.choice(((1, 30), (510, 700))))
+            if world.reading.random() < 0.3:
+                position = offset + world.reading.choice((1, 1, 2))
+                by = world.reading.choice((member, member, None, world.reading.choice(world.members)))
+                world.take_effect({tp: position})
+                if by is not None:
+                    granted = entry | {"committed_offset": position, "error": 0}
+                    world.request(by, "OFFSET_COMMIT", [granted], epoch=world.epoch_of(by))
 
 
 def _stale_epoch(world: World) -> None:
@@ -1292,6 +1349,7 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "past-end": _past_end,
     "past-end-unread": _past_end_unread,
     "lost-commit": _lost_commit,
+    "false-report": _false_report,
     "stale-epoch": _stale_epoch,
     "operator": _operator,
     "split-by-log": _split_by_log,

@@ -160,6 +160,24 @@ class Commit:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a broker answered to a member's OffsetFetch."""
+
+    member: str
+    time_ns: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A fetch of a member, from a position; None: the partition is no longer among what it fetches."""
+
+    member: str
+    time_ns: int
+    position: int | None
+
+
+@dataclass(frozen=True)
 class Owning:
     """Who owns the partition from one membership record on."""
 
@@ -508,13 +526,61 @@ class Partition:
         ]
 
     @cached_property
-    def offset_fetches(self) -> list[tuple[str, int, int]]:
-        """(member, time, answered position) of every OffsetFetch in a member's lane."""
+    def offset_fetches(self) -> list[Answer]:
+        """Every answer to an OffsetFetch in a member's lane."""
         return [
-            (member, self.trial.mono_ns(request.source_wall_ns, request.time_ns), entry["committed_offset"])
+            Answer(member, self.trial.mono_ns(request.source_wall_ns, request.time_ns), entry["committed_offset"])
             for request, entry in self._answers("OFFSETFETCH")
             if (member := self.trial.lane_member(request)) is not None
         ]
+
+    @cached_property
+    def fetches(self) -> list[Fetched]:
+        """What members fetched of this partition, and when they no longer did (position None), by time."""
+        found: list[Fetched] = []
+        listed: dict[str, bool] = {}
+        for request in [e for e in self.trial.of_kind("request") if e.details["api"].upper() == "FETCH"]:
+            member = self.trial.lane_member(request)
+            at_ns = self.trial.mono_ns(request.source_wall_ns, request.time_ns)
+            mine = self.trial.entries(request, self.tp)
+            connection = f"{request.source} {request.details.get('connection')}"
+            if request.details.get("complete"):
+                if listed.get(connection) and not mine and member is not None:
+                    found.append(Fetched(member, at_ns, None))
+                listed[connection] = bool(mine)
+            found += [Fetched(member, at_ns, entry["offset"]) for entry in mine if member is not None]
+        return sorted(found, key=lambda fetch: fetch.time_ns)
+
+    def starts_from(self, answer: Answer) -> bool:
+        """Whether the asker began at what it was answered: a gauge that only asks does not."""
+        if not any(fetch.position is not None for fetch in self.fetches):
+            return not self._busy_by_own_word(answer)
+        mine = [f for f in self.fetches if f.member == answer.member and f.position is not None]
+        following = [f.position for f in mine if f.time_ns >= answer.time_ns][:2]
+        fits = [answer.position < 0 or position == answer.position for position in following]
+        stood = self._fetching_from(answer)
+        if len(following) == 2 and fits[1] and (following[1] or 0) < (following[0] or 0):
+            return True
+        return bool(following) and fits[0] and (stood is None or (following[0] or 0) < stood)
+
+    def _fetching_from(self, answer: Answer) -> int | None:
+        """From where the asker was fetching when the answer came; None where it was not."""
+        before = [f for f in self.fetches if f.time_ns < answer.time_ns]
+        asked = [f for f in before if f.position is not None]
+        mine = [f for f in asked if f.member == answer.member]
+        begun = [e.time_ns for e in self.trial.of_kind("started") if e.member == answer.member]
+        dropped = [f.time_ns for f in before if f.member == answer.member and f.position is None]
+        since = max([*(at for at in begun if at <= answer.time_ns), *dropped], default=0)
+        if not mine or mine[-1].time_ns < since or mine[-1].time_ns < asked[-1].time_ns:
+            return None
+        return mine[-1].position
+
+    def _busy_by_own_word(self, answer: Answer) -> bool:
+        opened = [q for q in self.possessions if q.member == answer.member and q.opened.time_ns <= answer.time_ns]
+        held = max(opened, key=lambda q: (q.opened.time_ns, q.source, q.number), default=None)
+        if held is None or not held.open_at(answer.time_ns):
+            return False
+        return any(w.possession == held and w.event.time_ns < answer.time_ns for w in self.deliveries)
 
     @cached_property
     def final_committed(self) -> int | None:
@@ -569,18 +635,26 @@ class Partition:
         earliest_ns = self.trial.earliest_ns(possession.opened.time_ns)
         earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
         answers = [
-            (time_ns, position)
-            for member, time_ns, position in self.offset_fetches
-            if member == possession.member and earliest <= time_ns <= first + LOG_TOLERANCE_NS
+            answer
+            for answer in self.offset_fetches
+            if answer.member == possession.member and earliest <= answer.time_ns <= first + LOG_TOLERANCE_NS
         ]
         if answers:
-            return self._start_of(max(answers, key=lambda answer: answer[0])[1])
+            return self._start_of(self._began_with(answers).position)
         opened_ns = possession.opened.time_ns
         begin_ns, end_ns = earliest_ns - TOLERANCE_NS, opened_ns + TOLERANCE_NS
         sure = [commit.value for commit in self.commits if commit.effect_ns < begin_ns]
         near = [commit.value for commit in self.commits if begin_ns <= commit.effect_ns <= end_ns]
         possible = [self._start_of(value) for value in sure[-1:] or [None]] + [self._start_of(v) for v in near]
         return None if None in possible else min(p for p in possible if p is not None)
+
+    def _began_with(self, answers: list[Answer]) -> Answer:
+        """The last answer that its asker started from; else the last before it was seen to fetch."""
+        answers = sorted(answers, key=lambda answer: answer.time_ns)
+        started = [answer for answer in answers if self.starts_from(answer)]
+        fetched = [f.time_ns for f in self.fetches if f.member == answers[0].member and f.position is not None]
+        begun = min((at for at in fetched if at >= answers[0].time_ns), default=FOREVER)
+        return (started or [answer for answer in answers if answer.time_ns <= begun])[-1]
 
     def _gap_ns(self, possession: Possession) -> int:
         earlier = [
@@ -1097,7 +1171,7 @@ def _own(p: Partition, commit: Commit) -> bool | None:
 
 
 def _restart_inside(p: Partition, highest: int, begin_ns: float, end_ns: float) -> bool:
-    fetched = [time_ns for _, time_ns, position in p.offset_fetches if position < highest]
+    fetched = [asked.time_ns for asked in p.offset_fetches if asked.position < highest and p.starts_from(asked)]
     opened = [p.trial.earliest_ns(o.time_ns) for o in (q.opened for q in p.possessions) if o.time_ns < end_ns]
     return any(begin_ns < time_ns < end_ns for time_ns in fetched + opened)
 
@@ -1130,41 +1204,143 @@ def _raised_over(p: Partition, commit: Commit, highest: int | None) -> list[int]
 
 
 def commit_ahead(p: Partition) -> Iterator[Found | None]:
-    """A commit that covers a record not yet handled; one finding a value."""
+    """A commit that raised the position over a record not handled when it was asked for; one finding a value."""
     values = set(_ahead_by_own_word(p))
-    unclear: set[int] = set()
-    for commit, highest in _rises(p):
-        over = _raised_over(p, commit, highest)
-        late = [o for o in over if p.trial.earliest_ns(p.first_handled.get(o, 0)) > commit.effect_ns + TOLERANCE_NS]
-        if _told_by_a_member(p, commit) or commit.event.details.get("producer_id") is not None:
-            late = []
+    unclear: list[int] = []
+    for before, commit in _raising_commits(p):
+        over = [o for o in p.records if (before is None or o >= before) and o < (commit.value or 0)]
+        over = [o for o in over if not _perhaps_handled_unheard_before(p, o, commit)]
+        asked_ns, in_transaction = _asked_ns(p, commit), commit.event.details.get("producer_id") is not None
         never = [o for o in over if o not in p.first_handled]
-        if late or (never and not _may_be_a_last_act(p, commit)):
+        late = [
+            o
+            for o in over
+            if o in p.first_handled
+            and not in_transaction
+            and p.trial.earliest_ns(_handled_ns(p, o, commit)) > asked_ns + TOLERANCE_NS
+        ]
+        asked_after_ns = _asked_soon_after_ns(p, commit)
+        done_before_it = all(_handled_ns(p, o, commit) <= asked_after_ns for o in late)
+        open_case = _may_be_a_last_act(p, commit) if never else done_before_it
+        if (never or late) and open_case:
+            unclear.append(commit.value or 0)
+        elif never or late:
             values.add(commit.value or 0)
-        elif never:
-            unclear.add(commit.value or 0)
     yield from (p.found(value) for value in values)
-    yield from (None for _ in unclear - values)
+    yield from (None for value in unclear if value not in values)
+
+
+def _raising_commits(p: Partition) -> Iterator[tuple[int | None, Commit]]:
+    """Each commit that lies above the one before it, with that one's value; after a tombstone there is none before."""
+    before: int | None = None
+    for commit in p.commits:
+        if commit.value is not None and (before is None or commit.value > before):
+            yield before, commit
+        before = commit.value
+
+
+def _perhaps_handled_unheard_before(p: Partition, offset: int, commit: Commit) -> bool:
+    """A record that lay below the position once already, and that a member killed since may have handled then."""
+    covering = _first_covering(p, offset)
+    if offset in p.first_handled or covering is None or covering.place == commit.place:
+        return False
+    restarted = [c.place for c in p.commits if c.value is None and c.place < commit.place]
+    stretch = [c.value or 0 for c in p.commits if max(restarted, default=-1) < c.place < commit.place]
+    return offset < max(stretch, default=-1) and _may_be_a_last_act(p, covering)
+
+
+def _asked_ns(p: Partition, commit: Commit) -> float:
+    """When its request arrived, where the request log tells; else when it took effect."""
+    wall_ns = (commit.event.details.get("commit_time_ms") or 0) * 1_000_000
+    api = "TXNOFFSETCOMMIT" if "producer_id" in commit.event.details else "OFFSETCOMMIT"
+    requests = [
+        request
+        for request, entry in p._answers(api)
+        if entry.get("committed_offset") == commit.value
+        and (request.source_wall_ns or 0) >= wall_ns - LOG_TOLERANCE_NS
+        and commit.committer in (p.trial.lane_member(request) or OPERATOR,)
+    ]
+    first = min(requests, key=lambda request: request.source_wall_ns or 0, default=None)
+    if first is None or not _covers(first, wall_ns):
+        return commit.effect_ns
+    answered_ns = p.trial.mono_ns(first.source_wall_ns, first.time_ns)
+    return min(commit.effect_ns, answered_ns - int(first.details.get("duration_ms", 0) * 1_000_000))
+
+
+def _handled_ns(p: Partition, offset: int, commit: Commit) -> int:
+    """When a record was handled, as far as this commit goes: where its member asked for it before, what was said to be
+    done counts, though its effect was heard of later."""
+    said = [work.event.time_ns for work in p.completions if work.offset == offset]
+    return min([p.first_handled[offset], *(said if _asked_for_before(p, commit) else [])])
+
+
+def _asked_for_before(p: Partition, commit: Commit) -> bool:
+    """The last request of the position by its member (by anybody, where nobody knows whose it is), said before it was
+    durable, in a possession that had not ended by then."""
+    requests = [e for e in _asking(p, commit) if p.trial.earliest_ns(e.time_ns) <= commit.effect_ns + TOLERANCE_NS]
+    if not requests:
+        return False
+    held = p.possession_at(
+        max(requests, key=lambda event: (p.trial.earliest_ns(event.time_ns), event.source, event.seq))
+    )
+    return held is None or held.closed is None or held.closed.time_ns + TOLERANCE_NS >= commit.effect_ns
+
+
+def _asking(p: Partition, commit: Commit) -> list[Event]:
+    return [
+        event
+        for event in p.trial.of_kind("commit")
+        if event.outcome == "invoke"
+        and commit.committer in (None, event.member)
+        and any(entry["committed_offset"] == commit.value for entry in p.trial.entries(event, p.tp))
+    ]
+
+
+def _asked_soon_after_ns(p: Partition, commit: Commit) -> float:
+    """When the member said that it asks, though only after it was durable: so soon that the line may have been read
+    late, and it did not commit the same once more by then; else never (the least time there is)."""
+    if _asked_for_before(p, commit):
+        return -FOREVER
+    times = [p.trial.earliest_ns(event.time_ns) for event in _asking(p, commit)]
+    said_ns = min((at for at in times if at > commit.effect_ns + TOLERANCE_NS), default=FOREVER)
+    again = [
+        other
+        for other in p.commits
+        if other.value == commit.value
+        and other.committer == commit.committer
+        and commit.effect_ns < other.effect_ns <= said_ns + TOLERANCE_NS
+    ]
+    return -FOREVER if again or said_ns > commit.effect_ns + 2 * TOLERANCE_NS else said_ns
 
 
 def _told_by_a_member(p: Partition, commit: Commit, *outcomes: str) -> bool:
-    """A member told of this commit itself, in an event of one of the outcomes (any, where none is named)."""
+    """A member told of this commit itself, in an event of one of the outcomes."""
     return any(
         entry["committed_offset"] == commit.value
         for event in p.trial.of_kind("commit")
-        if not outcomes or event.outcome in outcomes
+        if event.outcome in outcomes
         for entry in p.trial.entries(event, p.tp)
     )
 
 
 def _ahead_by_own_word(p: Partition) -> Iterator[int]:
+    """What a possession asked for before it had done what it was delivered below it, since its request before; an
+    answer to a request that the file does not tell of is as good as one."""
+    if p.trial.progress_in_transactions:
+        return
     for possession in p.possessions:
-        mine = [e for e in p.trial.of_kind("commit") if e.source == possession.source]
-        word = "invoke" if any(e.outcome == "invoke" for e in mine) else "ok"
+        mine = [e for e in p.trial.of_kind("commit") if e.source == possession.source and e.outcome in ("invoke", "ok")]
         previous = -1
-        for commit in [e for e in mine if e.outcome == word and possession.holds(e)]:
+        for commit in [e for e in mine if possession.holds(e)]:
             for entry in p.trial.entries(commit, p.tp):
                 value = entry["committed_offset"]
+                asked_before = any(
+                    earlier.outcome == "invoke" and earlier.seq < commit.seq and other["committed_offset"] == value
+                    for earlier in mine
+                    for other in p.trial.entries(earlier, p.tp)
+                )
+                if commit.outcome == "ok" and asked_before:
+                    continue
                 if any(
                     previous <= d.offset < value and not _done_before(p, d, commit)
                     for d in p.deliveries
@@ -1200,42 +1376,74 @@ def commit_past_end(p: Partition) -> Iterator[Found | None]:
 
 def commit_lost(p: Partition) -> Iterator[Found | None]:
     """A position that a member was told is stored, or a broker answered so, and that the offsets log does not hold."""
-    for value in sorted({value for value, _, _ in _acknowledgements(p)}):
-        acks = [(early, late) for v, early, late in _acknowledgements(p) if v == value]
+    acks = list(_acknowledgements(p))
+    for value in sorted({ack.value for ack in acks}):
         stored = [
             p.trial.mono_ns(None if (ms := e.details.get("commit_time_ms")) is None else ms * 1_000_000, e.time_ns)
             for e in p.trial.offsets_log
             if e.kind == "committed" and (e.topic, e.partition) == p.tp and e.committed_offset == value
         ]
-        missing = [(early, late) for early, late in acks if not any(early <= at <= late for at in stored)]
-        only_told = all(early == -FOREVER for early, _ in missing)
-        if missing and (stored or (only_told and _refused_by_a_broker(p, value))):
-            yield None
-        elif missing:
+        missing = [ack for ack in acks if ack.value == value]
+        missing = [ack for ack in missing if not any(ack.earliest_ns <= at <= ack.latest_ns for at in stored)]
+        fates = {_fate(p, ack, in_the_log=bool(stored)) for ack in missing}
+        if "lost" in fates:
             yield p.found(value)
+        elif "unclear" in fates:
+            yield None
 
 
-def _acknowledgements(p: Partition) -> Iterator[tuple[int, float, float]]:
-    """(position, the earliest and the latest moment it can have taken effect) of what was answered by the snapshot."""
+def _fate(p: Partition, ack: Ack, *, in_the_log: bool) -> str:
+    """What became of an acknowledged position that was not stored in its time: lost, unclear or stored."""
+    refused = [at for at in _refusals(p, ack) if at <= ack.told_ns] if ack.member is not None else []
+    if not refused:
+        return "unclear" if in_the_log else "lost"
+    since = [
+        commit.committer
+        for commit in p.commits
+        if commit.value is not None
+        and commit.value >= ack.value
+        and max(refused) - LOG_TOLERANCE_NS <= commit.effect_ns <= ack.latest_ns
+    ]
+    return "stored" if ack.member in since else "unclear" if None in since else "lost"
+
+
+@dataclass(frozen=True)
+class Ack:
+    """A position that was answered with "stored": when it can have taken effect; by whose word (None: the broker's)."""
+
+    value: int
+    earliest_ns: float
+    latest_ns: float
+    member: str | None
+    told_ns: float
+
+
+def _acknowledgements(p: Partition) -> Iterator[Ack]:
+    """What was answered by the snapshot."""
     snapshot_ns = p.trial.snapshot_ns or 0
     for event in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.time_ns <= snapshot_ns]:
         for entry in [entry for entry in p.trial.entries(event, p.tp) if entry["committed_offset"] >= 0]:
-            yield entry["committed_offset"], -FOREVER, event.time_ns + TOLERANCE_NS
+            latest_ns = event.time_ns + TOLERANCE_NS
+            yield Ack(entry["committed_offset"], -FOREVER, latest_ns, str(event.member), event.time_ns)
     for request, entry in p._answers("OFFSETCOMMIT", "TXNOFFSETCOMMIT"):
         if p.trial.lane_member(request) is None or request.time_ns > snapshot_ns or entry["committed_offset"] < 0:
             continue
         answered_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         begun_ns = answered_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
-        yield entry["committed_offset"], begun_ns - TOLERANCE_NS, answered_ns + TOLERANCE_NS
+        latest_ns = answered_ns + TOLERANCE_NS
+        yield Ack(entry["committed_offset"], begun_ns - TOLERANCE_NS, latest_ns, None, answered_ns)
 
 
-def _refused_by_a_broker(p: Partition, value: int) -> bool:
-    return any(
-        entry["committed_offset"] == value and entry.get("error")
+def _refusals(p: Partition, ack: Ack) -> list[int]:
+    """When brokers refused the member of this acknowledgement the same position."""
+    return [
+        p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         for request in p.trial.requests
         if request.details["api"].replace("_", "").upper() in ("OFFSETCOMMIT", "TXNOFFSETCOMMIT")
+        and p.trial.lane_member(request) == ack.member
         for entry in p.trial.entries(request, p.tp)
-    )
+        if entry["committed_offset"] == ack.value and entry.get("error")
+    ]
 
 
 # --- ownership -------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ RULES: dict[str, Rule] = {
     "zombie-commit": Rule(_always, _zombie_commit),
     "commit-regression": Rule(_always, _regression),
     "commit-past-end": Rule(_always, _not_an_operators),
-    "commit-ahead": Rule(_under("at-least-once"), _not_an_operators),
+    "commit-ahead": Rule(_under("at-least-once", "exactly-once"), _not_an_operators),
     "stuck-partition": Rule(_always, _no_excuse),
     "orphan-partition": Rule(_always, _no_excuse),
     "false-lag": Rule(_always, _no_excuse),
@@ -161,7 +161,7 @@ RULES: dict[str, Rule] = {
 CORE = {
     "at-least-once": ("skipped", "unseen", "commit-ahead", "illegal-redelivery"),
     "at-most-once": ("skipped", "redelivered"),
-    "exactly-once": ("skipped", "unseen", "duplicate-effect"),
+    "exactly-once": ("skipped", "unseen", "duplicate-effect", "commit-ahead"),
     "unclaimed": (),
 }
 

@@ -13,6 +13,19 @@ from kafka_trial.invariants.invariant import Anomaly
 
 VALUE_MAX = 80
 
+# How brokers refuse commits; any other error is told by its number.
+REFUSALS = {
+    14: "COORDINATOR_LOAD_IN_PROGRESS",
+    15: "COORDINATOR_NOT_AVAILABLE",
+    16: "NOT_COORDINATOR",
+    22: "ILLEGAL_GENERATION",
+    25: "UNKNOWN_MEMBER_ID",
+    27: "REBALANCE_IN_PROGRESS",
+    82: "FENCED_INSTANCE_ID",
+    110: "FENCED_MEMBER_EPOCH",
+    113: "STALE_MEMBER_EPOCH",
+}
+
 # One sentence an anomaly; names in braces are the judge's attributes.
 SENTENCES = {
     "skipped": "record {offset} of {place} was committed past and never processed",
@@ -40,7 +53,7 @@ SENTENCES = {
     "commit-regression": "the committed offset of {place} fell from {from} to {to} and {recovery}",
     "zombie-commit": "member {member} committed {committed_offset} on {place}, which it did not own there{harm}",
     "commit-ahead": "{committed_offset} was committed on {place} before record {offset} was processed",
-    "commit-lost": "{committed_offset} was acknowledged on {place}, by {by}, and is not in the offsets log",
+    "commit-lost": "{committed_offset} was acknowledged on {place}, by {by}, and {instead}",
     "commit-past-end": "{committed_offset} was committed on {place}, past the log end {log_end}",
     "split-ownership": "{place} was owned by two members at once, by {by}",
     "stale-generation": "{committed_offset} was committed on {place} with epoch {epoch}, when it was {current_epoch}",
@@ -79,9 +92,17 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
+        "instead": _instead(attributes.get("refused_with")),
         "harm": "".join(f", {phrase}" for phrase, name in harm.items() if attributes.get(name)),
         "convergence": "and never did" if after_s is None else f"only after {after_s} s",
     }
+
+
+def _instead(refused_with: int | None) -> str:
+    """Returns what became of a commit that was said to be stored."""
+    if refused_with is None:
+        return "is not in the offsets log"
+    return f"the broker had refused it, with {REFUSALS.get(refused_with, 'the error')} ({refused_with})"
 
 
 class _Told(dict[str, Any]):

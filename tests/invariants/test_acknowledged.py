@@ -78,11 +78,6 @@ def test_commit_lost_is_undecided_where_the_position_is_of_another_time() -> Non
     assert undecided("commit-lost", [asked("OFFSET_COMMIT", "m0", 1), after(10), committed(1, by="m0")]) == 1
 
 
-def test_commit_lost_is_undecided_where_the_witnesses_contradict_each_other() -> None:
-    """The member says that it was stored, the request log that it was refused."""
-    assert undecided("commit-lost", [asked("OFFSET_COMMIT", "m0", 1, error=22), commit("m0", 1, "ok")]) == 1
-
-
 def test_commit_lost_is_not_judged_without_the_offsets_log() -> None:
     """The witness did not read to the end."""
     assert "offsets" in not_judged("commit-lost", [commit("m0", 1, "ok")], whole=False)

@@ -300,12 +300,6 @@ def test_commit_ahead_blames_the_first_commit_that_ran_ahead() -> None:
     assert [one["committed_offset"] for one in judged("commit-ahead", lines)] == [1]
 
 
-def test_commit_ahead_only_looks_broken_where_lines_came_late() -> None:
-    """By its own word, which is exact, the member processed first; its lines were only read a second late."""
-    lines = [assigned("m0"), delivered("m0", 0), committed(1), after(1), processed("m0", 0), commit("m0", 1)]
-    assert judged("commit-ahead", lines) == []
-
-
 FELL = [committed(2), committed(1)]
 
 

@@ -92,7 +92,7 @@ def test_commit_ahead_by_own_word_is_proved_by_the_record_that_was_done_last() -
         ([committed(1), effect(0)], []),
         ([committed(1), after(1), effect(0)], [(1, 0)]),
         ([[on(1, line) for line in committed(1)], processed("m0", 0)], []),
-        ([commit("m0", 1), committed(1), after(1), processed("m0", 0)], []),
+        ([commit("m0", 1), committed(1), after(1), processed("m0", 0)], [(1, 0)]),
         ([commit("m0", 1), committed(1), after(1), processed("m0", 1)], [(1, 0)]),
     ],
     ids=[
@@ -108,8 +108,8 @@ def test_commit_ahead_by_own_word_is_proved_by_the_record_that_was_done_last() -
         "its effect just after it",
         "its effect long after it",
         "committed in another partition",
-        "told of by the member and done",
-        "told of by the member and never done",
+        "asked for by the member and done since",
+        "asked for by the member and never done",
     ],
 )
 def test_commit_ahead_by_the_offsets_log_is_what_raised_the_position_past_a_record(

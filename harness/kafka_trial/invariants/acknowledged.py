@@ -6,10 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.commits_log import OPERATOR, members_of
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, members_of
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NONE, Bools, Ints, between, exactly, first_of, joined, ordered, picked
+from kafka_trial.invariants.kernels import (
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    between,
+    exactly,
+    first_of,
+    greatest_in,
+    joined,
+    ordered,
+    picked,
+)
+from kafka_trial.invariants.possessions import life_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -17,7 +31,8 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
-REFUSED = "the member says that it was stored, the request log that it was refused"
+WHOSE = "the member says that it was stored, the request log that it was refused; a later one since is nobody's known"
+NOBODY = -1  # the member of what a broker acknowledged
 
 
 @invariant("commit-lost", family="commits", needs=("offsets log", "snapshot"), level="none", progress_in_kafka=True)
@@ -26,10 +41,12 @@ def commit_lost(batch: Batch) -> Findings:
 
     "The broker sends a successful offset commit response to the consumer only after all the replicas of the offsets
     topic receive the offsets" (Kafka, Implementation, Consumer Offset Tracking). Never legal. Judged up to the
-    snapshot, for there the witness was asked to read to the end. One anomaly a position. Undecided where the position
-    is in the log at a time at which the answer cannot have been for it, or where the member's word alone stands against
-    a refusal in the request log. What a transaction committed and then aborted is in the log, and not lost; what EndTxn
-    acknowledges is not looked at.
+    snapshot, for there the witness was asked to read to the end. One anomaly a position. Where the request log shows
+    that the member's commit was refused before it reported it as stored, and nothing granted to it since, up to the
+    report, neither that position nor one beyond it, it believes in what nobody has. Undecided where the position is in
+    the log at a time at which the answer cannot have been for it, or where nobody knows who committed a later one since
+    the refusal. What a transaction committed and then aborted is in the log, and not lost; what EndTxn acknowledges is
+    not looked at.
 
     Smallest history: `commit` ok 1, phase snapshot, and the witness read to the end.
     """
@@ -42,36 +59,103 @@ def commit_lost(batch: Batch) -> Findings:
     stored, at_ns = stored[order], log["at_ns"][order]
     first, end = between(stored, at_ns, wanted, acked["since_ns"], acked["until_ns"] + 1)
     there = exactly(stored, stored, wanted, wanted) >= 0
-    missing = acked.having(target=wanted, there=there).take(end <= first)
-    missing = missing.take(ordered(missing["target"], missing["own"], missing["time_ns"], missing["source"]))
-    one = first_of(missing["target"])
-    return _findings(batch, missing, one)
+    missing = _weighed(batch, acked.having(target=wanted, there=there).take(end <= first))
+    missing = missing.take(ordered(missing["target"], ~missing["lost"], missing["own"], missing["time_ns"]))
+    return _findings(missing, missing.take(first_of(missing["target"])))
 
 
-def _findings(batch: Batch, missing: Table, one: Ints) -> Findings:
-    """Returns one finding a position; `one` is the first acknowledgement of each, those of the request log first."""
-    lost = missing.take(one)
-    contradicted = lost["own"] & _refused(batch, lost)
-    found = lost.take(~lost["there"] & ~contradicted)
+def _weighed(batch: Batch, missing: Table) -> Table:
+    """Returns the acknowledgements of what was not stored in their time, less those which a later grant made good.
+
+    Columns besides: `lost` (else it is undecided), `whose` (because a later commit is of nobody knows whom),
+    `refused_with` (the error of the refusal, NONE), `refusal_source`, `refusal_seq`.
+    """
+    refused = _refusals(batch)
+    group, wanted = _same(refused, missing, "slice", "value", "member")
+    order = ordered(group, refused["at_ns"])
+    refused, group = refused.take(order), group[order]
+    row = at_or_before(group, refused["at_ns"], wanted, missing["time_ns"])
+    since_ns = picked(refused["at_ns"], row, NONE)
+    own, unknown = _stored_beyond(batch, missing, since_ns)
+    contradicted = row >= 0
+    found = missing.having(
+        lost=np.where(contradicted, ~unknown, ~missing["there"]),
+        whose=contradicted & unknown,
+        refused_with=picked(refused["error"], row, NONE),
+        refusal_source=picked(refused["source"], row, -1),
+        refusal_seq=picked(refused["seq"], row, -1),
+    )
+    return found.take(~(contradicted & own))
+
+
+def _refusals(batch: Batch) -> Table:
+    """Returns the commits that brokers refused members: slice, value, member, at_ns, error, source, seq."""
+    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = asked.having(member=members_of(batch, asked["who"], otherwise=OPERATOR))
+    refused = asked.take((asked["flag"] != 0) & (asked["member"] >= 0))
+    at_ns = batch.monotonic(refused["wall_ns"], refused["time_ns"])
+    return refused.only("slice", "member", "source", "seq").having(
+        value=refused["offset"], at_ns=at_ns, error=refused["flag"].astype(np.int64)
+    )
+
+
+def _stored_beyond(batch: Batch, acked: Table, since_ns: Ints) -> tuple[Bools, Bools]:
+    """Returns whether the member, and whether nobody knows who, committed such a position or a later one between a
+    refusal and its report."""
+    log = batch.commits
+    committer = np.where(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)), UNKNOWN, log["committer"])
+    log = log.only("slice", "value", "effect_ns").having(member=committer)
+    own, unknown = (
+        _reached(log, acked.having(member=member), since_ns)
+        for member in (acked["member"], np.full(len(acked), UNKNOWN))
+    )
+    return own, unknown & ~own
+
+
+def _reached(log: Table, acked: Table, since_ns: Ints) -> Bools:
+    group, wanted = _same(log, acked, "slice", "member")
+    order = ordered(group, log["effect_ns"])
+    group, log = group[order], log.take(order)
+    first_ns = np.maximum(since_ns, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS
+    highest = greatest_in(log["value"], *between(group, log["effect_ns"], wanted, first_ns, acked["until_ns"] + 1))
+    reached: Bools = (highest >= 0) & (picked(log["value"], highest, NONE) >= acked["value"])
+    return reached
+
+
+def _same(rows: Table, others: Table, *names: str) -> tuple[Array, Array]:
+    """Returns what the rows of two tables are as numbers that are equal where the named columns are."""
+    both = joined(*(np.concatenate([rows[name], others[name]]) for name in names))
+    return both[: len(rows)], both[len(rows) :]
+
+
+def _findings(missing: Table, one: Table) -> Findings:
+    """Returns one finding a position; `one` is the worst acknowledgement of each, those of the request log first."""
+    found = one.take(one["lost"])
     rows = table(
         slice=found["slice"],
         order=found["value"],
         committed_offset=found["value"],
         by=np.array(["request log", "own word"], dtype=object)[found["own"].astype(np.int64)],
+        refused_with=found["refused_with"],
     )
     said = missing.take(missing["own"])
     own = said.take(first_of(said["target"]))
     word = exactly(own["target"], own["target"], found["target"], found["target"])
-    proofs = [(found["source"], found["seq"]), (picked(own["source"], word, -1), picked(own["seq"], word, -1))]
+    proofs = [
+        (found["source"], found["seq"]),
+        (picked(own["source"], word, -1), picked(own["seq"], word, -1)),
+        (found["refusal_source"], found["refusal_seq"]),
+    ]
     undecided = [
-        (ANOTHER_TIME, lost["slice"][lost["there"]]),
-        (REFUSED, lost["slice"][~lost["there"] & contradicted]),
+        (ANOTHER_TIME, one["slice"][~one["lost"] & ~one["whose"]]),
+        (WHOSE, one["slice"][~one["lost"] & one["whose"]]),
     ]
     return Findings(rows, proofs, undecided)
 
 
 def _acknowledged(batch: Batch) -> Table:
-    """Returns the acknowledgements until the snapshot: slice, value, since_ns and until_ns (when it took effect), own.
+    """Returns the acknowledgements until the snapshot: slice, value, since_ns and until_ns (when it took effect), own,
+    and the member whose word it is.
 
     By the request log a commit took effect while it was answered; by a member's word at any time before. A position
     below 0 is none: clients answer so for partitions of which they had nothing to commit.
@@ -81,30 +165,26 @@ def _acknowledged(batch: Batch) -> Table:
     asked = asked.take((asked["flag"] == 0) & (member != OPERATOR))
     answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
     told = batch.own.take(batch.own["kind"] == Kind.COMMIT_OK)
+    teller = picked(batch.lives["member"], life_of(batch, told["source"]), NOBODY)
+    since_ns = answered_ns - asked["until"] - TOLERANCE_NS
     both = stacked(
-        _asked(asked, answered_ns - asked["until"] - TOLERANCE_NS, answered_ns, own=False),
-        _asked(told, np.full(len(told), NONE), told["time_ns"], own=True),
+        _asked(asked, since_ns, answered_ns, np.full(len(asked), NOBODY), own=False),
+        _asked(told, np.full(len(told), NONE), told["time_ns"], teller, own=True),
     )
     snapshot_ns = batch.circumstances.snapshot_ns
     before: Bools = both["time_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)
     return both.take(before & (both["value"] >= 0))
 
 
-def _asked(rows: Table, since_ns: Ints, answered_ns: Ints, *, own: bool) -> Table:
+def _asked(rows: Table, since_ns: Ints, answered_ns: Ints, member: Ints, *, own: bool) -> Table:
     return table(
         slice=rows["slice"],
         value=rows["offset"],
         since_ns=since_ns,
         until_ns=answered_ns + TOLERANCE_NS,
         own=np.full(len(rows), own),
+        member=member,
         time_ns=rows["time_ns"],
         source=rows["source"].astype(np.int64),
         seq=rows["seq"],
     )
-
-
-def _refused(batch: Batch, acked: Table) -> Bools:
-    """Returns whether a broker refused the same position."""
-    refused = batch.of(Kind.COMMIT_REQUEST)
-    refused = refused.take(refused["flag"] != 0).sorted_by("slice", "offset")
-    return exactly(refused["slice"], refused["offset"], acked["slice"], acked["value"]) >= 0

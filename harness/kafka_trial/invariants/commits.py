@@ -150,7 +150,7 @@ def regressions(batch: Batch) -> Table:
 
 
 def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
-    """Returns whether a possession opened, or a member was answered a position below the peak, inside each episode."""
+    """Returns whether a possession opened, or a member started from an answer below the peak, inside each episode."""
     log = batch.commits
     begun_ns = picked(log["effect_ns"], episodes["first"], NONE)
     ended_ns = np.where(episodes["back"] >= 0, picked(log["effect_ns"], episodes["back"], NEVER), NEVER)
@@ -158,7 +158,7 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     opened = batch.possessions.sorted_by("slice", "open_ns")
     opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns))
     inside = opens[batch.earliest(opened["open_ns"])[held] > begun_ns[opens]]
-    answers = batch.fetch_answers.sorted_by("slice", "at_ns")
+    answers = batch.fetch_answers.take(batch.fetch_answers["starts"]).sorted_by("slice", "at_ns")
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
     below = which[answers["value"][rows] < peak[which]]
     return np.isin(np.arange(len(episodes)), np.concatenate([inside, below]))

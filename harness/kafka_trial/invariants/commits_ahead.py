@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.commits_log import OPERATOR, told_by_members
+from kafka_trial.invariants.commits_log import OPERATOR, asked_at, first_covering, requested
 from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
-    Bools,
     Ints,
     between,
     exactly,
     first_of,
     greatest_in,
     joined,
+    last_true,
     ordered,
+    per_group,
     picked,
     previous_in,
 )
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
+READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
+UNDECIDED = {KILLED_UNHEARD: "unheard", READ_LATE: "read_late"}  # because, and the column that tells of whom
+
+
 @invariant(
     "commit-ahead", family="commits", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True
 )
@@ -38,13 +43,16 @@ def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.
 
     "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
-    Offset Control). By the member's own word the order is exact; by the offsets log it is so up to half a second.
-    Legal under at-most-once, where it is the point; an operator's are the operator's.
+    Offset Control). By the member's own word the order is exact; by the logs of the brokers it is so up to what sources
+    differ by: the time is that of the request's arrival, else of the commit. A line that tells of a commit afterwards,
+    or of its answer, tells nothing of when it was made. Legal under at-most-once, where it is the point; an operator's
+    are the operator's. In a transaction positions and outputs take effect at once: there only what was never handled
+    counts. So do records below an earlier position, where it fell and rises again.
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
     """
-    said, logged, unheard = _ahead_by_own_word(batch), _ahead_by_log(batch), _unheard_ahead(batch)
-    both = stacked(said, logged)
+    rising = _rising(batch)
+    both = stacked(_ahead_by_own_word(batch), _ahead_by_log(batch, rising))
     both = both.take(ordered(both["slice"], both["committed_offset"], both["by_log"], both["commit_seq"]))
     ahead = both.take(first_of(joined(both["slice"], both["committed_offset"])))
     rows = table(
@@ -56,8 +64,8 @@ def commit_ahead(batch: Batch) -> Findings:
         by_operator=ahead["by_operator"],
     )
     proofs = [("record_source", "record_seq"), ("commit_source", "commit_seq"), ("done_source", "done_seq")]
-    unheard = unheard.take(_absent(unheard, rows))
-    return Findings(rows, [(ahead[source], ahead[seq]) for source, seq in proofs], [(KILLED_UNHEARD, unheard["slice"])])
+    undecided = [(because, _cases(rising.take(rising[name]), rows)) for because, name in UNDECIDED.items()]
+    return Findings(rows, [(ahead[source], ahead[seq]) for source, seq in proofs], undecided)
 
 
 def _ahead_by_own_word(batch: Batch) -> Table:
@@ -90,15 +98,19 @@ def _ahead_by_own_word(batch: Batch) -> Table:
 
 
 def _own_commits(batch: Batch) -> Table:
-    """Returns the commits members asked for (or, where a file tells only of answers, were granted), by possession."""
+    """Returns the commits that members asked for by their own word, by possession.
+
+    An answer counts where no request of that position stands before it in the file: it was asked for earlier still.
+    None at all where progress is in transactions, for positions may be handed in before the outputs.
+    """
     own = batch.own
-    invokes = picked(batch.lives["invokes"], _life(batch, own), 0) == 1
-    asked = (own["kind"] == Kind.COMMIT_INVOKE) | ((own["kind"] == Kind.COMMIT_OK) & ~invokes)
-    return own.take(asked & (own["possession"] >= 0))
-
-
-def _life(batch: Batch, own: Table) -> Ints:
-    return picked(batch.possessions["life"], own["possession"], -1)
+    commits = own.take(np.isin(own["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_OK)))
+    commits = commits.take(ordered(commits["file"], commits["offset"], commits["seq"]))
+    asked = commits["kind"] == Kind.COMMIT_INVOKE
+    unasked = ~asked & (last_true(joined(commits["file"], commits["offset"]), asked) < 0)
+    inside = batch.circumstances.settings.progress == "transaction"
+    commits = commits.take((asked | unasked) & (commits["possession"] >= 0) & np.bool_(not inside))
+    return commits.sorted_by("possession", "seq")
 
 
 def _delivered_offsets(batch: Batch) -> Table:
@@ -112,22 +124,11 @@ def _delivered_offsets(batch: Batch) -> Table:
     return first.only("possession", "offset", "source", "seq").having(done_seq=picked(done["seq"], row, NEVER))
 
 
-def _ahead_by_log(batch: Batch) -> Table:
-    """Returns the durable commits that raised the position past a record handled later, or never.
-
-    A member that told of its commit has said in which order it worked, which is exact: then only what was never handled
-    counts here, for lines are received late on a busy machine. So it is with a commit in a transaction: what it covers
-    takes effect with it, though one log may be told of that before another.
-    """
-    raising, _ = _raising(batch)
-    row = raising["latest"]
-    records, first = batch.records, batch.first_handled
-    handled_ns = picked(first.time_ns, row, NONE)
-    late = (row >= 0) & (batch.earliest(handled_ns) > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
-    inside = raising["flag"] & IN_TRANSACTION > 0
-    late &= (handled_ns == NEVER) | ~(told_by_members(batch, raising) | inside)
-    commits, row = raising.take(late), row[late]
-    done = first.row[row]
+def _ahead_by_log(batch: Batch, rising: Table) -> Table:
+    """Returns the durable commits that passed a record which was handled later than they were asked for, or never."""
+    commits = rising.take(rising["ahead"])
+    records, row = batch.records, commits["latest"]
+    done = batch.first_handled.row[row]
     return table(
         slice=commits["slice"],
         committed_offset=commits["value"],
@@ -143,25 +144,66 @@ def _ahead_by_log(batch: Batch) -> Table:
     )
 
 
-def _unheard_ahead(batch: Batch) -> Table:
-    """Returns the commits that cannot be decided: their member was killed before it could say what it had done."""
-    raising, _ = _raising(batch)
-    found = raising.take(raising["unheard"])
-    return table(slice=found["slice"], committed_offset=found["value"])
+def _rising(batch: Batch) -> Table:
+    """Returns the commits that raised the position, each with the record it passed that was handled last.
+
+    Columns besides: `latest` (the record, -1: none); `ahead`; and why it cannot be decided: `unheard` (its member may
+    have handled the record and was killed before it could say so), `read_late` (it says that it asked when the work was
+    done, and the line came a little late). With a commit in a transaction only what was never handled counts: outputs
+    take effect with it, though one log may be told of that before another.
+    """
+    log = batch.commits
+    before = picked(log["value"], previous_in(log["stretch"]), NONE)
+    numbers = np.flatnonzero(log["value"] > before)
+    rising = log.take(numbers).having(before=before[numbers])
+    by_word, by_log = (_passed_last(batch, rising, times) for times in (_told_ns(batch), batch.first_handled.time_ns))
+    before_it, late_ns = requested(batch, rising)
+    latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))
+    asked_ns = asked_at(batch, rising)
+    inside = rising["flag"] & IN_TRANSACTION > 0
+    late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (batch.earliest(handled_ns) > asked_ns + TOLERANCE_NS)
+    never = (latest >= 0) & (handled_ns == NEVER)
+    unheard, read_late = never & killed_unheard(batch, numbers), late & (late_ns != NEVER) & (handled_ns <= late_ns)
+    return rising.having(
+        latest=latest, ahead=(never & ~unheard) | (late & ~read_late), unheard=unheard, read_late=read_late
+    )
 
 
-def _raising(batch: Batch) -> tuple[Table, Ints]:
-    """Returns the commits that raised the position, each with the record it passed that was handled last."""
-    log, records = batch.commits, batch.records
-    numbers = np.flatnonzero(log["value"] > log["peak"])
-    raising = log.take(numbers)
-    first, end = between(records["slice"], records["offset"], raising["slice"], raising["peak"], raising["value"])
-    latest = greatest_in(batch.first_handled.time_ns, first, end)
-    never = picked(batch.first_handled.time_ns, latest, NONE) == NEVER
-    return raising.having(latest=latest, unheard=never & killed_unheard(batch, numbers)), numbers
+def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, Ints]:
+    """Returns the record that was handled last of those each commit passed (-1: none), and when it was.
+
+    Of what lies below an earlier position, records that a killed member may have handled unheard are not held against
+    those who rise over them later.
+    """
+    records = batch.records
+    covered_by = first_covering(batch, records["slice"], records["offset"])
+    unheard = (handled_ns == NEVER) & killed_unheard(batch, covered_by)
+    low = np.minimum(rising["peak"], rising["value"])
+    above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["value"]))
+    excused_ns = np.where(unheard, NONE, handled_ns)
+    below = greatest_in(excused_ns, *between(*_places(records), rising["slice"], rising["before"], low))
+    above_ns, below_ns = picked(handled_ns, above, NONE), picked(excused_ns, below, NONE)
+    higher = above_ns >= below_ns
+    return np.where(higher, above, below), np.where(higher, above_ns, below_ns)
 
 
-def _absent(rows: Table, found: Table) -> Bools:
-    """Returns whether each row's (slice, committed offset) is not among those found."""
+def _places(records: Table) -> tuple[Ints, Ints]:
+    return records["slice"], records["offset"]
+
+
+def _told_ns(batch: Batch) -> Ints:
+    """Returns when each record was first handled, or said to be: an output to a topic may be read late, and its member
+    has told before. NEVER where it was never handled, whatever was said."""
+    first, records, done = batch.first_handled, batch.records, batch.completions
+    size = len(records)
+    row = exactly(*_places(records), done["slice"], done["offset"])
+    told = per_group(row[row >= 0], done["time_ns"][row >= 0], size, how="min", start=NEVER)
+    return np.where(first.time_ns == NEVER, NEVER, np.minimum(first.time_ns, told))
+
+
+def _cases(undecided: Table, found: Table) -> Ints:
+    """Returns the slice of each undecided commit whose position is not among those found."""
     found = found.sorted_by("slice", "committed_offset")
-    return exactly(found["slice"], found["committed_offset"], rows["slice"], rows["committed_offset"]) < 0
+    row = exactly(found["slice"], found["committed_offset"], undecided["slice"], undecided["value"])
+    slices: Ints = undecided["slice"][row < 0].astype(np.int64)
+    return slices

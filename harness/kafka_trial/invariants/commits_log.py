@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
+    NEVER,
     NONE,
     Array,
     Bools,
@@ -31,13 +32,14 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_log import ownership_at
+from kafka_trial.invariants.possessions import life_of
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-OWN_COMMITS = (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
+LATE_LINE_NS_MAX = 2 * TOLERANCE_NS  # a line that comes later is not one that was read late
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 
 
@@ -100,6 +102,59 @@ def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
     member = picked(asked["member"], found, UNKNOWN)
     fits = (found >= 0) & (begun <= commits["wall_ns"]) & (member == commits["committer"])
     return np.where(fits, found, -1), asked
+
+
+def asked_at(batch: Batch, commits: Table) -> Ints:
+    """Returns when each commit was asked for, by the request log: when its request arrived (its answer was sent so much
+    later as it took); where no request is known, when it took effect, by the offsets log."""
+    request, asked = requests_of(batch, commits)
+    arrived_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"]) - asked["until"]
+    return np.minimum(picked(arrived_ns, request, NEVER), commits["effect_ns"])
+
+
+def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
+    """Returns whether its member said before each commit that it asks for it, and, where it did not, when it said so
+    after all (NEVER: not so soon that its line may have been read late, or it asked for the position once more).
+
+    By an event `commit` invoke of the same partition and position, in a possession that it still had then. Where the
+    committer is not known, any member.
+    """
+    own = batch.own.take(batch.own["kind"] == Kind.COMMIT_INVOKE)
+    own = own.having(
+        value=own["offset"],
+        member=picked(batch.lives["member"], life_of(batch, own["source"]), -1),
+        ended_ns=picked(batch.possessions["close_ns"], own["possession"], NEVER),
+        asked_ns=batch.earliest(own["time_ns"]),
+    )
+    log, commits = (rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (batch.commits, commits))
+    by_anybody = own.having(member=np.full(len(own), UNKNOWN))
+    known, unknown = (_requested(log, asked, commits) for asked in (own, by_anybody))
+    before, late_ns = (np.where(commits["committer"] >= 0, *pair) for pair in zip(known, unknown, strict=True))
+    operators = commits["committer"] == OPERATOR
+    return before & ~operators, np.where(before | operators, NEVER, late_ns)
+
+
+def _requested(log: Table, asked: Table, commits: Table) -> tuple[Bools, Ints]:
+    """`log`: all commits, by whom as `asked` has it."""
+    mine, wanted, stored = _positions(asked, commits, log)
+    order = ordered(mine, asked["asked_ns"])
+    asked, mine = asked.take(order), mine[order]
+    in_time_ns = commits["effect_ns"] + TOLERANCE_NS
+    last = at_or_before(mine, asked["asked_ns"], wanted, in_time_ns)
+    ended_ns = picked(asked["ended_ns"], last, NONE)
+    before = (last >= 0) & (np.minimum(ended_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS >= commits["effect_ns"])
+    late_ns = picked(asked["asked_ns"], at_or_after(mine, asked["asked_ns"], wanted, in_time_ns + 1), NEVER)
+    late_ns = np.where(late_ns <= commits["effect_ns"] + LATE_LINE_NS_MAX, late_ns, NEVER)
+    order = ordered(stored, log["effect_ns"])
+    stored, stored_ns = stored[order], log["effect_ns"][order]
+    again_ns = picked(stored_ns, at_or_after(stored, stored_ns, wanted, commits["effect_ns"] + 1), NEVER)
+    return before, np.where(again_ns - TOLERANCE_NS > np.minimum(late_ns, NEVER - TOLERANCE_NS - 1), late_ns, NEVER)
+
+
+def _positions(*tables: Table) -> list[Ints]:
+    """Returns slice, position and member of each table's rows as numbers that are equal where all three are."""
+    whole = joined(*(np.concatenate([rows[name] for rows in tables]) for name in ("slice", "value", "member")))
+    return np.split(whole, np.cumsum([len(rows) for rows in tables])[:-1])
 
 
 def _effective(batch: Batch) -> Table:
@@ -175,7 +230,7 @@ def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
     return picked(members, exactly(one, lanes_known, np.zeros(len(lanes), np.int64), lanes), otherwise)
 
 
-def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind] = OWN_COMMITS) -> Bools:
+def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind]) -> Bools:
     """Returns whether a member told of each commit itself: same partition and committed offset, events of `kinds`."""
     own = batch.own.take(np.isin(batch.own["kind"], kinds))
     own = own.take(ordered(own["slice"], own["offset"]))

@@ -1,6 +1,7 @@
 """Floors: where a possession had to start.
 
-The floor is what the broker answered to that assignment's OffsetFetch; else the last durable commit before it (a commit
+The floor is what the broker answered to that assignment's OffsetFetch, which is the one that it starts from (see
+`restarts.py`): who only asks where the group stands moves no floor. Else it is the last durable commit before it (one
 may be durable although the member never saw the answer; where several are possible, the lowest); else the log start.
 """
 
@@ -10,9 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants import commits_log
+from kafka_trial.invariants import commits_log, restarts
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
-from kafka_trial.invariants.kernels import NEVER, NONE, Ints, at_or_before, between, in_ranges, per_group, picked
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Ints,
+    at_or_before,
+    between,
+    greatest_in,
+    in_ranges,
+    per_group,
+    picked,
+)
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -37,18 +48,26 @@ def floors(batch: Batch) -> Ints:
 
 
 def fetch_answers(batch: Batch) -> Table:
-    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three."""
+    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three.
+
+    And whether somebody starts from each (`starts`), see `restarts.with_starts`.
+    """
     answers = batch.of(Kind.FETCH_ANSWER)
     answers = answers.having(
         member=commits_log.members_of(batch, answers["who"], otherwise=-1),
         at_ns=batch.monotonic(answers["wall_ns"], answers["time_ns"]),
         value=answers["offset"],
     )
-    return answers.take((answers["flag"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
+    answers = answers.take((answers["flag"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
+    return restarts.with_starts(batch, answers)
 
 
 def _answered(batch: Batch) -> Ints:
-    """Returns the last answer to the possession's member between its assignment and its first delivery, else NONE."""
+    """Returns the answer from which each possession starts, of those to its member between its assignment and its first
+    delivery; NONE where there is none.
+
+    Where it starts from none of them, it is held to the last one before it began to fetch.
+    """
     held, answers = batch.possessions, batch.fetch_answers
     size = len(batch.circumstances.members) + 1
     asker = answers["slice"] * size + answers["member"] + 1
@@ -58,9 +77,13 @@ def _answered(batch: Batch) -> Ints:
     earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
     first_delivery = _first_deliveries(batch)
     latest = np.where(first_delivery == NEVER, NEVER - 1, first_delivery + LOG_TOLERANCE_NS)
-    last = at_or_before(asker, answers["at_ns"], wanted, latest)
-    value, at_ns = picked(answers["value"], last, NONE), picked(answers["at_ns"], last, NONE)
-    return np.where((last >= 0) & (at_ns >= earliest), value, NONE)
+    first, end = between(asker, answers["at_ns"], wanted, earliest, latest + 1)
+    fetched_ns = picked(answers["fetched_ns"], np.where(first < end, first, -1), NEVER)
+    unfetched = at_or_before(asker, answers["at_ns"], wanted, np.minimum(latest, fetched_ns))
+    started = greatest_in(np.where(answers["starts"], np.arange(len(answers)), -1), first, end)
+    starts = picked(answers["starts"].astype(np.int64), started, 0) == 1
+    chosen = np.where(starts, started, np.where(first < end, unfetched, -1))
+    return picked(answers["value"], chosen, NONE)
 
 
 def _first_deliveries(batch: Batch) -> Ints:

@@ -166,9 +166,7 @@ FROM records
 ASOF JOIN (SELECT * FROM committed WHERE position > coalesce(peak, -1)) AS raised
 ON raised."partition" = records."partition" AND raised.position > records."offset"
 LEFT JOIN first_done ON first_done."partition" = records."partition" AND first_done.place = records."offset"
-LEFT JOIN (SELECT DISTINCT "partition", place, true AS told FROM own WHERE kind = 'commit') AS members
-ON members."partition" = raised."partition" AND members.place = raised.position
-WHERE first_done.time_ns IS NULL OR (first_done.time_ns > raised.effect_ns + 500000000 AND told IS NULL);
+WHERE first_done.time_ns IS NULL OR first_done.time_ns > raised.effect_ns + 500000000;
 
 SELECT anomaly, "partition", count(*) AS found
 FROM (SELECT 'skipped' AS anomaly, "partition" FROM unhandled WHERE past

@@ -6,8 +6,9 @@ partition. It is less than what `check` does, so a ratio to it is against the ju
 compute: `phantom`, `corrupt`, `misplaced`, `overtaken`, `duplicate-effect`, `poll-skip`, `overlapping-handlers`;
 `zombie-commit`, `commit-lost`, `stale-generation`, that is, who committed, and by which right; ownership
 (`split-ownership`, `orphan-partition`, `work-after-revoke`, `zombie-work`), and so what an untold loss excuses;
-liveness, resources and transactions; what a kill leaves undecided; tombstones. It names no events as proof, looks at no
-file's wholeness, and writes neither a verdict nor a report.
+liveness, resources and transactions; what a kill, or a line read late, leaves undecided; tombstones; `commit-ahead`
+below an earlier position. It names no events as proof, looks at no file's wholeness, and writes neither a verdict nor a
+report.
 
 `python -m kafka_trial.scale.duck FOLDER` prints the counts as a JSON object. DuckDB is a dependency of development.
 """
