@@ -4,8 +4,8 @@ One event is one JSON line; one file per source and incarnation; lines are never
 place) are called `committed_offset`; `offset` is a record's own place. `time_ns` is the harness's CLOCK_MONOTONIC at
 receipt; wall times of others go into `source_wall_ns`. In the history of an audit, of a
 cluster that is not ours, `time_ns` too is wall time. `outcome` of a request is invoke, ok, fail (definitely not) or
-info (nobody knows); of a handler it is done, discarded or dead-lettered. `op` on a completion is the `seq` of its
-invoke, in the same file.
+info (nobody knows); of a handler it is done, discarded, dead-lettered or failed (it will be tried again: no completion).
+`op` on a completion is the `seq` of its invoke, in the same file.
 
 Sources and kinds (fields beyond schema, source, seq, time_ns, kind; `?` may be absent; entries are lists of objects):
 

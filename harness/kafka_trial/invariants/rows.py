@@ -10,8 +10,9 @@ there is `kernels.NONE`.
 | RECORD (control read; `key`) | of the record | mark of its id | appended | | | |
 | ABORTED_RECORD (its transaction was) | of the record | mark of its id | | | | |
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
-| PROCESSED | of the record | | | | | WITHOUT_OUTPUT |
-| EFFECT (outcome ok) | of the record with its id | | | | | |
+| PROCESSED | of the record | | | | | its Outcome |
+| FAILED (will be tried again) | of the record | | | | | |
+| EFFECT (outcome ok, info) | of the record with its id | | | | | 1: ok |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |
@@ -87,6 +88,7 @@ class Kind(IntEnum):
     ASKED_COMMIT = 29
     ASKED_ABORT = 30
     COMMIT_TAKEN = 31
+    FAILED = 55
 
 
 class Known(IntFlag):
@@ -99,8 +101,18 @@ class Known(IntFlag):
 
 
 NOWHERE = -1  # the partition of the slice of effects and transactions, which belong to no partition
-WITHOUT_OUTPUT = 1  # the flag of a completion that leaves nothing at the sink: discarded, or dead-lettered
 IN_TRANSACTION = 1  # the flag of a commit that was part of a transaction
+
+
+class Outcome(IntEnum):
+    """What became of a record that was completed: the flag of a completion."""
+
+    DONE = 0
+    DISCARDED = 1
+    DEAD_LETTERED = 2
+
+
+OUTCOMES = {"done": Outcome.DONE, "discarded": Outcome.DISCARDED, "dead-lettered": Outcome.DEAD_LETTERED}
 
 
 class Protocol(IntEnum):
@@ -112,7 +124,15 @@ class Protocol(IntEnum):
 
 
 CALLBACKS = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
-OWN_WORD = (*CALLBACKS, Kind.DELIVERED, Kind.PROCESSED, Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
+OWN_WORD = (
+    *CALLBACKS,
+    Kind.DELIVERED,
+    Kind.PROCESSED,
+    Kind.FAILED,
+    Kind.COMMIT_INVOKE,
+    Kind.COMMIT_OK,
+    Kind.COMMIT_FAIL,
+)
 
 NUMBERS = {
     "slice": np.int32,

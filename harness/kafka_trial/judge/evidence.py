@@ -60,7 +60,7 @@ def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
     settings = circumstances.settings
     if settings.sink_is_read and (unread := _witness(circumstances, "sink")):
         return unread
-    declared = settings.events not in (None, "none") or settings.sink not in (None, "none")
+    declared = settings.events not in (None, "none") or settings.has_sink
     if not declared and settings.events is not None:
         return f"{NOTHING_TELLS}: {NO_EVENTS} and has no sink"
     return None if declared or seen.processed or seen.effects else NOTHING_TELLS
