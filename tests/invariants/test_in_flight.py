@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from histories import (
@@ -13,6 +15,7 @@ from histories import (
     committed,
     exited,
     fault,
+    finding,
     handled,
     healed,
     judged,
@@ -28,10 +31,18 @@ CRASHED = exited("m0", code=1)
 TWO = committed(2, by="m0")
 
 
+def over(line: Line) -> Line:
+    """A request over the connection c1."""
+    return replace(line, fields=line.fields | {"connection": "c1"})
+
+
+OVER_C1 = [TWO[0], over(TWO[1])]
+
+
 def excused(lines: Lines, *, records: int = 2) -> list[bool]:
-    """Returns of each record that was skipped whether it was in flight."""
-    found = judged("skipped", [*BEGUN, *lines], records=records, partitions=2, settings=SETTINGS)
-    return [one["in_flight_at_crash"] for one in found if one["offset"] > 0]
+    """Returns of each record of partition 0 that was skipped whether it was in flight."""
+    found = finding("skipped", [*BEGUN, *lines], records=records, partitions=2, settings=SETTINGS)
+    return [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0]
 
 
 def test_in_flight_at_a_crash() -> None:
@@ -137,12 +148,18 @@ def test_a_retry_that_was_refused_ends_nothing() -> None:
 
 def test_an_answer_that_was_cut_off_is_in_flight_though_nothing_was_printed() -> None:
     """It lost its connection with the answer in it, and never says what became of the commit."""
-    assert excused([fault("half-open", "m0"), commit("m0", 2), TWO, healed()]) == [True]
+    assert excused([fault("half-open", "m0"), after(0.2), commit("m0", 2), OVER_C1, after(0.2), healed()]) == [True]
 
 
 def test_an_answer_in_another_members_fault_was_heard() -> None:
     """m1 was cut off; m0 was not."""
-    assert excused([fault("half-open", "m1"), commit("m0", 2), TWO, healed()]) == [False]
+    assert excused([fault("half-open", "m1"), after(0.2), commit("m0", 2), OVER_C1, after(0.2), healed()]) == [False]
+
+
+def test_an_answer_that_came_with_the_heal_was_heard() -> None:
+    """Its connection went on: the member knew, and had time to work."""
+    held = [fault("answers-held", "m0"), after(0.2), commit("m0", 2), OVER_C1, after(0.2), healed(), after(0.2)]
+    assert excused([*held, over(asked("OFFSET_COMMIT", "m0", 2, error=22))]) == [False]
 
 
 def test_a_committer_that_no_log_tells_is_whoever_failed() -> None:
@@ -150,6 +167,6 @@ def test_a_committer_that_no_log_tells_is_whoever_failed() -> None:
     assert excused([commit("m0", 2), committed(2), commit("m0", 2, "fail")]) == [True]
 
 
-def test_a_failure_of_an_earlier_attempt_at_the_place_may_be_the_durable_one() -> None:
-    """The request was held on its way, and reached the broker after the client had given up."""
+def test_a_request_that_arrived_when_its_client_had_given_up_is_in_flight() -> None:
+    """It was held on its way; whoever has given up waiting throws the answer away."""
     assert excused([fault("requests-held", "m0"), commit("m0", 2), commit("m0", 2, "fail"), after(1), TWO]) == [True]

@@ -40,12 +40,10 @@ def test_a_record_that_failed_by_its_own_word_is_retried() -> None:
     assert broken([*FAILED_0, *handled("m0", 0, 1)]) == {"retried": [0]}
 
 
-def test_what_was_fetched_behind_it_is_delivered_again_too() -> None:
-    """A batch was handed out whole, its second record failed, and the member sought back to it."""
-    batch = [assigned("m0"), *(delivered("m0", offset) for offset in range(3)), processed("m0", 0)]
-    assert broken([*batch, processed("m0", 1, outcome="failed"), *handled("m0", 1, 2)], records=3) == {
-        "retried": [1, 2]
-    }
+def test_what_was_handed_out_behind_it_is_delivered_again_too() -> None:
+    """Records 1 and 2 came in one batch, the first of them failed, and the member sought back to it."""
+    lines = [assigned("m0"), *handled("m0", 0), delivered("m0", 1), delivered("m0", 2), *handled("m0", 1, 2)]
+    assert broken(lines, records=3) == {"retried": [1, 2]}
 
 
 def test_a_step_back_over_completed_records_is_no_retry() -> None:

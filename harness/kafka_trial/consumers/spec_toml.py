@@ -37,7 +37,6 @@ from kafka_trial.consumers.spec import (
 from kafka_trial.consumers.tables import choice_problem, read_table
 from kafka_trial.errors import InputError, unknown_name
 
-
 COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import exactly, joined, min_after, ordered, picked
-from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.kernels import NEVER, NONE, exactly, joined, min_after, ordered, picked
 from kafka_trial.invariants.table import Table, stacked
 
 if TYPE_CHECKING:

@@ -41,11 +41,11 @@ def poll_skip(batch: Batch) -> Findings:
     "The position … will be one larger than the highest offset the consumer has seen in that partition. It
     automatically advances every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer Position).
     Offsets are not dense: only what the control read holds can be skipped, so markers, aborted, compacted and deleted
-    records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome) or its sink
-    heard of it meanwhile, for one that claims order per key, or none: its handlers begin in another order; and where its progress is not in Kafka and
-    somebody had handled the record by then: it looked up how far others had come, and went on from there (`seek`).
-    Undecided where a killed member may have taken it in its last act, or the log start overtook the position. A later
-    delivery that fills the gap makes it a reordering (`nonmonotonic-poll`).
+    records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome) or its
+    sink heard of it meanwhile, for one that claims order per key, or none: its handlers begin in another order; and
+    where its progress is not in Kafka and somebody had handled the record by then: it looked up how far others had
+    come, and went on from there (`seek`). Undecided where a killed member may have taken it in its last act, or the log
+    start overtook the position. A later delivery that fills the gap makes it a reordering (`nonmonotonic-poll`).
 
     Smallest history: records 0 to 2, `assigned`, `delivered` 0, `delivered` 2.
     """
@@ -103,7 +103,7 @@ def _taken(batch: Batch, skipped: Table) -> Bools:
 
 
 def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
-    """Returns whether the sink heard of each record while the possession lasted: it was taken, and its line was lost."""
+    """Returns whether the sink heard of each record while the possession lasted: its line was lost."""
     heard, held = batch.of(Kind.EFFECT), batch.possessions
     possession = skipped["possession"]
     record = joined(*(np.concatenate([heard[name], skipped[name]]) for name in ("slice", "offset")))
