@@ -29,7 +29,8 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                                        killed by the harness unasked. Absent where an earlier version wrote the line)
                     every line carries member and incarnation
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
-                                      checksum? (CRC-32 of a body that must be the record's value: it is no JSON with the id)
+                                      checksum? (CRC-32 of its body) json_checksum? (of what that says, where it is JSON: of
+                                       its compact form, keys sorted)
                                       (of a sink topic: topic, partition and offset are the output's own, and no member
                                        is told; without a topic they are what the effect says of its record)
                     undecodable       topic partition offset message      (a committed record of a sink topic without an id)
@@ -89,7 +90,8 @@ observer            topic             topic topic_id partitions(count) cleanup_p
                     coordinator       group leader
                     controller        leader epoch
                     group_state       group state protocol epoch? members[...]
-                    record            topic partition offset id key checksum size_bytes source_wall_ns   (the control read)
+                    record            topic partition offset id key checksum json_checksum? size_bytes source_wall_ns
+                                      (the control read)
                     control_read      topic state(complete|incomplete) count message?
                     unanswered        name(of the question) broker? message   (once, until the answer or the reason changes)
 nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?

@@ -53,6 +53,7 @@ class Facts:
     control_read: str | None = None
     ended: str | None = None
     sink_seen: bool = False
+    bodies_compared: bool = False
     ids_told: bool = False
     sends: int = 0
     compacted: bool = False
@@ -101,6 +102,7 @@ class Facts:
             **self.vitals.circumstances(),
             **self.transactions.circumstances(),
             sink_seen=self.sink_seen,
+            bodies_compared=self.bodies_compared,
             ids_told=self.ids_told,
             sends=self.sends,
             compacted=self.compacted,

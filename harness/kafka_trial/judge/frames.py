@@ -211,7 +211,8 @@ class FileReader:
 
     def _take_records(self, columns: Columns, rows: Array, mark: Array, slices: Array, offsets: Array) -> None:
         sources, sums, seqs = np.full(len(rows), self.source), columns["checksum"][rows], columns["seq"][rows]
-        self.known.records.take(mark=mark, slice=slices, offset=offsets, checksum=sums, source=sources, seq=seqs)
+        said = {"checksum": sums, "json_checksum": columns["json_checksum"][rows]}
+        self.known.records.take(mark=mark, slice=slices, offset=offsets, **said, source=sources, seq=seqs)
 
     def _take_aborted(self, aborted: Array, mark: Array, slices: Array, offsets: Array) -> None:
         self.facts.transactions.aborted_records += int(aborted.sum())

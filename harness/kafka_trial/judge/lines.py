@@ -55,6 +55,7 @@ EVENTS = pa.schema(
         ("key", pa.string()),
         ("outcome", pa.string()),
         ("checksum", pa.int64()),
+        ("json_checksum", pa.int64()),
         ("source_wall_ns", pa.int64()),
         ("asked_ns", pa.int64()),
         ("group", pa.string()),
