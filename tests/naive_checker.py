@@ -721,6 +721,9 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
         if trial.invoked:
             _take(findings, "phantom", (f for e in effects for f in _phantom(trial, e, (trial.topic, None, -1))))
         _take(findings, "duplicate-effect", ((trial.topic, None, -1, ()) for _ in effects[1:]))
+        if facts.get("body") == "value":
+            other = [effect for effect in effects if _says_other(trial, effect)]
+            _take(findings, "corrupt", ((trial.topic, None, -1, (("found_in", "effect"),)) for _ in other))
     for tp in trial.slices():
         partition = Partition(trial, tp)
         for name in CHECKS:
@@ -1691,6 +1694,7 @@ def _window_ns(p: Partition) -> float:
 def _stands_still(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
     moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
+    moves += [time_ns for time_ns, _ in p.heard_of]
     moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
     return bool(_undone(p)) and not any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
 
