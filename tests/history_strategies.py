@@ -27,6 +27,11 @@ MEMORY_MAX_BYTES = 1000
 Slice = tuple[str, int]
 
 SINS = (
+    "retry",
+    "twice",
+    "swallow",
+    "unknown-commit",
+    "lost-in-hand",
     "skip",
     "skip-at-crash",
     "unseen",
@@ -238,6 +243,13 @@ class World:
         self.tells_ids, self.claims_places, self.posts_values = (
             self.aside.random() < share for share in (0.6, 0.5, 0.7)
         )
+        spec = random.Random(f"{plan.seed} spec")  # for what the consumer declares of its sink
+        self.declared = {
+            "sink": spec.choice(("http", None)),
+            "no_effect": spec.choice((("discarded", "dead-lettered"), ("discarded",), ("done", "discarded"))),
+            "effects": spec.choice(("record", "record", "state")),
+            "body": spec.choice(("own", "value")),
+        }
         self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
         self.reading = random.Random(f"{plan.seed} reading")  # for where members are seen to fetch, and to ask
         self.reads_seen = plan.sin not in (*FETCH_SINS, "rogue", "starve") and self.reading.random() < 0.5
@@ -259,7 +271,8 @@ class World:
             "protocol": self.plan.protocol,
             "delivery": self.plan.delivery,
             "progress": self.plan.progress,
-            "sink": "topic" if self.to_topic else None,
+            "sink": "topic" if self.to_topic else self.declared["sink"] if self.plan.sink else None,
+            **{name: self.declared[name] for name in ("no_effect", "effects", "body")},
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
 
@@ -360,7 +373,12 @@ class World:
             self._outputs.setdefault(member.source, []).append((tp, offset))
         elif self.plan.sink:
             self.effect(tp, offset)
-        self.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), outcome="done")
+        self.say_processed(member, tp, offset, "done")
+
+    def say_processed(self, member: Member, tp: Slice, offset: int, outcome: str) -> None:
+        self.say(
+            member, "processed", topic=tp[0], partition=tp[1], offset=offset, key=self.key(offset), outcome=outcome
+        )
 
     def effect(self, tp: Slice, record: int, **said: Any) -> None:
         """An effect, with what the consumer says of its place, and the checksum of its body."""
@@ -739,6 +757,11 @@ class World:
         who = {"member": member.name, "incarnation": member.incarnation}
         self.emit("run", "resources", **who, cpu_s=0.1, rss_bytes=rss_bytes, processes=1)
 
+    def next_fault(self) -> dict[str, int]:
+        """The number of a further fault."""
+        self._faults += 1
+        return {"fault_no": self._faults - 1}
+
     def fault(self, name: str, member: str | None, *, heals: bool = True) -> None:
         """A fault is injected, and healed half a second later."""
         named = {"fault_no": self._faults, "fault": name, "target": f"role: {member}", "member": member}
@@ -945,6 +968,94 @@ def _sinner(world: World) -> tuple[Member, Slice]:
     member = world.owner(tp)
     assert member is not None
     return member, tp
+
+
+def _retry(world: World) -> None:
+    """Seeks back to a record whose handler failed; now and then over what it had completed, or it never comes back."""
+    member, tp = _sinner(world)
+    ahead = world.left(tp)[: world.draw.randint(1, 3)]
+    for offset in ahead:
+        world.deliver(member, tp, offset)
+    done = [offset for offset in ahead[1:] if world.draw.random() < 0.3]
+    for offset in done:
+        world.process(member, tp, offset)
+    if ahead and world.draw.random() < 0.6:
+        world.say_processed(member, tp, ahead[0], "failed")
+    if world.draw.random() < 0.3:
+        world.pass_ms(600, 700)
+    if ahead and world.draw.random() < 0.2:
+        world.position[tp] = world.done[tp] = ahead[0] + 1
+
+
+def _twice(world: World) -> None:
+    """Prints the end of a record that was done twice; now and then with another outcome, or in another possession."""
+    member, tp = _sinner(world)
+    again = [offset for offset in world.records[tp] if offset < world.done[tp]]
+    if not again:
+        return
+    offset = world.draw.choice(again)
+    if len(world.members) > 1 and world.draw.random() < 0.4:
+        world.commit(member, {tp: world.done[tp]})
+        world.move(tp, world.other(member))
+        member, tp = _sinner(world)
+    world.say_processed(member, tp, offset, world.draw.choice(("done", "done", "discarded", "failed")))
+
+
+def _swallow(world: World) -> None:
+    """Says what became of records that its sink never heard of, or whose answer it never had."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:2]:
+        world.deliver(member, tp, offset)
+        outcome = world.draw.choice((None, None, "info", "fail"))
+        if outcome is not None:
+            world.effect(tp, offset, outcome=outcome)
+        world.say_processed(member, tp, offset, world.draw.choice(("done", "done", "discarded", "dead-lettered")))
+        world.position[tp] = world.done[tp] = offset + 1
+    world.commit(member, {tp: world.done[tp]})
+
+
+def _unknown_commit(world: World) -> None:
+    """Commits what it has not done, in a fault or outside it, and is told that it failed, or nothing, or dies; now and
+    then it tries again."""
+    member, tp = _sinner(world)
+    ahead = world.left(tp)[: world.draw.randint(1, 3)]
+    if not ahead or world.plan.progress == "transaction":
+        return
+    name, number = world.draw.choice(("answers-held", "half-open", "requests-held", None)), world.next_fault()
+    if name is not None:
+        world.emit("nemesis", "injected", **number, fault=name, target=member.name, member=member.name)
+        world.pass_ms(100, 300)
+    position = {tp: ahead[-1] + 1}
+    entries = [{"topic": tp[0], "partition": tp[1], "committed_offset": ahead[-1] + 1}]
+    world.commit(member, position, answered=world.draw.random() < 0.2)
+    if world.draw.random() < 0.6:
+        world.pass_ms(10, 900)
+        world.say(member, "commit", outcome="fail", entries=entries)
+    if name is not None:
+        world.pass_ms(100, 300)
+        world.emit("nemesis", "healed", **number)
+    end = world.draw.random()
+    if end < 0.5:
+        world.pass_ms(10, 900)
+        world.commit(member, position, answered=world.draw.random() < 0.5)
+    world.position[tp] = ahead[-1] + 1
+    world.done[tp] = ahead[-1] + 1
+    if end > 0.3:
+        world.pass_ms(10, world.draw.choice((500, 7000)))
+        how = world.draw.choice(({"code": 143, "asked": "stop"}, {"code": 1, "asked": "no"}, {"signal": 9}))
+        world.kill(member, **how)
+
+
+def _lost_in_hand(world: World) -> None:
+    """Ends a handler after its partition was lost, or revoked; or begins one."""
+    member, tp = _sinner(world)
+    ahead = world.left(tp)[:2]
+    for offset in ahead[:1]:
+        world.deliver(member, tp, offset)
+    world.say(member, world.draw.choice(("lost", "revoked")), entries=[{"topic": tp[0], "partition": tp[1]}])
+    for offset in ahead[: world.draw.randint(1, 2)]:
+        world.process(member, tp, offset)
+        world.position[tp] = world.done[tp] = offset + 1
 
 
 def _skip(world: World) -> None:
@@ -1230,7 +1341,11 @@ def _corrupt(world: World) -> None:
     if world.aside.random() < 0.7:
         world.control[tp, offset] = {"checksum": 1}
     if world.aside.random() < 0.6:
-        world.effect(tp, world.aside.choice(world.records[tp]), checksum=2)
+        said = world.aside.choice(({}, {"json_checksum": 3}, {"json_checksum": 4}))
+        world.effect(tp, world.aside.choice(world.records[tp]), checksum=2, **said)
+    if world.aside.random() < 0.7:
+        other = world.aside.choice(world.records[tp])
+        world.control.setdefault((tp, other), {"json_checksum": 3})
 
 
 def _misplaced(world: World) -> None:
@@ -1334,6 +1449,11 @@ def _hanging(world: World) -> None:
 
 
 COMMIT_SINS: dict[str, Callable[[World], None]] = {
+    "retry": _retry,
+    "twice": _twice,
+    "swallow": _swallow,
+    "unknown-commit": _unknown_commit,
+    "lost-in-hand": _lost_in_hand,
     "skip": _skip,
     "skip-at-crash": _skip_at_crash,
     "below-floor": _below_floor,

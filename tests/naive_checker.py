@@ -4,8 +4,9 @@ It imports nothing but the event, walks lists of events in the order of the defi
 everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
-consumer), progress (kafka, …: where the committed position lives), sink (topic: only what is committed there is
-done), delivery (the claim's), reset (the policy),
+consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard of
+is done), no_effect (the outcomes that it need not hear of), effects (state: a later one of the key is enough), body
+(value: of an effect it is the record's), delivery (the claim's), reset (the policy),
 memory_max_bytes (the claim's).
 """
 
@@ -27,6 +28,9 @@ DECIDING = {
     *("class", "found_in", "over_limit", "repeats"),
 }  # attributes that a claim looks at
 LOG_TOLERANCE_NS = 50_000_000  # between request log and offsets log
+# Faults on the way of a member's answers: they come late, or are held and cut off.
+DELAYING = ("latency", "slow-link", "pause")
+CUTTING = ("stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point")
 FETCH_LOOKBACK_NS = 2 * SECOND_NS
 FOREVER = float("inf")
 OPERATOR = "operator"
@@ -39,6 +43,7 @@ ANOMALIES = (
     "skipped",
     "unseen",
     "redelivered",
+    "retried",
     "illegal-redelivery",
     "nonmonotonic-poll",
     "poll-skip",
@@ -434,7 +439,53 @@ class Partition:
 
     @cached_property
     def completions(self) -> list[Work]:
-        return self._work("processed")
+        return [work for work in self._work("processed") if work.event.outcome != "failed"]
+
+    @cached_property
+    def failures(self) -> list[Work]:
+        return [work for work in self._work("processed") if work.event.outcome == "failed"]
+
+    @cached_property
+    def begun(self) -> list[Work]:
+        """Every time a record was taken in hand: delivered, or completed though no delivery is open."""
+        lines = sorted(self.deliveries + self.completions + self.failures, key=lambda work: work.event.seq)
+        begun, open_ = [], set()
+        for work in lines:
+            name = (work.event.source, work.offset)
+            if work.event.kind == "delivered":
+                begun.append(work)
+                open_.add(name)
+                continue
+            if name not in open_ and work.event.outcome != "failed":
+                begun.append(work)
+            open_.discard(name)
+        return begun
+
+    def is_retry(self, work: Work) -> bool:
+        """Begun again in its possession, where neither it nor anything behind it had been completed."""
+        if work.possession is None:
+            return False
+        done = [c.offset for c in _in_this_attempt(self, work, self.completions)]
+        begun_before = any(other.offset == work.offset for other in _in_this_attempt(self, work, self.begun))
+        heard_before_ns = self.trial.earliest_ns(work.event.time_ns) - TOLERANCE_NS
+        heard = [
+            offset
+            for time_ns, offset in self.heard_of
+            if time_ns <= heard_before_ns and self._possession_of_slice(time_ns) == work.possession
+        ]
+        return begun_before and max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
+
+    def _possession_of_slice(self, time_ns: float) -> Possession | None:
+        """The one that was opened last by then."""
+        opened = [possession for possession in self.possessions if possession.opened.time_ns <= time_ns]
+        return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
+
+    @cached_property
+    def heard_of(self) -> list[tuple[int, int]]:
+        """Time and offset of every effect that the sink wrote down, whether or not its answer came through."""
+        offsets = [(e.id, offset) for offset, e in self.records.items() if e.id is not None]
+        heard = [e for e in self.trial.of_kind("effect") if e.outcome in ("ok", "info")]
+        return [(e.time_ns, offset) for e in heard for name, offset in offsets if name == e.id]
 
     @cached_property
     def handlers(self) -> list[Handler]:
@@ -444,7 +495,7 @@ class Partition:
         """The next completion, unless the same record was delivered again to this file in between."""
         alike = [
             work
-            for work in self.deliveries + self.completions
+            for work in self.deliveries + self.completions + self.failures
             if work.event.source == delivery.event.source
             and work.offset == delivery.offset
             and work.event.seq > delivery.event.seq
@@ -454,15 +505,19 @@ class Partition:
 
     @cached_property
     def first_handled(self) -> dict[int, int]:
-        """Offset → the earliest time it was handled, by a completion or a sink effect."""
-        times: dict[int, list[int]] = {}
+        """Offset → the earliest time it was handled: its sink heard of it, or need not; without a sink, it was said.
+
+        Of a table a later state of its key is enough."""
+        facts, times = self.trial.facts, dict[int, list[int]]()
+        quiet = facts.get("no_effect", ("discarded", "dead-lettered"))
         for work in self.completions:
-            if self.trial.facts.get("sink") != "topic" or work.event.outcome != "done":
+            if facts.get("sink") in (None, "none") or work.event.outcome in quiet:
                 times.setdefault(work.offset, []).append(work.event.time_ns)
-        offset_of_id = {e.id: offset for offset, e in self.records.items() if e.id is not None}
-        for effect in self.trial.of_kind("effect"):
-            if effect.outcome == "ok" and effect.id in offset_of_id:
-                times.setdefault(offset_of_id[effect.id], []).append(effect.time_ns)
+        for time_ns, offset in self.heard_of:
+            times.setdefault(offset, []).append(time_ns)
+            for earlier in self.records if facts.get("effects") == "state" else ():
+                if earlier < offset and self.key(earlier) is not None and self.key(earlier) == self.key(offset):
+                    times.setdefault(earlier, []).append(time_ns)
         return {offset: min(seen) for offset, seen in times.items()}
 
     # --- the brokers' word -----------------------------------------------------------------------------------
@@ -740,6 +795,9 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
         if trial.invoked:
             _take(findings, "phantom", (f for e in effects for f in _phantom(trial, e, (trial.topic, None, -1))))
         _take(findings, "duplicate-effect", ((trial.topic, None, -1, ()) for _ in effects[1:]))
+        if facts.get("body") == "value":
+            other = [effect for effect in effects if _says_other(trial, effect)]
+            _take(findings, "corrupt", ((trial.topic, None, -1, (("found_in", "effect"),)) for _ in other))
     for tp in trial.slices():
         partition = Partition(trial, tp)
         for name in CHECKS:
@@ -806,7 +864,7 @@ def skipped(p: Partition) -> Iterator[Found | None]:
         if covering is not None and _may_be_a_last_act(p, covering):
             yield None
         else:
-            yield p.found(offset, in_flight_at_crash=covering is not None and _in_flight_at_crash(p, covering))
+            yield p.found(offset, in_flight_at_crash=covering is not None and _in_flight(p, covering, offset))
 
 
 def _first_covering(p: Partition, offset: int) -> Commit | None:
@@ -837,26 +895,184 @@ def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> 
     return bool(exits) and max(lines) < effect_ns <= exits[-1].time_ns + TOLERANCE_NS
 
 
-def _in_flight_at_crash(p: Partition, commit: Commit) -> bool:
-    """The covering commit was refused in the end, or the last that its incarnation made here before it crashed."""
-    if _told_by_a_member(p, commit, "fail"):
+def _in_flight(p: Partition, commit: Commit, offset: int) -> bool:
+    """Nobody could tell its member that the commit stood; or it crashed soon after it, and had not passed over the
+    record."""
+    if _unknown_to_member(p, commit) and not _heard_of_a_retry(p, commit):
         return True
-    if commit.committer in (None, OPERATOR):
+    return _crashed_soon(p, commit) and not _left_out(p, commit, offset)
+
+
+def _crashed_soon(p: Partition, commit: Commit) -> bool:
+    """It was its incarnation's last here, or the one before, if the member had to try again; and then came the end."""
+    mine = [c for c in p.commits if c.value is not None and _file_of(p, c) == _file_of(p, commit)]
+    source, after = _file_of(p, commit), [c for c in mine if c.place > commit.place]
+    if source is None or len(after) > (1 if _unknown_to_member(p, commit) else 0):
         return False
-    source = _incarnation(p, str(commit.committer), commit.effect_ns)
-    later = [
-        other
-        for other in p.commits
-        if other.place > commit.place
-        and other.committer == commit.committer
-        and _incarnation(p, str(other.committer), other.effect_ns) == source
+    exits = [e for e in p.trial.of_kind("exited") if e.source == source]
+    soon_ns = float(p.trial.facts.get("poll_interval_s", 10)) * SECOND_NS + TOLERANCE_NS
+    last_ns = (after[-1] if after else commit).effect_ns
+    return _crashed(p, source) and exits[0].time_ns <= last_ns + soon_ns
+
+
+def _file_of(p: Partition, commit: Commit) -> str | None:
+    if commit.committer in (None, OPERATOR):
+        return None
+    return _incarnation(p, str(commit.committer), commit.effect_ns)
+
+
+def _left_out(p: Partition, commit: Commit, offset: int) -> bool:
+    """Its member had begun with a later record and never with this one, or was told to start behind it."""
+    begun = {work.offset for work in p.begun if work.event.source == _file_of(p, commit)}
+    answers = [
+        (time_ns, position)
+        for member, time_ns, position in p.offset_fetches
+        if member == commit.committer and time_ns <= commit.effect_ns - LOG_TOLERANCE_NS
     ]
-    return source is not None and not later and _crashed(p, source)
+    told = max(answers, key=lambda answer: answer[0])[1] if answers else -1
+    return (offset not in begun and max(begun, default=-1) > offset) or told > offset
+
+
+def _failure(p: Partition, commit: Commit) -> Event | None:
+    """The word that the commit failed, of the last attempt at it that had begun when it took effect: of its own
+    incarnation, or of anybody where nobody knows whose commit it is."""
+    if commit.committer == OPERATOR:
+        return None
+    own, attempts = _file_of(p, commit), []
+    for failed in [e for e in p.trial.of_kind("commit") if e.outcome == "fail"]:
+        if failed.source != own if commit.committer is not None else False:
+            continue
+        if commit.value not in [entry["committed_offset"] for entry in p.trial.entries(failed, p.tp)]:
+            continue
+        invokes = [
+            e.time_ns
+            for e in p.trial.of_kind("commit")
+            if e.outcome == "invoke" and e.source == failed.source and e.seq < failed.seq
+            if commit.value in [entry["committed_offset"] for entry in p.trial.entries(e, p.tp)]
+        ]
+        begun_ns = max(invokes, default=-1)
+        if begun_ns <= commit.effect_ns + TOLERANCE_NS:
+            attempts.append((begun_ns, failed.source, failed.seq, failed))
+    return max(attempts, key=lambda one: one[:3])[-1] if attempts else None
+
+
+def _own_request(p: Partition, commit: Commit) -> Event | None:
+    """The line of the request log that asked for the commit: the first of its committer that fits."""
+    api = "TXNOFFSETCOMMIT" if "producer_id" in commit.event.details else "OFFSETCOMMIT"
+    wall_ns = commit.event.details["commit_time_ms"] * 1_000_000
+    lines = [
+        request
+        for request, entry in p._answers(api)
+        if entry["committed_offset"] == commit.value
+        and _covers(request, wall_ns)
+        and commit.committer not in (None, OPERATOR)
+        and p.trial.lane_member(request) == commit.committer
+    ]
+    return min(lines, key=lambda e: e.source_wall_ns or 0, default=None)
+
+
+def _unknown_to_member(p: Partition, commit: Commit) -> bool:
+    """Its member says that it failed, and had not surely heard of it by then; or cannot have heard of it at all."""
+    failure, request = _failure(p, commit), _own_request(p, commit)
+    if request is not None and not _maybe_heard(p.trial, request):
+        return True
+    if failure is None:
+        return False
+    if request is None or not _surely_heard(p.trial, request):
+        return True
+    sent_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+    return sent_ns > p.trial.earliest_ns(failure.time_ns) - TOLERANCE_NS
+
+
+def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
+    """Its member was told, in the same possession, of a commit at the place or behind it that was accepted."""
+    failure, request = _failure(p, commit), _own_request(p, commit)
+    source = _file_of(p, commit) or (failure.source if failure else None)
+    mine = [one for one in p.possessions if one.source == source]
+    here = [one for one in mine if one.opened.time_ns <= commit.effect_ns]
+    possession = max(here, key=lambda one: one.number, default=None)
+    later = [one.opened.time_ns for one in mine if possession is None or one.number > possession.number]
+    until_ns = min(later, default=FOREVER)
+    heard = []
+    for word in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.source == source]:
+        if word.time_ns >= commit.effect_ns - TOLERANCE_NS:
+            heard += [(word.time_ns, entry["committed_offset"]) for entry in p.trial.entries(word, p.tp)]
+    for line, entry in p._answers("OFFSETCOMMIT", "TXNOFFSETCOMMIT"):
+        at_ns = p.trial.mono_ns(line.source_wall_ns, line.time_ns)
+        member, since_ns = p.trial.lane_member(line), commit.effect_ns - TOLERANCE_NS
+        after = at_ns >= since_ns
+        if request is not None:
+            after = at_ns > p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        if member and after and _incarnation(p, member, at_ns) == source and _surely_heard(p.trial, line):
+            heard.append((at_ns, entry["committed_offset"]))
+    begins_ns = possession.opened.time_ns if possession else -FOREVER
+    heard = [(at_ns, value) for at_ns, value in heard if begins_ns <= at_ns < until_ns]
+    if possession is None:
+        return any(value == commit.value for _, value in heard)
+    return any(value >= (commit.value or 0) for _, value in heard)
+
+
+def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
+    """When the faults on a member's way were over that lay between a request and its answer, and whether one of them
+    cut the answer off."""
+    member, spans = trial.lane_member(request), []
+    for injected in trial.of_kind("injected"):
+        fault, number = injected.details["fault"], injected.details["fault_no"]
+        if fault not in DELAYING + CUTTING or injected.member not in (None, member) or member is None:
+            continue
+        begins = [e.time_ns for e in trial.of_kind("injecting") if e.details["fault_no"] == number]
+        ends = [e.time_ns for e in trial.of_kind("healed") if e.details["fault_no"] == number]
+        begin_ns = min([injected.time_ns, *begins]) - LOG_TOLERANCE_NS
+        spans.append((begin_ns, min(ends, default=FOREVER) + LOG_TOLERANCE_NS, fault in CUTTING))
+    stretches: list[list[Any]] = []
+    for begin_ns, end_ns, cuts in sorted(spans):  # those that touch are one
+        if stretches and begin_ns <= stretches[-1][1]:
+            stretches[-1][1:] = [max(stretches[-1][1], end_ns), stretches[-1][2] or cuts]
+        else:
+            stretches.append([begin_ns, end_ns, cuts])
+    sent_ns = trial.mono_ns(request.source_wall_ns, request.time_ns)
+    begun_ns = sent_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
+    before = [one for one in stretches if one[0] <= sent_ns and one[1] >= begun_ns]
+    if not before:
+        return None
+    begin_ns, end_ns, cuts = before[-1]
+    inside = begin_ns + 2 * LOG_TOLERANCE_NS <= sent_ns <= end_ns - 2 * LOG_TOLERANCE_NS
+    return end_ns, cuts and inside
+
+
+def _surely_heard(trial: Trial, request: Event) -> bool:
+    """No fault lay on the way of the answer, or its connection went on when that was over."""
+    fault = _network_fault(trial, request)
+    return fault is None or _went_on(trial, request, fault[0])
+
+
+def _maybe_heard(trial: Trial, request: Event) -> bool:
+    """All but what was cut off on a connection that is known to have ended with it."""
+    fault = _network_fault(trial, request)
+    known = "connection" in request.details
+    return fault is None or not fault[1] or not known or _went_on(trial, request, fault[0])
+
+
+def _went_on(trial: Trial, request: Event, end_ns: float) -> bool:
+    """A later request came over the same connection."""
+    over = ("source", "lane", "connection")
+    name = [getattr(request, key, request.details.get(key)) for key in over]
+    return name[2] is not None and any(
+        trial.mono_ns(e.source_wall_ns, e.time_ns) - int(e.details.get("duration_ms", 0) * 1_000_000) > end_ns
+        for e in trial.of_kind("request")
+        if [getattr(e, key, e.details.get(key)) for key in over] == name
+    )
 
 
 def _crashed(p: Partition, source: str) -> bool:
+    """Killed; or it went unasked, by a signal or with another status than 0. Whoever was asked to stop did not."""
     exits = [e.details for e in p.trial.of_kind("exited") if e.source == source]
-    return any(details.get("signal") == 9 or details.get("code") not in (None, 0) for details in exits)
+    return any(
+        details.get("signal") == 9
+        or (details.get("asked") != "stop" and details.get("code") not in (None, 0))
+        or (details.get("asked") == "no" and details.get("signal") is not None)
+        for details in exits
+    )
 
 
 def unseen(p: Partition) -> Iterator[Found | None]:
@@ -872,10 +1088,14 @@ def _unhandled_at_snapshot(p: Partition) -> list[int]:
 
 
 def redelivered(p: Partition) -> Iterator[Found]:
-    """Delivered again in another possession, at or above where that one had to start."""
+    """Begun again: in another possession, at or above where that one had to start, or in the same."""
     for delivery in _repeated(p):
         floor = p.floor(delivery.possession) if delivery.possession else None
-        if not p.trial.progress_in_kafka or (floor is not None and delivery.offset >= floor):
+        if (
+            not _had_elsewhere(p, delivery)
+            or not p.trial.progress_in_kafka
+            or (floor is not None and delivery.offset >= floor)
+        ):
             yield p.found(delivery.offset)
 
 
@@ -885,16 +1105,30 @@ def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
         floor = p.floor(delivery.possession) if delivery.possession else None
         if floor is None:
             yield None
-        elif delivery.offset < floor:
+        elif delivery.offset < floor and _had_elsewhere(p, delivery):
             yield p.found(delivery.offset)
 
 
+def retried(p: Partition) -> Iterator[Found]:
+    """Begun again where nothing from there on had been completed."""
+    for work in p.begun:
+        if p.is_retry(work):
+            yield p.found(work.offset)
+
+
 def _repeated(p: Partition) -> Iterator[Work]:
-    for delivery in p.deliveries:
-        alike = [other for other in p.deliveries if other.offset == delivery.offset]
-        elsewhere = [o for o in alike if o.possession is not None and o.possession != delivery.possession]
-        if delivery.possession is not None and elsewhere and delivery != min(alike, key=_when):
-            yield delivery
+    for begun in p.begun:
+        alike = [other for other in p.begun if other.offset == begun.offset]
+        before = [o for o in _in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
+        again = begun.possession is not None and begun != min(alike, key=_when)
+        if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
+            yield begun
+
+
+def _had_elsewhere(p: Partition, begun: Work) -> bool:
+    """Another possession had begun with the record, at whatever time."""
+    alike = [other.possession for other in p.begun if other.offset == begun.offset]
+    return any(possession not in (None, begun.possession) for possession in alike)
 
 
 def _when(work: Work) -> tuple[int, str, int]:
@@ -984,19 +1218,25 @@ def _killed_unseen(p: Partition) -> bool:
 
 
 def corrupt(p: Partition) -> Iterator[Found]:
-    """Another content than was sent: in the log, or in the effect of a consumer that passes values on."""
+    """Another content than was sent: in the log, or in an effect whose body must be the record's value."""
     altered = {
         offset for offset, record in p.records.items() if _differs(p.trial.sent_checksum(record.id), _checksum(record))
     }
     for offset in altered:
         yield p.found(offset, found_in="control read")
-    effects = [effect for several in p.effects.values() for effect in several]
-    sums = [(p.trial.sent_checksum(effect.id), _checksum(effect), effect) for effect in effects]
-    if any(sent is not None and sent == body for sent, body, _ in sums):
-        for sent, body, effect in sums:
-            offset = p.trial.home(effect.id)[1]
-            if _differs(sent, body) and offset not in altered:
-                yield (*p.tp, offset, (("found_in", "effect"),))
+    for effect in [effect for several in p.effects.values() for effect in several]:
+        offset = p.trial.home(effect.id)[1]
+        if p.trial.facts.get("body") == "value" and offset not in altered and _says_other(p.trial, effect):
+            yield (*p.tp, offset, (("found_in", "effect"),))
+
+
+def _says_other(trial: Trial, effect: Event) -> bool:
+    """Its body is neither what was sent, nor JSON that says what the control read holds; where that can be told."""
+    said = effect.details.get("json_checksum")
+    read = [record.details.get("json_checksum") for record in trial.reads_of(effect.id)][:1]
+    if not _differs(trial.sent_checksum(effect.id), _checksum(effect)):
+        return False
+    return said is None or (read not in ([], [None]) and read != [said])
 
 
 def _checksum(event: Event) -> int | None:
@@ -1023,10 +1263,12 @@ def misplaced(p: Partition) -> Iterator[Found | None]:
 
 
 def nonmonotonic_poll(p: Partition) -> Iterator[Found]:
-    """A step back, or a standstill, within one possession."""
+    """A step back, or a standstill, within one possession; what is tried again is none."""
     for delivery in p.deliveries:
-        if delivery.possession is not None and any(
-            earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.deliveries)
+        if (
+            delivery.possession is not None
+            and not p.is_retry(delivery)
+            and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.deliveries))
         ):
             yield p.found(delivery.offset)
 
@@ -1063,10 +1305,19 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
             handled_ns = p.first_handled.get(offset)
             done = handled_ns is not None and p.trial.earliest_ns(handled_ns) <= delivery.event.time_ns + TOLERANCE_NS
-            if offset < log_start or (done and not p.trial.progress_in_kafka):
+            if offset < log_start or (done and not p.trial.progress_in_kafka) or _heard_meanwhile(p, delivery, offset):
                 continue
             overtaken = log_start > max(earlier) + 1
             yield None if overtaken or _among_last_words(delivery) else p.found(offset)
+
+
+def _heard_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
+    """The sink wrote it down while the possession lasted: only the line of it is missing."""
+    assert delivery.possession
+    opened, closed = delivery.possession.opened, delivery.possession.closed
+    begin_ns = p.trial.earliest_ns(opened.time_ns) - TOLERANCE_NS
+    end_ns = closed.time_ns + TOLERANCE_NS if closed else FOREVER
+    return any(begin_ns <= time_ns <= end_ns for time_ns, heard in p.heard_of if heard == offset)
 
 
 def _among_last_words(delivery: Work) -> bool:
@@ -1478,7 +1729,11 @@ def work_after_revoke(p: Partition) -> Iterator[Found]:
             for e in p.trial.of_kind("assigned", "revoked", "lost")
             if e.source == work.event.source and e.seq < work.event.seq and p.trial.entries(e, p.tp)
         ]
-        if callbacks and callbacks[-1].kind in ("revoked", "lost"):
+        if not callbacks or callbacks[-1].kind not in ("revoked", "lost"):
+            continue
+        begun = [handler.begun.event.seq for handler in p.handlers if handler.ended == work]
+        in_hand = callbacks[-1].kind == "lost" and begun and begun[0] < callbacks[-1].seq
+        if not in_hand:
             yield p.found(work.offset, kind=work.event.kind)
 
 
@@ -1647,6 +1902,7 @@ def _window_ns(p: Partition) -> float:
 def _stands_still(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
     moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
+    moves += [time_ns for time_ns, _ in p.heard_of]
     moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
     return bool(_undone(p)) and not any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
 
@@ -1659,7 +1915,7 @@ def _cannot_tell_stuck(p: Partition) -> bool:
         for e in p.trial.of_kind("scheduling_delay")
         if begin_ns <= e.time_ns <= (p.trial.snapshot_ns or 0) and e.details["delay_ns"] > gap_ns
     ]
-    return bool(gaps) or _drain_ns(p) < _window_ns(p)
+    return bool(gaps) or _drain_ns(p) < max(_window_ns(p), _bound_ns(p))
 
 
 def _drain_ns(p: Partition) -> float:
@@ -2109,6 +2365,7 @@ CHECKS = {
     "skipped": skipped,
     "unseen": unseen,
     "redelivered": redelivered,
+    "retried": retried,
     "illegal-redelivery": illegal_redelivery,
     "nonmonotonic-poll": nonmonotonic_poll,
     "poll-skip": poll_skip,

@@ -98,7 +98,10 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
     (AT_MOST_ONCE, "overtaken", {}, "pass"),
     (AT_LEAST_ONCE, "duplicate-effect", {}, "pass"),
     *((UNCLAIMED, name, {}, "fail") for name in ("crash-loop", "unbounded-close")),
-    *((AT_LEAST_ONCE, name, {}, "pass") for name in ("starved-partition", "rebalance-storm", "uncommitted-progress")),
+    *(
+        (AT_LEAST_ONCE, name, {}, "pass")
+        for name in ("starved-partition", "rebalance-storm", "uncommitted-progress", "retried")
+    ),
     (UNCLAIMED, "memory-over-limit", {}, "pass"),
     (replace(UNCLAIMED, memory_max_bytes=9), "memory-over-limit", {}, "fail"),
     (UNCLAIMED, "oom-killed", {"over_limit": False}, "pass"),
@@ -291,6 +294,11 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
             "rebalance-storm",
             {"bumps": 5, "from": 2, "to": 7},
             "the group rebalanced 5 times, from 2 to 7, though nothing had happened",
+        ),
+        (
+            "retried",
+            {"offset": 7},
+            "record 7 of partition 1 was tried again, and nothing from there on had been completed",
         ),
         (
             "uncommitted-progress",

@@ -15,6 +15,7 @@ class Found:
     `undecided` counts the cases that could not be decided, by reason. `not_judged` says why it was not judged at all;
     `applies` is False where the rule is not about this consumer (its progress is not in Kafka): not judged, not missed.
     The judge keeps examples of every combination of deciding attributes; `more` is how many it counted beyond them.
+    `partly` says which part of it was not judged, and why.
     """
 
     anomaly: str
@@ -23,6 +24,7 @@ class Found:
     undecided: Mapping[str, int] = field(default_factory=dict)
     not_judged: str | None = None
     applies: bool = True
+    partly: str | None = None
 
     @property
     def count(self) -> int:

@@ -154,6 +154,7 @@ RULES: dict[str, Rule] = {
     "starved-partition": Rule(_never, _no_excuse),
     "rebalance-storm": Rule(_never, _no_excuse),
     "uncommitted-progress": Rule(_never, _no_excuse),
+    "retried": Rule(_never, _no_excuse),
     "rogue-reader": Rule(_never, _no_excuse),
 }
 

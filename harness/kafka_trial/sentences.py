@@ -67,6 +67,7 @@ SENTENCES = {
     "unbounded-close": "member {member} was asked to stop and had not within {within_s} s: it was killed",
     "starved-partition": "record {offset} of {place} waited {lasted_ms} ms while {member} did those of its others",
     "rebalance-storm": "the group rebalanced {bumps} times, from {from} to {to}, though nothing had happened",
+    "retried": "record {offset} of {place} was tried again, and nothing from there on had been completed",
     "uncommitted-progress": "{place} had record {offset} processed {lasted_ms} ms before a commit covered it",
     "memory-over-limit": "member {member} took {rss_bytes} bytes of memory, over the {limit_bytes} claimed",
     "rogue-reader": "member {member} was sent {fetched_bytes} bytes of {place}, for {lasted_ms} ms, without a commit",

@@ -87,9 +87,9 @@ def decide(case: Case, claim: Claim) -> Verdict:
         claim=claim,
         judged=tuple(sorted(found.anomaly for found in case.found if found.not_judged is None)),
         not_judged=tuple(
-            NotJudged(found.anomaly, found.not_judged)
+            NotJudged(found.anomaly, because)
             for found in sorted(case.found, key=lambda found: found.anomaly)
-            if found.not_judged is not None
+            if (because := found.not_judged or found.partly) is not None
         ),
         violations=tuple(violations),
         tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_worst_first)),

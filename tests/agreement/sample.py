@@ -14,11 +14,11 @@ from kafka_trial.history.event import Event
 # where it is compared.
 EXAMPLES_PER_SIN = 12
 MORE_EXAMPLES = {
-    24: ("skip", "zombie-low", "split-by-log", "past-end"),
+    24: ("skip", "zombie-low", "split-by-log", "past-end", "phantom"),
     32: ("below-floor", "storm", "unassigned", "outside"),
-    36: ("dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
+    36: ("corrupt", "dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
     42: ("torn", "late", "rogue", "hanging"),
-    48: ("starve", "false-lag"),
+    48: ("starve", "false-lag", "retry"),
     150: ("expired",),
 }
 EXAMPLES_OF = {sin: examples for examples, sins in MORE_EXAMPLES.items() for sin in sins}

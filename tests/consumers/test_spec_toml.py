@@ -146,3 +146,21 @@ def test_every_problem_of_a_sink_topic_is_told(tmp_path: Path) -> None:
         "[sink.topic] name",
         "[sink.topic] partitions",
     ]
+
+
+def test_what_a_sink_hears_of_is_declared(tmp_path: Path) -> None:
+    """Which outcomes leave no effect, whether effects are states of a table, and what their bodies are."""
+    given = read(tmp_path, LEAST + '[evidence]\nno_effect = ["done"]\neffects = "state"\nbody = "value"\n').evidence
+    assert (given.no_effect, given.effects, given.body) == (("done",), "state", "value")
+    least = read(tmp_path, LEAST).evidence
+    assert (least.no_effect, least.effects, least.body) == (("discarded", "dead-lettered"), "record", "own")
+
+
+def test_every_problem_of_what_a_sink_hears_of_is_told(tmp_path: Path) -> None:
+    """`failed` is no outcome that could leave an effect: it will be tried again."""
+    text = LEAST + '[evidence]\nno_effect = ["done", "failed"]\neffects = "table"\nbody = "json"\n'
+    assert problems(tmp_path, text) == [
+        "[evidence] effects = 'table' is none of: record, state",
+        "[evidence] body = 'json' is none of: own, value",
+        "[evidence] no_effect[1] = 'failed' is none of: done, discarded, dead-lettered",
+    ]

@@ -135,3 +135,9 @@ def test_a_lone_surrogate_does_not_stop_the_history() -> None:
     """Text that is no UTF-8 once decoded is still only a bad line."""
     kinds = [event["kind"] for event in events(b'{"name": "error", "message": "\\ud800"}')]
     assert kinds in (["bad_line"], ["error"])
+
+
+def test_an_attempt_that_failed_is_told() -> None:
+    """It will be tried again: no completion, and no bad line."""
+    line = {"name": "record_processed", **PLACE, "offset": 7, "outcome": "failed"}
+    assert events(line) == [{"kind": "processed", **PLACE, "offset": 7, "outcome": "failed"}]

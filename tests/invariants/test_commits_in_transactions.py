@@ -14,6 +14,7 @@ from histories import (
     effect,
     ended,
     finding,
+    handled,
     judged,
     not_judged,
     owner,
@@ -80,7 +81,7 @@ def test_commit_ahead_only_looks_broken_where_one_log_is_told_of_before_another(
 
 def test_nonmonotonic_poll_only_looks_broken_after_a_transaction_that_failed() -> None:
     """m0 was told that its transaction had failed, and begins anew; without that it is a step back."""
-    again = [assigned("m0"), delivered("m0", 0), delivered("m0", 1), commit("m0", 2, "fail"), delivered("m0", 0)]
+    again = [assigned("m0"), *handled("m0", 0), commit("m0", 1, "fail"), delivered("m0", 0)]
     assert judged("nonmonotonic-poll", again, settings=IN_TRANSACTION) == []
     assert len(judged("nonmonotonic-poll", again[:3] + again[4:], settings=IN_TRANSACTION)) == 1
     assert len(judged("nonmonotonic-poll", again, settings=with_settings(progress="kafka"))) == 1

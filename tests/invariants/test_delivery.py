@@ -157,7 +157,7 @@ def test_redelivered_is_counted() -> None:
 
 
 def test_redelivered_only_looks_so_inside_one_possession() -> None:
-    """A second delivery in the same possession is a step back, not a redelivery."""
+    """A second delivery in the same possession, where nothing was completed, is tried again."""
     assert judged("redelivered", [assigned("m0"), delivered("m0", 0), delivered("m0", 0)]) == []
 
 
@@ -365,7 +365,8 @@ def again(member: str, *offsets: int) -> list[Line]:
     [
         ([*again("m0", 0), *again("m1", 0), *again("m0", 0)], [(0, "m1"), (0, "m0")]),
         ([*again("m0", 0, 1), *again("m1", 1)], [(1, "m1")]),
-        ([*again("m0", 0, 0), *again("m1", 0)], [(0, "m0"), (0, "m1")]),
+        ([*again("m0", 0, 0), *again("m1", 0)], [(0, "m1")]),
+        ([assigned("m0"), *handled("m0", 0, 0), revoked("m0"), *again("m1", 0)], [(0, "m0"), (0, "m1")]),
         ([*again("m1", 0), *again("m0", 0)], [(0, "m0")]),
         ([delivered("m0", 0), *again("m1", 0)], []),
         ([*again("m1", 0), delivered("m0", 0)], []),
@@ -374,7 +375,8 @@ def again(member: str, *offsets: int) -> list[Line]:
     ids=[
         "twice again",
         "one of two",
-        "twice at first",
+        "tried again at first",
+        "done twice at first",
         "the other way round",
         "first without a possession",
         "again without a possession",

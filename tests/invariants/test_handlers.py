@@ -72,12 +72,13 @@ def test_a_completion_belongs_to_where_its_handler_began() -> None:
 @pytest.mark.parametrize(
     ("sink", "handled"),
     [
-        ("http", [(0, 0, 10), (0, 1, 20), (0, 2, 60), (1, 0, 50)]),
+        ("none", [(0, 0, 10), (0, 1, 20), (0, 2, 60), (1, 0, 50)]),
+        ("http", [(0, 0, 40), (0, 1, 20)]),
         ("topic", [(0, 0, 40), (0, 1, 20)]),
     ],
 )
 def test_a_record_is_handled_at_its_first_completion_or_effect(sink: str, handled: list[tuple[int, ...]]) -> None:
-    """Where the output goes to a topic, a completion counts only if it leaves none."""
+    """Where a sink is declared, a completion counts only if it leaves no effect."""
     done = [processed("m0", 0), processed("m0", 1, outcome="discarded"), processed("m0", 1), effect(0)]
     lines = [*done, on(1, processed("m0", 0)), processed("m0", 2), at_once(processed("m1", 2))]
     batch = batch_of(lines, records=3, partitions=2, settings=with_settings(sink=sink))

@@ -83,7 +83,7 @@ STOPPED = [assigned("m0"), handled("m0", 0), committed(1), phase("drain")]
 
 def test_stuck_partition_is_broken() -> None:
     """Record 1 is left, and for eleven seconds nothing moved."""
-    found = finding("stuck-partition", [*STOPPED, after(11)])
+    found = finding("stuck-partition", [*STOPPED, after(20)])
     assert [(one.attributes, one.events) for one in found.instances] == [
         ({"offset": 1, "records": 1, "class": "unclassified"}, ("observer#2", "offsets#0"))
     ]
@@ -91,8 +91,8 @@ def test_stuck_partition_is_broken() -> None:
 
 def test_stuck_partition_names_its_class() -> None:
     """Delivered and never done; or nobody holds the partition."""
-    in_hand = judged("stuck-partition", [assigned("m0"), delivered("m0", 0), phase("drain"), after(11)])
-    nobody = judged("stuck-partition", [assigned("m0"), revoked("m0"), phase("drain"), after(11)])
+    in_hand = judged("stuck-partition", [assigned("m0"), delivered("m0", 0), phase("drain"), after(20)])
+    nobody = judged("stuck-partition", [assigned("m0"), revoked("m0"), phase("drain"), after(20)])
     assert [one["class"] for one in (*in_hand, *nobody)] == ["delivered-not-committed", "unassigned"]
 
 
@@ -127,7 +127,7 @@ def test_stuck_partition_names_its_class() -> None:
 )
 def test_stuck_partition_is_classed_by_what_was_seen(lines: list[Line | list[Line]], name: str) -> None:
     """Assigned, and no record delivered: the request log and the offsets log tell how far the first one came."""
-    assert [one["class"] for one in judged("stuck-partition", [assigned("m0"), *lines, phase("drain"), after(11)])] == [
+    assert [one["class"] for one in judged("stuck-partition", [assigned("m0"), *lines, phase("drain"), after(20)])] == [
         name
     ]
 
@@ -210,18 +210,35 @@ def test_late_convergence_leaves_a_false_lag_to_its_own_name() -> None:
     assert judged("late-convergence", [*DONE, committed(1), phase("drain"), after(20)]) == []
 
 
+QUICK = with_settings(converge_within_s=1.0)  # a bound that is shorter than the window
+
+
 @pytest.mark.parametrize(("more_ms", "found"), [(0, 0), (10, 1)])
 def test_stuck_partition_is_broken_from_one_moment_after_the_window(more_ms: int, found: int) -> None:
     """The position rose exactly ten seconds before the snapshot, or ten milliseconds earlier."""
     lines = [assigned("m0"), handled("m0", 0), phase("drain"), committed(1), after(9.99 + more_ms / 1000)]
-    assert len(judged("stuck-partition", lines)) == found
+    assert len(judged("stuck-partition", lines, settings=QUICK)) == found
 
 
 def test_stuck_partition_is_broken_once_the_drain_lasted_for_the_window() -> None:
     """Exactly ten seconds; ten milliseconds less leave it undecided."""
     long_still = [*STOPPED[:-1], after(3), phase("drain")]
-    assert len(judged("stuck-partition", [*long_still, after(9.99)])) == 1
-    assert undecided("stuck-partition", [*long_still, after(9.98)]) == 1
+    assert len(judged("stuck-partition", [*long_still, after(9.99)], settings=QUICK)) == 1
+    assert undecided("stuck-partition", [*long_still, after(9.98)], settings=QUICK) == 1
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(13, (0, 1)), (29.98, (0, 1)), (29.99, (1, 0))])
+def test_stuck_partition_is_undecided_within_the_claimed_bound(seconds: float, found: tuple[int, int]) -> None:
+    """The team claims thirty seconds, and its handlers may last so long: a drain that was shorter shows nothing."""
+    one = finding("stuck-partition", [*STOPPED, after(seconds)], settings=with_settings(converge_within_s=30.0))
+    assert (one.count, sum(one.undecided.values())) == found
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(12, (0, 1)), (13, (1, 0))])
+def test_stuck_partition_is_undecided_within_b(seconds: float, found: tuple[int, int]) -> None:
+    """Two records were left when the drain began: B is 13 s, the window 10 s."""
+    one = finding("stuck-partition", [assigned("m0"), phase("drain"), after(seconds)])
+    assert (one.count, sum(one.undecided.values())) == found
 
 
 def test_late_convergence_is_broken_from_the_bound_and_the_tolerance_on() -> None:

@@ -292,13 +292,14 @@ def test_poll_skip_is_not_judged_without_the_control_read() -> None:
 
 def test_nonmonotonic_poll_is_told_of_every_step_back() -> None:
     """Against the highest before it: in one partition twice, in the other from its very first record on."""
-    there = [on(1, delivered("m0", offset)) for offset in (0, 0)]
-    lines = [assigned("m0", 0, 1), *(delivered("m0", offset) for offset in (0, 2, 1, 2, 3)), *there]
+    there = [on(1, line) for line in (*handled("m0", 0), delivered("m0", 0))]
+    here = [delivered("m0", 0), *handled("m0", 2), *(delivered("m0", offset) for offset in (1, 2, 3))]
+    lines = [assigned("m0", 0, 1), *here, *there]
     found = finding("nonmonotonic-poll", lines, partitions=2, records=4)
     assert [(one.partition, one.attributes["previous_offset"], one.events) for one in found.instances] == [
-        (0, 2, ("consumer-m0-0#3", "consumer-m0-0#4")),
         (0, 2, ("consumer-m0-0#3", "consumer-m0-0#5")),
-        (1, 0, ("consumer-m0-0#7", "consumer-m0-0#8")),
+        (0, 2, ("consumer-m0-0#3", "consumer-m0-0#6")),
+        (1, 0, ("consumer-m0-0#8", "consumer-m0-0#10")),
     ]
 
 

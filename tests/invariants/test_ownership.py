@@ -267,3 +267,26 @@ def test_work_after_revoke_is_each_members_own() -> None:
     """m0's callback says nothing of m1, which holds the partition; commits are no work."""
     lines = [assigned("m0"), revoked("m0"), assigned("m1"), handled("m1", 0), commit("m0", 1), commit("m0", 1, "ok")]
     assert judged("work-after-revoke", lines) == []
+
+
+LOST_0 = said("m0", "lost", entries=[{"topic": "t", "partition": 0}])
+
+
+@pytest.mark.parametrize(
+    ("lines", "late"),
+    [
+        ([delivered("m0", 0), LOST_0, processed("m0", 0)], []),
+        ([delivered("m0", 0), delivered("m0", 1), LOST_0, processed("m0", 1), processed("m0", 0)], []),
+        ([delivered("m0", 0), revoked("m0"), processed("m0", 0)], [0]),
+        ([delivered("m0", 0), LOST_0, delivered("m0", 1), processed("m0", 1)], [1, 1]),
+        ([delivered("m0", 0), LOST_0, processed("m0", 1)], [1]),
+        ([delivered("m0", 0), LOST_0, processed("m0", 0), processed("m0", 0)], [0]),
+        ([delivered("m0", 0), LOST_0, assigned("m0"), revoked("m0"), processed("m0", 0)], [0]),
+    ],
+    ids=["in hand", "two in hand", "revoked, not lost", "begun since", "never begun", "ended twice", "revoked since"],
+)
+def test_work_after_revoke_only_looks_broken_for_what_was_in_hand_when_it_was_lost(
+    lines: list[Line], late: list[int]
+) -> None:
+    """Lost is said afterwards: the handler may end, and no other may begin."""
+    assert [one["offset"] for one in judged("work-after-revoke", [assigned("m0"), *lines])] == late

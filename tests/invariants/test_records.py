@@ -176,27 +176,65 @@ def test_corrupt_in_the_log_is_the_clusters() -> None:
     ]
 
 
+VALUE = with_settings(sink="http", body="value")
+
+
 def test_corrupt_is_broken_by_an_effect() -> None:
-    """Record 0 arrived as it was sent, record 1 did not."""
+    """The consumer declares that it passes values on, and passed on another one."""
     lines = [sent(0), sent(1), effect(0, checksum=0), effect(1, checksum=7)]
-    assert judged("corrupt", lines, settings=SINK) == [{"offset": 1, "found_in": "effect"}]
+    assert judged("corrupt", lines, settings=VALUE) == [{"offset": 1, "found_in": "effect"}]
+
+
+def test_corrupt_is_broken_where_every_effect_is_another() -> None:
+    """None of them need be right to see that all are wrong."""
+    lines = [sent(0), sent(1), effect(0, checksum=5), effect(1, checksum=6)]
+    assert [one["offset"] for one in judged("corrupt", lines, settings=VALUE)] == [0, 1]
 
 
 def test_corrupt_only_looks_broken_where_the_consumer_posts_something_of_its_own() -> None:
-    """No effect carries its record's value: it is not what this consumer posts."""
-    assert judged("corrupt", [sent(0), sent(1), effect(0, checksum=5), effect(1, checksum=6)], settings=SINK) == []
+    """Nothing declares that bodies are values."""
+    assert judged("corrupt", [sent(0), sent(1), effect(0, checksum=0), effect(1, checksum=6)], settings=SINK) == []
 
 
-def test_corrupt_only_looks_broken_where_the_body_is_json_with_the_id() -> None:
-    """The sink keeps no checksum of such a body."""
-    assert judged("corrupt", [sent(0), sent(1), effect(0, checksum=0), effect(1)], settings=SINK) == []
+@pytest.mark.parametrize(
+    ("said", "read", "offsets"),
+    [(5, 5, []), (6, 5, [0]), (None, 5, [0]), (5, None, []), (None, None, [0])],
+    ids=["written anew", "says something else", "is no JSON any more", "nobody kept what it said", "never was JSON"],
+)
+def test_corrupt_is_what_json_says_and_not_how_it_is_written(
+    said: int | None, read: int | None, offsets: list[int]
+) -> None:
+    """The bytes of the body are others than were sent."""
+    written = {name: value for name, value in (("json_checksum", said),) if value is not None}
+    lines = [sent(0), sent(1), effect(0, checksum=9, **written)]
+    found = judged("corrupt", lines, settings=VALUE, control={0: {"checksum": 0, "json_checksum": read}})
+    assert [one["offset"] for one in found] == offsets
+
+
+@pytest.mark.parametrize(
+    ("body", "lines", "part"),
+    [
+        ("own", [effect(0, checksum=0)], "nothing declares"),
+        ("value", [effect(0, checksum=0)], None),
+        ("value", [effect(0)], "no body of theirs could be compared"),
+        ("own", [], None),
+    ],
+)
+def test_corrupt_is_not_judged_of_effects_that_cannot_be_compared(
+    body: str, lines: list[Line], part: str | None
+) -> None:
+    """By name; what the control read holds is judged all the same."""
+    settings = with_settings(sink="http", body=body)
+    found = finding("corrupt", [sent(0), sent(1), *lines], settings=settings, control={1: {"checksum": 7}})
+    assert ([one.attributes["found_in"] for one in found.instances], found.not_judged) == (["control read"], None)
+    assert (found.partly is None) if part is None else part in str(found.partly)
 
 
 def test_corrupt_effects_of_a_corrupt_record_are_not_the_consumers() -> None:
-    """It passed on what the log holds: one finding, and it is the cluster's."""
+    """The log held another content already."""
     lines = [sent(0), sent(1), effect(0, checksum=0), effect(1, checksum=7)]
-    found = judged("corrupt", lines, settings=SINK, control={1: {"checksum": 7}})
-    assert [one["found_in"] for one in found] == ["control read"]
+    found = judged("corrupt", lines, settings=VALUE, control={1: {"checksum": 7}})
+    assert found == [{"offset": 1, "found_in": "control read"}]
 
 
 def test_corrupt_is_not_judged_without_records() -> None:
@@ -389,11 +427,14 @@ def test_overtaken_is_undecided_where_a_killed_member_may_have_read_it(
 
 
 def test_corrupt_is_told_of_each_partition() -> None:
-    """Effects carry the record's value in the first partition, and something of their own in the second."""
+    """Of three effects the first carries its record's value, the others something else, in two partitions."""
     there = [on(1, line) for line in sent(7, at=2)]
     effects = [effect(0, checksum=0), effect(1, checksum=9), effect(7, checksum=8)]
-    found = finding("corrupt", [sent(0), sent(1), there, *effects], settings=SINK, partitions=2)
-    assert [(one.partition, one.attributes["offset"], one.events) for one in found.instances] == [(0, 1, ("sink#1",))]
+    found = finding("corrupt", [sent(0), sent(1), there, *effects], settings=VALUE, partitions=2)
+    assert [(one.partition, one.attributes["offset"], one.events) for one in found.instances] == [
+        (0, 1, ("sink#1",)),
+        (1, 2, ("sink#2",)),
+    ]
 
 
 def test_misplaced_is_told_of_each_place() -> None:

@@ -162,6 +162,6 @@ def test_poll_skip_only_looks_broken_where_its_own_store_told_it_to_go_on(
     lines: list[Line], progress: str, skips: list[int]
 ) -> None:
     """Somebody who had lost the partition untold did the record; the owner looked that up, and went on behind it."""
-    settings = with_settings(progress=progress, sink="http")
+    settings = with_settings(progress=progress)
     found = judged(NAME, [M0, delivered("m0", 0), *lines], records=5, partitions=2, settings=settings)
     assert [one["offset"] for one in found] == skips

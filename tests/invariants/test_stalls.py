@@ -32,7 +32,7 @@ ANOTHER_LOG = Line("requests-b1", "request", {"api": "HEARTBEAT", "lane": 0})
 
 def classes(lines: list[Line | list[Line]], **frame: Any) -> list[str]:
     """The class of every partition that stood still for eleven seconds."""
-    return [one["class"] for one in judged("stuck-partition", [*lines, phase("drain"), after(11)], **frame)]
+    return [one["class"] for one in judged("stuck-partition", [*lines, phase("drain"), after(25)], **frame)]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_class_says_no_more_than_was_seen(lines: list[Line | list[Line]], name
 @pytest.mark.parametrize(("line", "name"), [(ANSWERED, "assigned-not-fetched"), (FALLEN, "unclassified")])
 def test_what_came_after_the_snapshot_says_nothing(line: Line | list[Line], name: str) -> None:
     """The record was fetched, or the position rose and fell, when the trial had been looked at."""
-    lines = [assigned("m0"), phase("drain"), after(11), phase("snapshot"), line]
+    lines = [assigned("m0"), phase("drain"), after(25), phase("snapshot"), line]
     assert [one["class"] for one in judged("stuck-partition", lines, snapshot=False)] == [name]
 
 
@@ -93,7 +93,7 @@ def test_what_came_after_the_snapshot_says_nothing(line: Line | list[Line], name
 )
 def test_what_came_in_the_instant_of_the_snapshot_was_still_so(last: list[Line], name: str) -> None:
     """It had happened, or was still held, when the trial was looked at."""
-    lines = [assigned("m0"), phase("drain"), after(11), *last]
+    lines = [assigned("m0"), phase("drain"), after(25), *last]
     assert [one["class"] for one in judged("stuck-partition", lines, snapshot=False)] == [name]
 
 
@@ -130,5 +130,5 @@ def test_a_stuck_partition_is_not_in_hand_where_another_member_had_been_given_it
 )
 def test_a_stuck_partition_is_classed_by_what_was_at_the_snapshot(before: list[Line], since: list[Line]) -> None:
     """What came after it changes nothing."""
-    lines = [*before, phase("drain"), after(11), phase("snapshot"), *since]
+    lines = [*before, phase("drain"), after(25), phase("snapshot"), *since]
     assert [one["class"] for one in judged("stuck-partition", lines, snapshot=False)] == ["unclassified"]

@@ -14,6 +14,7 @@ CLEAN_EXAMPLES = 140
 SLEPT_EXAMPLES_PER_SIN = 4
 COUNTED_ONLY = {
     "redelivered",
+    "retried",
     "zombie-work",
     "duplicate-effect",
     "rogue-reader",

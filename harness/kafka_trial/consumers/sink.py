@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,13 +21,13 @@ import orjson
 
 from kafka_trial.concurrency import Crew
 from kafka_trial.consumers.http import CLOSE, HEAD_BYTES_MAX, HOLD, Answer, Head, serve_connection
+from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.waiting import wait_until
 
 HOST = "127.0.0.1"
 UP_WITHIN_S = 10.0
 ID_CHARACTERS_MAX = 1024
-PARSED_BYTES_MAX = 1024 * 1024
 
 DONE = Answer(204, "No Content")
 NO_ID = Answer(400, "Bad Request", "an effect needs the header KT-Id, or JSON with the record's id")
@@ -163,7 +162,7 @@ class Sink:
             member=member,
             partition=_number(head.headers.get("kt-partition")),
             offset=_number(head.headers.get("kt-offset")),
-            checksum=self._value_checksum(body, record_id),
+            **checksums(body),
         )
         manner = await self._waited()
         if manner is Manner.REFUSING:
@@ -195,12 +194,6 @@ class Sink:
         self._kill(member)
         self._reached.append(armed)
         return HOLD
-
-    def _value_checksum(self, body: bytes, record_id: str) -> int | None:
-        """Returns the checksum of a body that must be the record's value: neither empty, nor JSON with the id."""
-        if not body or (len(body) > PARSED_BYTES_MAX and body.lstrip()[:1] in (b"{", b"[")):
-            return None
-        return None if self._id_in(body) == record_id else zlib.crc32(body)
 
     def _id_in(self, body: bytes) -> str | None:
         try:

@@ -15,6 +15,9 @@ PROGRESS_KINDS = ("kafka", "transaction", "sink", "checkpoint", "none")
 EVENT_DIALECTS = ("jsonl", "verifiable", "none")
 SINKS = ("http", "topic", "postgres", "none")
 SINKS_LATER = ("postgres",)
+OUTCOMES = ("done", "discarded", "dead-lettered", "failed")  # of a record that was processed; failed: to be tried again
+EFFECTS = ("record", "state")
+BODIES = ("own", "value")
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 
 
@@ -41,11 +44,18 @@ class ProgressPlace:
 
 @dataclass(frozen=True)
 class EvidenceGiven:
-    """What the consumer lets us see: its own lines, and where its output goes."""
+    """What the consumer lets us see: its own lines, and where its output goes.
+
+    `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: "record" (each record has its own),
+    "state" (of a table: a later one of its key is enough). `body` of an effect: "value" (the record's), "own".
+    """
 
     events: str = "jsonl"
     sink: str = "none"
     dead_letter_topic: str = ""
+    no_effect: tuple[str, ...] = ("discarded", "dead-lettered")
+    effects: str = "record"
+    body: str = "own"
 
 
 @dataclass(frozen=True)

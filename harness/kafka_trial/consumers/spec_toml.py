@@ -14,8 +14,11 @@ from typing import Any
 from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.consumers.placeholders import OF_ALL, placeholder_problems
 from kafka_trial.consumers.spec import (
+    BODIES,
     CONSUMER_SCHEMA,
+    EFFECTS,
     EVENT_DIALECTS,
+    OUTCOMES,
     PROGRESS_KINDS,
     PROTOCOLS,
     SINKS,
@@ -33,6 +36,8 @@ from kafka_trial.consumers.spec import (
 )
 from kafka_trial.consumers.tables import choice_problem, read_table
 from kafka_trial.errors import InputError, unknown_name
+
+COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
 
 
 def spec_from_toml(path: Path) -> ConsumerSpec:
@@ -175,6 +180,14 @@ def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
     if evidence.sink in SINKS_LATER:
         problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
+    return problems + _effects_problems(evidence)
+
+
+def _effects_problems(evidence: EvidenceGiven) -> list[str]:
+    problems = choice_problem("[evidence] effects", evidence.effects, EFFECTS)
+    problems += choice_problem("[evidence] body", evidence.body, BODIES)
+    for number, outcome in enumerate(evidence.no_effect):
+        problems += choice_problem(f"[evidence] no_effect[{number}]", outcome, COMPLETED)
     return problems
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 
 from kafka_trial.consumers.lines import QUOTE_BYTES_MAX, Line
+from kafka_trial.consumers.spec import OUTCOMES
 
 BAD_LINES_QUOTED_MAX = 1000
 PENDING_COMMITS_MAX = 10_000
-OUTCOMES = ("done", "discarded", "dead-lettered")
 INT64 = range(-(2**63), 2**63)
 
 Body = Mapping[str, Any]

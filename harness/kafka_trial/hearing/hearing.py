@@ -79,6 +79,7 @@ def _found(finding: Finding) -> Found:
         undecided=finding.undecided,
         not_judged=plain(finding.not_judged.because) if finding.not_judged else None,
         applies=finding.not_judged is None or finding.not_judged.applies,
+        partly=finding.partly,
     )
 
 

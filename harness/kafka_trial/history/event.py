@@ -4,8 +4,8 @@ One event is one JSON line; one file per source and incarnation; lines are never
 place) are called `committed_offset`; `offset` is a record's own place. `time_ns` is the harness's CLOCK_MONOTONIC at
 receipt; wall times of others go into `source_wall_ns`. In the history of an audit, of a
 cluster that is not ours, `time_ns` too is wall time. `outcome` of a request is invoke, ok, fail (definitely not) or
-info (nobody knows); of a handler it is done, discarded or dead-lettered. `op` on a completion is the `seq` of its
-invoke, in the same file.
+info (nobody knows); of a handler it is done, discarded, dead-lettered or failed (it will be tried again: no completion).
+`op` on a completion is the `seq` of its invoke, in the same file.
 
 Sources and kinds (fields beyond schema, source, seq, time_ns, kind; `?` may be absent; entries are lists of objects):
 
@@ -29,7 +29,8 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                                        killed by the harness unasked. Absent where an earlier version wrote the line)
                     every line carries member and incarnation
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
-                                      checksum? (CRC-32 of a body that must be the record's value: it is no JSON with the id)
+                                      checksum? (CRC-32 of its body) json_checksum? (of what that says, where it is JSON: of
+                                       its compact form, keys sorted)
                                       (of a sink topic: topic, partition and offset are the output's own, and no member
                                        is told; without a topic they are what the effect says of its record)
                     undecodable       topic partition offset message      (a committed record of a sink topic without an id)
@@ -89,7 +90,8 @@ observer            topic             topic topic_id partitions(count) cleanup_p
                     coordinator       group leader
                     controller        leader epoch
                     group_state       group state protocol epoch? members[...]
-                    record            topic partition offset id key checksum size_bytes source_wall_ns   (the control read)
+                    record            topic partition offset id key checksum json_checksum? size_bytes source_wall_ns
+                                      (the control read)
                     control_read      topic state(complete|incomplete) count message?
                     unanswered        name(of the question) broker? message   (once, until the answer or the reason changes)
 nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
+from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, retries, zombies
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
@@ -94,6 +94,11 @@ class Batch:
     def completions(self) -> Table:
         """The `processed` rows of `own`, with `begun_in` (see `handlers.completions`)."""
         return handlers.completions(self)
+
+    @cached_property
+    def begun(self) -> Table:
+        """See `retries.begun`."""
+        return retries.begun(self)
 
     @cached_property
     def handlers(self) -> Table:

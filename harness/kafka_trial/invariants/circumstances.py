@@ -16,7 +16,11 @@ LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
 
 @dataclass(frozen=True)
 class Settings:
-    """What consumer.toml says that judging needs. `events`, `sink`: which evidence it declares; None: not known."""
+    """What consumer.toml says that judging needs. `events`, `sink`: which evidence it declares; None: not known.
+
+    `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: each is of its record, or the state
+    of its key. `body`: that of an effect is the record's value, or its own.
+    """
 
     protocol: str = "classic"
     session_timeout_s: float = 6.0
@@ -29,6 +33,9 @@ class Settings:
     memory_max_bytes: int | None = None
     events: str | None = None
     sink: str | None = None
+    no_effect: tuple[str, ...] = ("discarded", "dead-lettered")
+    effects: str = "record"
+    body: str = "own"
 
     @property
     def silent(self) -> bool:
@@ -39,6 +46,11 @@ class Settings:
     def sink_is_read(self) -> bool:
         """Whether what it handled is read out of its sink: then who reads must have read all of it."""
         return self.sink in ("topic", "table")
+
+    @property
+    def has_sink(self) -> bool:
+        """Whether it declares a sink: what the sink never heard of was not done."""
+        return self.sink not in (None, "none")
 
     @property
     def in_offsets_log(self) -> bool:
@@ -77,8 +89,14 @@ class Life:
 
     @property
     def crashed(self) -> bool:
-        """Ended by signal 9, or with a status that is not 0."""
-        return self.killed or self.code not in (None, 0)
+        """Ended by signal 9; or, unasked, by another signal or with a status that is not 0.
+
+        Whoever was asked to stop did not crash, whatever its status says (143 is Java's usual after SIGTERM).
+        """
+        if self.killed or self.asked == "stop":
+            return self.killed
+        by_signal = self.asked == "no" and self.signal is not None
+        return by_signal or self.code not in (None, 0)
 
 
 @dataclass(frozen=True)
@@ -91,6 +109,21 @@ class Window:
     member: str | None
     injected_ns: int
     healed_ns: int | None
+    injecting_ns: int | None = None  # when it began to be put in force; None: by an earlier version
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One connection of a client to a broker, by the request log `source`.
+
+    `last_wall_ns`, `last_time_ns`: when its last request began, by the broker's clock and as it was read.
+    """
+
+    source: int
+    lane: int
+    client_id: str | None
+    last_wall_ns: int | None
+    last_time_ns: int
 
 
 @dataclass(frozen=True)
@@ -181,6 +214,7 @@ class Circumstances:
     standstills: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
+    connections: tuple[Connection, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     settings: Settings = Settings()
     calibrated_rate: float | None = None
@@ -196,6 +230,7 @@ class Circumstances:
     outputs_ended: int = 0  # ends of transactions in logs other than the offsets log
     aborted_records: int = 0  # of the trial's topic
     sink_seen: bool = False
+    bodies_compared: bool = False  # those of effects, with what was sent
     ids_told: bool = False  # a member named the ids of what it was delivered
     sends: int = 0  # that the workload invoked
     compacted: bool = False  # the topic was, at any time

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering, told_by_members
+from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
+from kafka_trial.invariants.in_flight import in_flight
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -17,12 +18,10 @@ from kafka_trial.invariants.kernels import (
     covering,
     first_of,
     joined,
-    next_in,
     ordered,
     per_group,
     picked,
 )
-from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def skipped(batch: Batch) -> Findings:
         offset=lost["offset"],
         committed_offset=picked(commits["value"], covered_by, NONE),
         by_operator=picked(commits["committer"], covered_by, UNKNOWN) == OPERATOR,
-        in_flight_at_crash=_in_flight(batch)[covered_by] if len(commits) else np.zeros(len(lost), np.bool_),
+        in_flight_at_crash=in_flight(batch, lost, covered_by),
     )
     commit = (picked(commits["source"], covered_by, -1), picked(commits["seq"], covered_by, -1))
     return Findings(
@@ -79,15 +78,17 @@ def unseen(batch: Batch) -> Findings:
 
 @invariant("redelivered", family="delivery", needs=("own word",), level="events")
 def redelivered(batch: Batch) -> Findings:
-    """A record was delivered again in another possession, at or above the floor: legal, unless at-most-once is claimed.
+    """A record was delivered again, at or above the floor of its possession: legal, unless at-most-once is claimed.
 
-    "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). Inside one
-    possession a second delivery is a `nonmonotonic-poll`.
+    "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). In another
+    possession, or inside one where the record or a later one had been completed (else it was `retried`). A record that
+    was completed twice was delivered again, whatever the member printed of its deliveries.
 
     Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
     """
     again, floor = _again(batch)
-    return _redeliveries(batch, again.take(again["offset"] >= floor), floor[again["offset"] >= floor])
+    legal = (again["offset"] >= floor) | ~again["elsewhere"]
+    return _redeliveries(batch, again.take(legal), floor[legal])
 
 
 @invariant(
@@ -106,7 +107,8 @@ def illegal_redelivery(batch: Batch) -> Findings:
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
     """
     again, floor = _again(batch)
-    return _redeliveries(batch, again.take(again["offset"] < floor), floor[again["offset"] < floor])
+    below = (again["offset"] < floor) & again["elsewhere"]
+    return _redeliveries(batch, again.take(below), floor[below])
 
 
 def killed_unheard(batch: Batch, commits: Array) -> Bools:
@@ -141,26 +143,6 @@ def sink_there(batch: Batch) -> bool:
     return batch.circumstances.sink_seen or settings.sink not in (None, "none")
 
 
-def _in_flight(batch: Batch) -> Bools:
-    """Returns for each commit whether what it covers was in flight: its incarnation crashed, or heard that it failed.
-
-    A commit may be durable although its member was refused in the end, or never had an answer: then the member must not
-    process under at-most-once, and nobody else will.
-    """
-    return _last_of_a_crashed(batch) | told_by_members(batch, batch.commits, (Kind.COMMIT_FAIL,))
-
-
-def _last_of_a_crashed(batch: Batch) -> Bools:
-    """Returns for each commit whether its incarnation crashed and made no later commit on this partition."""
-    log = batch.commits
-    incarnation = joined(log["slice"], log["life"])
-    order = ordered(incarnation)
-    last: Bools = np.zeros(len(log), np.bool_)
-    last[order] = next_in(incarnation[order]) < 0
-    crashed: Bools = picked(batch.lives["crashed"], log["life"], 0) == 1
-    return last & crashed
-
-
 def _never_handled(batch: Batch, *, committed: bool) -> Table:
     """Returns the records that were never handled: those committed past, or those not, as of the snapshot."""
     records = batch.records
@@ -176,8 +158,10 @@ def _never_handled_slices(batch: Batch, undecided: Bools) -> Array:
 
 
 def _again(batch: Batch) -> tuple[Table, Array]:
-    """Returns the deliveries of records that another possession had too, but for the first one; and their floors."""
-    deliveries = batch.deliveries
+    """Returns when records were begun again that another possession had too, or the same one, but for the first time;
+    and the floors of these possessions. `elsewhere`: another possession had it. What is tried again is none of them.
+    """
+    deliveries = batch.begun
     record = joined(deliveries["slice"], deliveries["offset"])
     order = ordered(record, deliveries["time_ns"])
     deliveries, record = deliveries.take(order), record[order]
@@ -190,8 +174,9 @@ def _again(batch: Batch) -> tuple[Table, Array]:
     )
     first = np.zeros(len(deliveries), np.bool_)
     first[first_of(record)] = True
-    again = held & ~first & (low[number] != high[number])
-    return deliveries.take(again), batch.floors[deliveries["possession"][again]]
+    elsewhere = low[number] != high[number]
+    again = held & ~first & (elsewhere | deliveries["repeated"]) & ~deliveries["retry"]
+    return deliveries.having(elsewhere=elsewhere).take(again), batch.floors[deliveries["possession"][again]]
 
 
 def _redeliveries(batch: Batch, again: Table, floor: Array) -> Findings:

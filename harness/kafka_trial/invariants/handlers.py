@@ -8,25 +8,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.kernels import NEVER, Ints, exactly, first_of, joined, next_in, ordered, picked
-from kafka_trial.invariants.rows import WITHOUT_OUTPUT, Kind
-from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.later_states import by_later_states
+from kafka_trial.invariants.rows import OUTCOMES, Kind
+from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
+
+ENDS = (Kind.PROCESSED, Kind.FAILED)
 
 
 def handlers(batch: Batch) -> Table:
     """Returns slice, source, offset, key, possession, start_seq, start_ns, end_seq, end_ns: one row a finished handler.
 
-    A delivery is finished by the next completion of the same record in the same file, unless the record was delivered
-    there again in between: then the first delivery was given up, and has no end. Sorted by (slice, source, start_seq).
+    A delivery is finished by the next completion of the same record in the same file, or by the word that it failed,
+    unless the record was delivered there again in between: then the first delivery was given up, and has no end.
+    Sorted by (slice, source, start_seq).
     """
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)))
     work = work.take(ordered(work["file"], work["offset"]))
     record = joined(work["file"], work["offset"])
     following = next_in(record)
     delivered = work["kind"] == Kind.DELIVERED
-    finished = np.flatnonzero(delivered & (picked(work["kind"], following, 0) == Kind.PROCESSED))
+    finished = np.flatnonzero(delivered & np.isin(picked(work["kind"], following, 0), ENDS))
     start, end = work.take(finished), work.take(following[finished])
     found = table(
         slice=start["slice"],
@@ -75,11 +79,16 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
 def handled(batch: Batch) -> Table:
     """Returns slice, offset, time_ns, source, seq of the first handling of each offset: a completion or an effect.
 
-    Where the output goes to a topic, only what is committed there is done; a completion counts if it leaves no output.
+    Where a sink is declared, only what it heard of is done; a completion counts if its outcome leaves no effect. Where
+    the effects are states of a table, a later one of its key is enough.
     """
-    done = batch.of(Kind.PROCESSED, Kind.EFFECT)
-    if batch.circumstances.settings.sink == "topic":
-        done = done.take((done["kind"] == Kind.EFFECT) | (done["flag"] == WITHOUT_OUTPUT))
+    settings = batch.circumstances.settings
+    done = batch.of(Kind.PROCESSED, Kind.EFFECT).only("kind", "flag", "slice", "offset", "time_ns", "source", "seq")
+    if settings.has_sink:
+        quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
+        done = done.take((done["kind"] == Kind.EFFECT) | np.isin(done["flag"], quiet))
+    if settings.effects == "state":
+        done = stacked(done, by_later_states(batch, done.take(done["kind"] == Kind.EFFECT)))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
     first = done.take(first_of(joined(done["slice"], done["offset"])))
     return first.only("slice", "offset", "time_ns", "source", "seq")

@@ -30,6 +30,7 @@ MODULES = (
     "progress",
     "readers",
     "records",
+    "retries",
     "skips",
     "starvation",
     "storms",

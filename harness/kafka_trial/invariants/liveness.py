@@ -43,6 +43,13 @@ class Group:
         return self.snapshot_ns - self.drain_ns
 
     @property
+    def patience(self) -> str:
+        """The longer of the two bounds, in words."""
+        if self.bound_s > self.window_s:
+            return f"the {self.bound_s:g} s it may take"
+        return f"the {self.window_s:g} s after which a partition is stuck"
+
+    @property
     def in_kafka(self) -> bool:
         return self.circumstances.settings.in_offsets_log
 
@@ -52,6 +59,11 @@ class Group:
         if self.stood_still(self.drain_ns):
             return DELAYED
         return SHORT.format(what=f"the {self.bound_s:g} s it may take") if self.drained_ns < self.bound_ns else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the drain left every partition the time it may take: before that none is stuck."""
+        return self.drained_ns >= max(self.bound_ns, int(self.window_s * SECOND_NS))
 
     @property
     def bound_ns(self) -> int:
@@ -129,14 +141,13 @@ def stuck_partition(group: Group) -> Findings:
     """A partition with records left saw no delivery, no completion and no progress of its commits for a whole window.
 
     A group must detect a lost member, rebalance and go on (KIP-62): the window is longer than all of that together.
-    Legal while a drain is shorter than the window (undecided), or where the machine itself stood still.
+    Legal while a drain is shorter than the window, or than B (undecided), or where the machine itself stood still.
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
     """
     waiting = _is_waiting(group)
-    settled = group.drained_ns >= group.window_s * SECOND_NS
     delayed = group.stood_still(group.snapshot_ns - int(group.window_s * SECOND_NS))
-    stuck = waiting & np.full(len(waiting), settled and not delayed)
+    stuck = waiting & np.full(len(waiting), group.settled and not delayed)
     found = group.slices.take(stuck)
     rows = table(
         slice=found["slice"],
@@ -146,7 +157,7 @@ def stuck_partition(group: Group) -> Findings:
         **{"class": np.array(CLASSES, dtype=object)[found["stall"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
-    reason = DELAYED if delayed else SHORT.format(what=f"the {group.window_s:g} s after which a partition is stuck")
+    reason = DELAYED if delayed else SHORT.format(what=group.patience)
     return Findings(
         rows,
         [(found[source], found[seq]) for source, seq in proofs],
@@ -213,5 +224,4 @@ def _is_waiting(group: Group) -> Bools:
 
 
 def _is_stuck(group: Group) -> Bools:
-    settled = group.drained_ns >= group.window_s * SECOND_NS
-    return _is_waiting(group) & np.full(len(group.slices), settled)
+    return _is_waiting(group) & np.full(len(group.slices), group.settled)

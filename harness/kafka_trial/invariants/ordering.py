@@ -20,6 +20,7 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.zombies import excused
 
@@ -31,15 +32,16 @@ if TYPE_CHECKING:
 def nonmonotonic_poll(batch: Batch) -> Findings:
     """Inside one possession a delivery stepped back to a record, or to one before it, that was delivered already.
 
-    "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal for a consumer that seeks
-    back on purpose (a retry): it claims order per key, or none; and where progress is in transactions, after one that
-    failed, by the member's own word: its work is undone, and begins anew.
+    "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal where nothing from that
+    record on had been completed (a retry: see `retried`); for a consumer that claims order per key, or none; and where
+    progress is in transactions, after one that failed, by the member's own word: its work is undone, and begins anew.
 
-    Smallest history: `assigned`, `delivered` 5, `delivered` 4.
+    Smallest history: `assigned`, `delivered` 5, `processed` 5, `delivered` 5.
     """
-    held = batch.deliveries.take(batch.deliveries["possession"] >= 0)  # sorted by possession, then seq
+    given = batch.begun.take(batch.begun["kind"] == Kind.DELIVERED)
+    held = given.take(given["possession"] >= 0)  # sorted by possession, then seq
     highest = max_before(joined(held["possession"], held["attempt"]), held["offset"])
-    back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE))
+    back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE)) & ~held["retry"]
     before, after = held.take(highest[back]), held.take(back)
     rows = table(
         slice=after["slice"],

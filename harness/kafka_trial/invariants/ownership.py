@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.handlers import joined_with
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -16,6 +17,7 @@ from kafka_trial.invariants.kernels import (
     Ints,
     at_or_before,
     covering,
+    exactly,
     max_before,
     picked,
 )
@@ -45,15 +47,17 @@ def split_ownership(batch: Batch) -> Findings:
 def work_after_revoke(batch: Batch) -> Findings:
     """A member was delivered or completed a record of a partition after its own revoked or lost callback had returned.
 
-    "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener). Never
-    legal: what is in hand is finished, or given up, inside the callback.
+    "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): what is in
+    hand is finished, or given up, inside the revoked callback. Legal for the record in hand when the lost one returns:
+    it was lost before, and its handler may end.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
     """
     own = batch.own
     late = own.take(own["revoked"] & np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    late = late.take(~_in_hand_when_lost(batch, late))
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
-    callback = _callback_before(batch, late)
+    callback = picked(batch.own["seq"], _callback_before(batch, late), -1)
     return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])])
 
 
@@ -146,9 +150,24 @@ def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str,
     )
 
 
+def _in_hand_when_lost(batch: Batch, late: Table) -> Bools:
+    """Returns whether each row ends a handler that had begun before the partition was lost (not revoked)."""
+    callback, sources = _callback_before(batch, late), len(batch.circumstances.sources)
+    ends = batch.handlers.sorted_by("slice", "source", "end_seq")
+    handler = exactly(
+        joined_with(ends["slice"], ends["source"], sources),
+        ends["end_seq"],
+        joined_with(late["slice"], late["source"], sources),
+        late["seq"],
+    )
+    begun = (handler >= 0) & (picked(ends["start_seq"], handler, NEVER) < picked(batch.own["seq"], callback, NONE))
+    in_hand: Bools = begun & (picked(batch.own["kind"], callback, 0) == Kind.LOST)
+    return in_hand
+
+
 def _callback_before(batch: Batch, late: Table) -> Ints:
-    """Returns the seq of the revoked or lost callback before each row, in the same file."""
+    """Returns the row of `own` with the revoked or lost callback before each row, in the same file."""
     own = batch.own
-    callbacks = own.take(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
-    row = at_or_before(callbacks["file"], callbacks["seq"], late["file"], late["seq"])
-    return picked(callbacks["seq"], row, -1)
+    callbacks = np.flatnonzero(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
+    row = at_or_before(own["file"][callbacks], own["seq"][callbacks], late["file"], late["seq"])
+    return picked(callbacks, row, -1)

@@ -100,19 +100,16 @@ def corrupt(batch: Batch) -> Findings:
 
     "This ensures no on-the-wire or on-disk corruption to the messages occurred" (Kafka, Consumer Configs, check.crcs).
     Content is compared by the CRC-32 of the value. Where the control read itself found another content, the cluster is
-    to blame: the verdict is unknown, and no effect of that record convicts.
-    An effect's body is compared only where it must be the record's
-    value (CONTRACTS §4: it is no JSON with an id), and other effects of the partition carry theirs unaltered; a
-    consumer that posts something of its own is not meant.
+    to blame: the verdict is unknown, and no effect of that record convicts. An effect's body is compared where the
+    spec declares that it is the record's value; JSON that was written anew and says the same is not corrupt.
 
     Smallest history: send `invoke` with checksum 1, the control read finds it with checksum 2.
     """
     altered = batch.of(Kind.ALTERED).sorted_by("slice", "offset")
     effects = batch.arrived
-    passes_on = np.zeros(batch.size, np.bool_)
-    passes_on[effects["slice"][effects["flag"] & Known.SAME > 0]] = True
     by_cluster = exactly(altered["slice"], altered["offset"], effects["slice"], effects["offset"]) >= 0
-    wrong = effects.take((effects["flag"] & Known.OTHER > 0) & passes_on[effects["slice"]] & ~by_cluster)
+    declared = batch.circumstances.settings.body == "value"
+    wrong = effects.take((effects["flag"] & Known.OTHER > 0) & ~by_cluster & np.full(len(effects), declared))
     found_in = np.array(["control read"] * len(altered) + ["effect"] * len(wrong), dtype=object)
     offset = np.concatenate([altered["offset"], wrong["offset"]])
     rows = table(

@@ -10,8 +10,9 @@ there is `kernels.NONE`.
 | RECORD (control read; `key`) | of the record | mark of its id | appended | | | |
 | ABORTED_RECORD (its transaction was) | of the record | mark of its id | | | | |
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
-| PROCESSED | of the record | | | | | WITHOUT_OUTPUT |
-| EFFECT (outcome ok) | of the record with its id | | | | | |
+| PROCESSED | of the record | | | | | its Outcome |
+| FAILED (will be tried again) | of the record | | | | | |
+| EFFECT (outcome ok, info) | of the record with its id | | | | | 1: ok |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |
@@ -29,6 +30,8 @@ there is `kernels.NONE`.
 | CLAIMED (place an effect claims) | claimed | mark of its id | | | | UNSENT, READ |
 | ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
 | ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
+
+Rows of requests have the number of their `connection` (a place in the circumstances' connections), all others -1.
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
@@ -87,6 +90,7 @@ class Kind(IntEnum):
     ASKED_COMMIT = 29
     ASKED_ABORT = 30
     COMMIT_TAKEN = 31
+    FAILED = 55
 
 
 class Known(IntFlag):
@@ -99,8 +103,18 @@ class Known(IntFlag):
 
 
 NOWHERE = -1  # the partition of the slice of effects and transactions, which belong to no partition
-WITHOUT_OUTPUT = 1  # the flag of a completion that leaves nothing at the sink: discarded, or dead-lettered
 IN_TRANSACTION = 1  # the flag of a commit that was part of a transaction
+
+
+class Outcome(IntEnum):
+    """What became of a record that was completed: the flag of a completion."""
+
+    DONE = 0
+    DISCARDED = 1
+    DEAD_LETTERED = 2
+
+
+OUTCOMES = {"done": Outcome.DONE, "discarded": Outcome.DISCARDED, "dead-lettered": Outcome.DEAD_LETTERED}
 
 
 class Protocol(IntEnum):
@@ -112,7 +126,15 @@ class Protocol(IntEnum):
 
 
 CALLBACKS = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
-OWN_WORD = (*CALLBACKS, Kind.DELIVERED, Kind.PROCESSED, Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
+OWN_WORD = (
+    *CALLBACKS,
+    Kind.DELIVERED,
+    Kind.PROCESSED,
+    Kind.FAILED,
+    Kind.COMMIT_INVOKE,
+    Kind.COMMIT_OK,
+    Kind.COMMIT_FAIL,
+)
 
 NUMBERS = {
     "slice": np.int32,
@@ -126,5 +148,6 @@ NUMBERS = {
     "until": np.int64,
     "who": np.int32,
     "flag": np.int32,
+    "connection": np.int32,
 }
 COLUMNS = (*NUMBERS, "key")

@@ -13,10 +13,13 @@ from kafka_trial.invariants.kernels import (
     NONE,
     Bools,
     Ints,
+    at_or_after,
     between,
     exactly,
     in_ranges,
+    joined,
     max_before,
+    ordered,
     per_group,
     picked,
 )
@@ -38,11 +41,11 @@ def poll_skip(batch: Batch) -> Findings:
     "The position … will be one larger than the highest offset the consumer has seen in that partition. It
     automatically advances every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer Position).
     Offsets are not dense: only what the control read holds can be skipped, so markers, aborted, compacted and deleted
-    records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome), for one
-    that claims order per key, or none: its handlers begin in another order; and where its progress is not in Kafka and
-    somebody had handled the record by then: it looked up how far others had come, and went on from there (`seek`).
-    Undecided where a killed member may have taken it in its last act, or the log start overtook the position. A later
-    delivery that fills the gap makes it a reordering (`nonmonotonic-poll`).
+    records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome) or its
+    sink heard of it meanwhile, for one that claims order per key, or none: its handlers begin in another order; and
+    where its progress is not in Kafka and somebody had handled the record by then: it looked up how far others had
+    come, and went on from there (`seek`). Undecided where a killed member may have taken it in its last act, or the log
+    start overtook the position. A later delivery that fills the gap makes it a reordering (`nonmonotonic-poll`).
 
     Smallest history: records 0 to 2, `assigned`, `delivered` 0, `delivered` 2.
     """
@@ -88,7 +91,7 @@ def _passed_over(batch: Batch) -> Table:
         record_source=records["source"][row],
         record_seq=records["seq"][row],
     )
-    legal = _taken(batch, skipped) | _done_before(batch, skipped)
+    legal = _taken(batch, skipped) | _had_its_effect(batch, skipped) | _done_before(batch, skipped)
     return skipped.take(~legal & (skipped["offset"] >= _log_starts_max(batch, skipped)))
 
 
@@ -97,6 +100,18 @@ def _taken(batch: Batch, skipped: Table) -> Bools:
     own = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (batch.own["possession"] >= 0))
     own = own.sorted_by("possession", "offset")
     return exactly(own["possession"], own["offset"], skipped["possession"], skipped["offset"]) >= 0
+
+
+def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
+    """Returns whether the sink heard of each record while the possession lasted: its line was lost."""
+    heard, held = batch.of(Kind.EFFECT), batch.possessions
+    possession = skipped["possession"]
+    record = joined(*(np.concatenate([heard[name], skipped[name]]) for name in ("slice", "offset")))
+    order = ordered(record[: len(heard)], heard["time_ns"])
+    times, opened_ns = heard["time_ns"][order], batch.earliest(picked(held["open_ns"], possession, NEVER))
+    first = at_or_after(record[: len(heard)][order], times, record[len(heard) :], opened_ns - TOLERANCE_NS)
+    closed_ns = np.minimum(picked(held["close_ns"], possession, NONE), NEVER - TOLERANCE_NS)
+    return (first >= 0) & (picked(times, first, NEVER) <= closed_ns + TOLERANCE_NS)
 
 
 def _done_before(batch: Batch, skipped: Table) -> Bools:

@@ -33,6 +33,9 @@ def settings_of(path: Path) -> Settings:
         "memory_max_bytes": claim.get("memory_max_bytes"),
         "events": evidence.get("events", "jsonl"),
         "sink": evidence.get("sink", "none"),
+        "no_effect": tuple(evidence["no_effect"]) if "no_effect" in evidence else None,
+        "effects": evidence.get("effects"),
+        "body": evidence.get("body"),
     }
     return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
 

@@ -50,6 +50,15 @@ def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: S
     return None
 
 
+def partly_missing(invariant: Invariant, circumstances: Circumstances) -> str | None:
+    """Returns which part of what an invariant looks for cannot be judged, and why; None where all of it is."""
+    if invariant.name != "corrupt" or not circumstances.sink_seen:
+        return None
+    if circumstances.settings.body != "value":
+        return 'effects: nothing declares that their body is the record\'s value ([evidence] body = "value")'
+    return None if circumstances.bodies_compared else "effects: no body of theirs could be compared with what was sent"
+
+
 def _records(circumstances: Circumstances, seen: Seen) -> str | None:
     if circumstances.control_read != "complete":
         return f"the control read of the topic is {circumstances.control_read or 'missing'}"
@@ -60,7 +69,7 @@ def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
     settings = circumstances.settings
     if settings.sink_is_read and (unread := _witness(circumstances, "sink")):
         return unread
-    declared = settings.events not in (None, "none") or settings.sink not in (None, "none")
+    declared = settings.events not in (None, "none") or settings.has_sink
     if not declared and settings.events is not None:
         return f"{NOTHING_TELLS}: {NO_EVENTS} and has no sink"
     return None if declared or seen.processed or seen.effects else NOTHING_TELLS

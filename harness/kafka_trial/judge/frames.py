@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import IN_TRANSACTION, WITHOUT_OUTPUT, Kind, Known
+from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.commit_epochs import commit_epochs
+from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
@@ -51,10 +52,17 @@ REQUEST_KINDS = {
     "TXNOFFSETCOMMIT": Kind.COMMIT_REQUEST,
     "OFFSETFETCH": Kind.FETCH_ANSWER,
 }
-QUIET_OUTCOMES = {"discarded": 1, "dead-lettered": 1}
 IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
-POSITIONED = (Kind.RECORD, Kind.ABORTED_RECORD, Kind.DELIVERED, Kind.PROCESSED, Kind.LOG_START, Kind.LOG_END)
+POSITIONED = (
+    Kind.RECORD,
+    Kind.ABORTED_RECORD,
+    Kind.DELIVERED,
+    Kind.PROCESSED,
+    Kind.FAILED,
+    Kind.LOG_START,
+    Kind.LOG_END,
+)
 # The run and the observer name the group, the topic and its id; what was sent, or aborted, is known before what was
 # made of it.
 FIRST_FILES = ("run", "observer", "transactions", "workload")
@@ -104,6 +112,7 @@ class FileReader:
         columns = Columns(block.events)
         self._whole.take(columns)
         self._take_facts(block, columns)
+        self.facts.connections.take(self.source, columns)
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
@@ -152,6 +161,8 @@ class FileReader:
     def _plain(self, columns: Columns, time_ns: Array) -> pa.Table:
         """Returns the rows of events that concern one slice."""
         kinds = columns.codes("kind", PLAIN_KINDS)
+        failed = columns.codes("outcome", {"failed": 1}) == 1
+        kinds = np.where((kinds == Kind.PROCESSED) & failed, int(Kind.FAILED), kinds)
         rows = np.flatnonzero(self._wanted(columns, kinds))
         kinds = kinds[rows]
         slices = self._slices(columns.text("topic", rows), columns["partition"][rows])
@@ -165,8 +176,7 @@ class FileReader:
         self._take_records(columns, rows[records], mark[records], slices[records], position[records])
         self._take_aborted(kinds == Kind.ABORTED_RECORD, mark, slices, position)
         flag = np.where((kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE), IN_TRANSACTION, flag)
-        quiet = columns.codes("outcome", QUIET_OUTCOMES)[rows] == 1
-        flag = np.where((kinds == Kind.PROCESSED) & quiet, WITHOUT_OUTPUT, flag)
+        flag = np.where(kinds == Kind.PROCESSED, columns.codes("outcome", OUTCOMES)[rows], flag)
         inside = (kinds == Kind.COMMITTED) & (flag == IN_TRANSACTION)
         self._taken.take(columns, rows[inside], slices[inside])
         wall_ns = np.where(
@@ -201,7 +211,8 @@ class FileReader:
 
     def _take_records(self, columns: Columns, rows: Array, mark: Array, slices: Array, offsets: Array) -> None:
         sources, sums, seqs = np.full(len(rows), self.source), columns["checksum"][rows], columns["seq"][rows]
-        self.known.records.take(mark=mark, slice=slices, offset=offsets, checksum=sums, source=sources, seq=seqs)
+        said = {"checksum": sums, "json_checksum": columns["json_checksum"][rows]}
+        self.known.records.take(mark=mark, slice=slices, offset=offsets, **said, source=sources, seq=seqs)
 
     def _take_aborted(self, aborted: Array, mark: Array, slices: Array, offsets: Array) -> None:
         self.facts.transactions.aborted_records += int(aborted.sum())
@@ -236,13 +247,14 @@ class FileReader:
             until=duration_ns,
             who=columns["lane"][rows].clip(-1, 2**31 - 1),
             flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
+            connection=columns[CONNECTION_NO][rows],
         )
 
     def _effects(self, columns: Columns) -> pa.Table:
-        """Returns a row for each record whose effect reached the outside world."""
-        done = columns.codes("outcome", {"ok": 1}) == 1
-        rows = np.flatnonzero(columns.is_kind("effect") & done)
-        self.facts.sink_seen |= bool(len(rows))
+        """Returns a row for each record whose effect reached the outside world, or may have: nobody was told."""
+        outcome = columns.codes("outcome", {"ok": 1, "info": 2})
+        rows = np.flatnonzero(columns.is_kind("effect") & (outcome > 0))
+        self.facts.sink_seen |= bool((outcome[rows] == 1).any())
         which, slices, offsets = self.ids.places(columns.text("id", rows))
         rows = rows[which]
         return made_rows(
@@ -252,6 +264,7 @@ class FileReader:
             seq=columns["seq"][rows],
             time_ns=columns["time_ns"][rows],
             offset=offsets,
+            flag=np.where(outcome[rows] == 1, 1, 0),
         )
 
     def _wanted(self, columns: Columns, kinds: Array) -> Array:

@@ -97,7 +97,7 @@ class Identities:
     the `sends` that were invoked, and those `acked`."""
 
     def __init__(self) -> None:
-        self.records = Register("slice", "offset", "checksum", "source", "seq")
+        self.records = Register("slice", "offset", "checksum", "json_checksum", "source", "seq")
         self.aborted = Register("slice", "offset")
         self.sends = Register("checksum", "seq")
         self.acked = Register("slice", "offset")

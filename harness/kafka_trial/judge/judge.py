@@ -27,7 +27,7 @@ from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.declared import settings_of
-from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence
+from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence, partly_missing
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.judge.session import session, warm_session
@@ -164,7 +164,8 @@ class _Gathered:
             return Finding(name, invariant.family, not_judged=missing)
         undecided = {reason: count for reason, count in sorted(self._undecided[name].items()) if count}
         instances = tuple(sorted(self._anomalies[name], key=_in_order))
-        return Finding(name, invariant.family, instances, self._counts[name], undecided)
+        partly = partly_missing(invariant, self._circumstances) if seen is not None else None
+        return Finding(name, invariant.family, instances, self._counts[name], undecided, partly=partly)
 
 
 def _in_order(anomaly: Anomaly) -> tuple[Any, ...]:

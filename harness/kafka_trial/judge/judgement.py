@@ -28,7 +28,8 @@ class Finding:
     """All that is said of one anomaly.
 
     `count` is exact; `instances` are examples where there are very many (at least one of every combination of
-    attributes that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged.
+    attributes that a claim looks at). `undecided` counts cases by reason. `not_judged` says why it was not judged;
+    `partly` which part of it was not, and why.
     """
 
     anomaly: str
@@ -37,6 +38,7 @@ class Finding:
     count: int = 0
     undecided: Mapping[str, int] = field(default_factory=dict)
     not_judged: NotJudged | None = None
+    partly: str | None = None
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,8 @@ class Named:
         if nowhere.any():
             place = (self.facts.topic or "", NOWHERE)
             slices = np.where(nowhere, self.facts.slices.setdefault(place, len(self.facts.slices)), slices)
-        sent = self.known.sends.get("checksum", self.known.sends.find(mark))
-        body = columns["checksum"][rows]
-        compared = np.where(sent == body, int(Known.SAME), int(Known.OTHER))
+        compared = self._compared(columns, rows, mark)
+        self.facts.bodies_compared |= bool((compared > 0).any())
         unsent = pa.array(flag & Known.UNSENT > 0)
         return made_rows(
             self.source,
@@ -117,9 +116,22 @@ class Named:
             time_ns=columns["time_ns"][rows],
             offset=offsets,
             place=mark,
-            flag=flag + np.where((sent != NONE) & (body != NONE), compared, 0),
+            flag=flag + compared,
             key=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
         )
+
+    def _compared(self, columns: Columns, rows: Array, mark: Array) -> Array:
+        """Returns SAME or OTHER for each body, by what was sent; 0 where nobody can tell.
+
+        JSON may have been written anew: what it says is compared with what the control read holds.
+        """
+        sent = self.known.sends.get("checksum", self.known.sends.find(mark))
+        read = self.known.records.get("json_checksum", self.known.records.find(mark))
+        body, said = columns["checksum"][rows], columns["json_checksum"][rows]
+        same = (sent == body) | ((said != NONE) & (said == read))
+        untold = (said != NONE) & (read == NONE) & ~same
+        compared = np.where(same, int(Known.SAME), int(Known.OTHER))
+        return np.where((sent != NONE) & (body != NONE) & ~untold, compared, 0)
 
     def _homes(self, mark: Array) -> tuple[Array, Array]:
         """Returns slice and offset of ids: by the control read, else where a transaction took them back, else by the

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import time
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
+from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.waiting import pause
 
@@ -108,7 +108,7 @@ def _take(message: Any, ends: Mapping[int, int], recorder: Recorder) -> int:
         offset=message.offset(),
         id=record_id(message.headers() or (), value),
         key=None if key is None else key.decode(errors="backslashreplace"),
-        checksum=None if value is None else zlib.crc32(value),
+        **checksums(value),
         size_bytes=0 if value is None else len(value),
         source_wall_ns=None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms * 1_000_000,
     )

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.waiting import pause
 from kafka_trial.witness import questions
@@ -92,7 +93,7 @@ class SinkTopic:
             self._nameless += 1
             self._recorder.record("undecodable", **place, message=f"it has no id: {self._where_ids_are()}")
             return
-        self._recorder.record("effect", id=name, outcome="ok", **place)
+        self._recorder.record("effect", id=name, outcome="ok", **place, **checksums(message.value()))
 
     def _ends(self, *, committed: bool) -> dict[int, int]:
         """Returns the log end of each partition, or its last stable offset; those nobody answers for are missing."""

@@ -1,0 +1,92 @@
+"""In flight: what at-most-once excuses of a record that was committed past and never handled.
+
+The excuse is that of one member, one attempt, one time. Either the member crashed soon after it had committed, before
+it could begin with the record. Or it cannot have known that the commit stood (`unknown_commits.py`): then it must not
+act on it, and nobody else will.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants import unknown_commits
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    at_or_before,
+    exactly,
+    joined,
+    next_in,
+    ordered,
+    per_group,
+    picked,
+)
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+SECOND_NS = 1_000_000_000
+
+
+def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether each lost record was in flight; `commits` are the first commits that cover them, -1 for none."""
+    if not len(batch.commits) or not len(lost):
+        return np.zeros(len(lost), np.bool_)
+    unknown = unknown_commits.unknown(batch)
+    crashed = picked(_crashed_soon(batch, unknown), commits, 0) == 1
+    never_told = picked(unknown & ~unknown_commits.known_later(batch), commits, 0) == 1
+    return never_told | (crashed & ~_passed_over(batch, lost, commits))
+
+
+def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
+    """Returns for each commit whether it was its incarnation's last on the partition, and that crashed soon after.
+
+    Soon is within the poll interval: no batch is in hand for longer. A commit that its member did not know of counts
+    with the one by which it tried again.
+    """
+    log, lives = batch.commits, batch.lives
+    order = ordered(log["slice"], log["life"])
+    incarnation = joined(log["slice"], log["life"])[order]
+    following = next_in(incarnation)
+    last, latest_ns = np.zeros(len(log), np.bool_), np.full(len(log), NONE)
+    is_last = following < 0
+    tried_again = unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1)
+    last[order] = is_last | tried_again
+    latest_ns[order] = picked(log["effect_ns"][order], np.where(is_last, np.arange(len(log)), following), NONE)
+    soon_ns = int(batch.circumstances.settings.poll_interval_s * SECOND_NS) + TOLERANCE_NS
+    crashed: Bools = picked(lives["crashed"], log["life"], 0) == 1
+    return last & crashed & (picked(lives["exited_ns"], log["life"], NEVER) <= latest_ns + soon_ns)
+
+
+def _passed_over(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether the incarnation had left each record out: by its own word it had begun a later one and never
+    this one; or the broker had told it to start behind it."""
+    log, begun = batch.commits, batch.begun
+    source = picked(batch.lives["source"], picked(log["life"], commits, -1), -1)
+    file = joined(*(np.concatenate(pair) for pair in ((begun["slice"], lost["slice"]), (begun["source"], source))))
+    file = np.unique(file, return_inverse=True)[1]
+    mine, wanted = file[: len(begun)], file[len(begun) :]
+    highest = per_group(mine, begun["offset"], len(file), how="max", start=NONE)[wanted]
+    order = ordered(mine, begun["offset"])
+    itself = exactly(mine[order], begun["offset"][order], wanted, lost["offset"]) >= 0
+    left_out: Bools = ~itself & (highest > lost["offset"])
+    return left_out | _began_behind(batch, lost, commits)
+
+
+def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether the last position that the committer was answered, before its commit, lies behind each record."""
+    log, answers, size = batch.commits, batch.fetch_answers, len(batch.circumstances.members) + 1
+    told = at_or_before(
+        answers["slice"] * size + answers["member"] + 1,
+        answers["at_ns"],
+        lost["slice"] * size + np.maximum(picked(log["committer"], commits, -1), -1) + 1,
+        picked(log["effect_ns"], commits, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS,
+    )
+    behind: Bools = picked(answers["value"], told, NONE) > lost["offset"]
+    return behind

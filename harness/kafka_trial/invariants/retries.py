@@ -1,0 +1,113 @@
+"""Retries: a record that a possession took in hand again, where nothing from there on had been completed.
+
+A member whose handler failed seeks back to the record, or its client hands it out again. That is neither a step back
+nor a redelivery: nobody's work is done twice. Completed means by the member's own word, or by the sink's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.handlers import ENDS
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import (
+    NONE,
+    Bools,
+    Ints,
+    at_or_before,
+    joined,
+    max_before,
+    number_in,
+    ordered,
+    picked,
+    previous_in,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, stacked, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+@invariant("retried", family="delivery", needs=("own word",), level="events")
+def retried(batch: Batch) -> Findings:
+    """A record was delivered again inside its possession, and nothing from there on had been completed: a retry.
+
+    "The consumer can seek to a position" (KafkaConsumer, Controlling The Consumer's Position): after a handler failed,
+    the record is read again. Legal under every claim; counted.
+
+    Smallest history: `assigned`, `delivered` 0, `delivered` 0.
+    """
+    again = batch.begun.take(batch.begun["retry"])
+    rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"])
+    return Findings(rows, [(again["source"], again["seq"])])
+
+
+def begun(batch: Batch) -> Table:
+    """Returns every time that a record was taken in hand: the deliveries, and the completions that no delivery began.
+
+    With the columns of `own`, sorted as it; `repeated`: the same possession had begun it before (in this attempt);
+    `retry`: and nothing at its place or behind it was completed by then.
+    """
+    found = batch.own.take(_begins(batch.own))
+    repeated = _repeated(found)
+    undone = _completed(batch)[_begins(batch.own)] < found["offset"]
+    retry = repeated & undone & ~(_effect_behind(batch, found))
+    return found.having(repeated=repeated, retry=retry)
+
+
+def _begins(own: Table) -> Bools:
+    work = np.flatnonzero(np.isin(own["kind"], (Kind.DELIVERED, *ENDS)))
+    work = work[ordered(own["file"][work], own["offset"][work])]
+    before = previous_in(joined(own["file"][work], own["offset"][work]))
+    ended = picked(own["kind"][work], before, 0) == Kind.DELIVERED
+    begins = np.zeros(len(own), np.bool_)
+    kind = own["kind"][work]
+    begins[work] = (kind == Kind.DELIVERED) | ((kind == Kind.PROCESSED) & ~ended)
+    return begins
+
+
+def _repeated(begun: Table) -> Bools:
+    order = ordered(begun["possession"], begun["attempt"], begun["offset"])
+    same = joined(begun["possession"], begun["attempt"], begun["offset"])[order]
+    repeated = np.zeros(len(begun), np.bool_)
+    repeated[order] = number_in(same) > 0
+    return repeated & (begun["possession"] >= 0)
+
+
+def _completed(batch: Batch) -> Ints:
+    """Returns for each row of `own` the highest offset that its possession had completed before, in its attempt."""
+    own = batch.own
+    held = np.flatnonzero(own["possession"] >= 0)
+    offsets = np.where(own["kind"][held] == Kind.PROCESSED, own["offset"][held], NONE)
+    highest = np.full(len(own), NONE, np.int64)
+    group = joined(own["possession"][held], own["attempt"][held])
+    highest[held] = picked(offsets, max_before(group, offsets), NONE)
+    return highest
+
+
+def _effect_behind(batch: Batch, begun: Table) -> Bools:
+    """Returns whether the sink had heard, since the possession began, of a record behind the one that was begun.
+
+    Of the record itself it may have heard: the member had no answer, and must try again.
+    """
+    effects, held = batch.of(Kind.EFFECT), batch.possessions.sorted_by("slice", "open_ns")
+    number = np.lexsort((batch.possessions["open_ns"], batch.possessions["slice"]))
+    row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
+    heard = table(possession=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])
+    heard = heard.take(heard["possession"] >= 0).having(place=np.full(int((row >= 0).sum()), -1))
+    asked = table(
+        possession=begun["possession"],
+        time_ns=batch.earliest(begun["time_ns"]) - TOLERANCE_NS,
+        offset=np.full(len(begun), NONE),
+        place=np.arange(len(begun)),
+    )
+    both = stacked(asked, heard).sorted_by("possession", "time_ns")
+    highest = picked(both["offset"], max_before(both["possession"], both["offset"]), NONE)
+    behind = np.zeros(len(begun), np.bool_)
+    mine = both["place"] >= 0
+    behind[both["place"][mine]] = highest[mine] > begun["offset"][both["place"][mine]]
+    return behind & (begun["possession"] >= 0)

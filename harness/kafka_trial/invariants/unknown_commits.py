@@ -1,0 +1,149 @@
+"""Unknown commits: those that stood in the log, and of which their member cannot have known that they do.
+
+By its own word the attempt failed, and no witness says that the answer was heard; or the answer was held or cut off,
+and the member never says that it had one. That ends when the same possession has a commit at the place, or behind it,
+accepted and the answer heard: by its own word, or by the request log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants import heard
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, life_at, members_of, requests_of
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    joined,
+    last_true,
+    min_after,
+    ordered,
+    picked,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, stacked, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+def unknown(batch: Batch) -> Bools:
+    """Returns for each commit whether its member cannot have known that it stands.
+
+    A client that has given up waiting throws the answer away: it heard only what was sent before.
+    """
+    request, asked = requests_of(batch, batch.commits)
+    answers = heard.answers_of(batch, asked)
+    sure, maybe = (told(batch.circumstances, answers) for told in (heard.surely_heard, heard.maybe_heard))
+    failed = _failures(batch)
+    sent_ns = picked(answers["sent_ns"], request, NEVER)
+    in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
+    surely = (picked(sure, request, 0) == 1) & in_time
+    unheard = picked(maybe, request, 1) == 0
+    return ((failed["source"] >= 0) & ~surely) | unheard
+
+
+def known_later(batch: Batch) -> Bools:
+    """Returns for each commit whether its member heard, while it held the partition on, of one at its place or behind
+    it that was accepted: by its own word, or by the request log, which knows of the first attempt when it answered it.
+    """
+    log = batch.commits
+    request, asked = requests_of(batch, log)
+    sent_ns = heard.answers_of(batch, asked)["sent_ns"]
+    since_ns = log["effect_ns"] - TOLERANCE_NS
+    told = _heard_since(batch, since_ns, _told(batch))
+    return told | _heard_since(batch, np.where(request >= 0, picked(sent_ns, request, NONE), since_ns), _logged(batch))
+
+
+def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
+    """Returns for each commit whether one of the accepted was heard by its member, in the same possession, after it."""
+    log = batch.commits
+    own = picked(batch.lives["source"], log["life"], -1)
+    source = np.where(own >= 0, own, _failures(batch)["source"])
+    wanted = table(
+        slice=log["slice"], source=source, time_ns=since_ns, at_ns=log["effect_ns"], value=log["value"]
+    ).having(place=np.arange(len(log)))
+    both = stacked(wanted, accepted)
+    possession = _possessions_at(batch, both["slice"], both["source"], both["at_ns"])
+    # Where nobody knows how long it held the partition, only the very same place counts.
+    stretch = joined(both["slice"], both["source"], possession, np.where(possession < 0, both["value"], 0))
+    order = ordered(stretch, both["time_ns"], both["place"])  # what was heard in the same instant stands before
+    both, stretch = both.take(order), stretch[order]
+    asked = both["place"] >= 0
+    behind = np.where(asked, NEVER, -both["value"])
+    furthest = picked(behind, min_after(stretch, behind), NEVER)
+    known = np.zeros(len(log), np.bool_)
+    known[both["place"][asked]] = furthest[asked] <= -both["value"][asked]
+    return known
+
+
+def _told(batch: Batch) -> Table:
+    """Returns what members say was accepted: slice, source, time_ns, at_ns (the same), value, place -1."""
+    own = batch.own.take(batch.own["kind"] == Kind.COMMIT_OK)
+    return _accepted(own["slice"], own["source"], own["time_ns"], own["offset"])
+
+
+def _logged(batch: Batch) -> Table:
+    """Returns what was accepted by the request log, and surely heard; as `_told`."""
+    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = asked.having(member=members_of(batch, asked["who"], otherwise=-1))
+    asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE) & (asked["member"] >= 0))
+    asked = asked.take(heard.surely_heard(batch.circumstances, heard.answers_of(batch, asked)))
+    at_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    source = picked(batch.lives["source"], life_at(batch, asked["member"], at_ns), -1)
+    return _accepted(asked["slice"], source, at_ns, asked["offset"])
+
+
+def _accepted(slices: Array, sources: Array, time_ns: Array, values: Array) -> Table:
+    place = np.full(len(slices), -1)
+    return table(slice=slices, source=sources, time_ns=time_ns, at_ns=time_ns, value=values, place=place)
+
+
+def _possessions_at(batch: Batch, slices: Array, sources: Array, time_ns: Array) -> Ints:
+    """Returns the possession that each file had begun last by then, -1 where there was none."""
+    held, size = batch.possessions, len(batch.circumstances.sources) + 1
+    return at_or_before(held["slice"] * size + held["source"], held["open_ns"], slices * size + sources, time_ns)
+
+
+def _failures(batch: Batch) -> Table:
+    """Returns `source` and `time_ns` of the word that each commit failed, by the last attempt that had begun by then.
+
+    That of its own incarnation; where nobody knows the committer, of whoever failed at the place. Source -1 for none.
+    """
+    log, attempts = batch.commits, _failed_attempts(batch)
+    own = picked(batch.lives["source"], log["life"], -1)
+    nobody = np.isin(log["committer"], (UNKNOWN, AMBIGUOUS))
+    by_own = _last_begun(attempts, log.having(source=own), "slice", "offset", "source")
+    by_any = _last_begun(attempts, log, "slice", "offset")
+    row = np.where(own >= 0, by_own, np.where(nobody, by_any, -1))
+    return table(source=picked(attempts["source"], row, -1), time_ns=picked(attempts["time_ns"], row, NEVER))
+
+
+def _failed_attempts(batch: Batch) -> Table:
+    """Returns slice, source, offset, time_ns and begun_ns (NONE where it was not told) of the attempts that failed."""
+    own = batch.own.take(np.isin(batch.own["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_FAIL)))
+    own = own.take(ordered(own["file"], own["offset"]))
+    invoked = last_true(joined(own["file"], own["offset"]), own["kind"] == Kind.COMMIT_INVOKE)
+    own = own.having(begun_ns=picked(own["time_ns"], invoked, NONE))
+    failed = own.take(own["kind"] == Kind.COMMIT_FAIL)
+    return failed.only("slice", "source", "offset", "time_ns", "begun_ns")
+
+
+def _last_begun(attempts: Table, commits: Table, *names: str) -> Ints:
+    """Returns the last attempt that has the same columns as each commit, and had begun when it took effect; else -1."""
+    code = joined(*(np.concatenate([attempts[name], commits["value" if name == "offset" else name]]) for name in names))
+    order = ordered(code[: len(attempts)], attempts["begun_ns"])
+    found = at_or_before(
+        code[: len(attempts)][order],
+        attempts["begun_ns"][order],
+        code[len(attempts) :],
+        commits["effect_ns"] + TOLERANCE_NS,
+    )
+    return picked(order, found, -1)

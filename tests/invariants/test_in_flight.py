@@ -1,0 +1,172 @@
+"""What was in flight: the excuse that at-most-once gives for a record that was committed past and never handled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from histories import (
+    Line,
+    after,
+    asked,
+    assigned,
+    commit,
+    committed,
+    exited,
+    fault,
+    finding,
+    handled,
+    healed,
+    judged,
+    on,
+    started,
+    with_settings,
+)
+
+Lines = list[Line | list[Line]]
+SETTINGS = with_settings(delivery="at-most-once")  # a poll interval of 5 s
+BEGUN: Lines = [assigned("m0"), handled("m0", 0)]
+CRASHED = exited("m0", code=1)
+TWO = committed(2, by="m0")
+
+
+def over(line: Line) -> Line:
+    """A request over the connection c1."""
+    return replace(line, fields=line.fields | {"connection": "c1"})
+
+
+OVER_C1 = [TWO[0], over(TWO[1])]
+
+
+def excused(lines: Lines, *, records: int = 2) -> list[bool]:
+    """Returns of each record of partition 0 that was skipped whether it was in flight."""
+    found = finding("skipped", [*BEGUN, *lines], records=records, partitions=2, settings=SETTINGS)
+    return [one.attributes["in_flight_at_crash"] for one in found.instances if one.partition == 0]
+
+
+def test_in_flight_at_a_crash() -> None:
+    """Committed, and the member crashed before it could begin."""
+    assert excused([TWO, CRASHED]) == [True]
+
+
+@pytest.mark.parametrize(
+    ("end", "crashed"),
+    [
+        ({"code": 143, "asked": "stop"}, False),
+        ({"code": 1, "asked": "stop"}, False),
+        ({"signal": 15, "asked": "stop"}, False),
+        ({"signal": 9, "asked": "overdue"}, True),
+        ({"signal": 9, "asked": "kill"}, True),
+        ({"code": 143, "asked": "no"}, True),
+        ({"signal": 11, "asked": "no"}, True),
+    ],
+    ids=["Java's usual", "any status", "by the signal", "overdue", "killed", "unasked", "by a fault of its own"],
+)
+def test_an_end_that_was_asked_for_is_no_crash(end: dict[str, object], *, crashed: bool) -> None:
+    """Whoever is asked to stop finishes what it has committed, whatever its exit status says."""
+    settings = with_settings(delivery="at-most-once", sink="http")
+    found = judged("skipped", [assigned("m0"), TWO, exited("m0", **end)], settings=settings)
+    assert [one["in_flight_at_crash"] for one in found] == [crashed, crashed]
+
+
+@pytest.mark.parametrize(("seconds", "soon"), [(4.9, True), (6.0, False)])
+def test_a_crash_long_after_excuses_nothing(seconds: float, *, soon: bool) -> None:
+    """No batch is in hand for longer than the poll interval, 5 s: the record was left out before."""
+    assert excused([TWO, after(seconds), CRASHED]) == [soon]
+
+
+def test_a_record_that_was_passed_over_was_not_in_flight() -> None:
+    """The member had begun record 2, which lies behind it, when it crashed."""
+    assert excused([committed(4, by="m0"), handled("m0", 2), CRASHED], records=4) == [False, True]
+
+
+def test_a_commit_of_another_partition_says_nothing() -> None:
+    """A worker a partition: that another one commits does not mean that this one is done."""
+    other = [on(1, line) for line in committed(2, by="m0")]
+    assert excused([TWO, other, CRASHED]) == [True]
+
+
+def test_a_crash_of_another_member_excuses_nothing() -> None:
+    """The one that had committed lives."""
+    assert excused([TWO, exited("m1", code=1)]) == [False]
+
+
+def test_a_crash_of_its_next_incarnation_excuses_nothing() -> None:
+    """The one that had committed had gone in peace."""
+    gone = exited("m0", code=0, asked="stop")
+    assert excused([TWO, gone, started("m0-1"), exited("m0-1", code=1)]) == [False]
+
+
+def test_a_failed_commit_is_in_flight() -> None:
+    """The answer was held: durable, and the member was told that it had failed."""
+    held = [fault("answers-held", "m0"), commit("m0", 2), TWO, commit("m0", 2, "fail"), healed()]
+    assert excused(held) == [True]
+
+
+def test_another_members_failure_excuses_nothing() -> None:
+    """m1 failed to commit the same position; m0, which had committed it, knew."""
+    assert excused([commit("m0", 2), TWO, commit("m0", 2, "ok"), commit("m1", 2), commit("m1", 2, "fail")]) == [False]
+
+
+def test_an_attempt_that_was_made_afterwards_excuses_nothing() -> None:
+    """The commit stood, and a further attempt at the same position failed."""
+    later: Lines = [after(2), commit("m0", 2), commit("m0", 2, "fail")]
+    assert excused([commit("m0", 2), TWO, commit("m0", 2, "ok"), *later]) == [False]
+
+
+def test_a_failure_whose_answer_was_heard_excuses_nothing() -> None:
+    """No fault was near: the broker accepted it, and the member says that it failed."""
+    assert excused([commit("m0", 2), TWO, after(1), commit("m0", 2, "fail")]) == [False]
+
+
+HELD_FIRST: Lines = [fault("answers-held", "m0"), commit("m0", 2), TWO, commit("m0", 2, "fail")]
+
+
+def test_a_retry_that_was_accepted_and_heard_ends_the_excuse() -> None:
+    """After the healing the same position was accepted, by the request log: now it must work."""
+    retried = [healed(), after(1), commit("m0", 2), asked("OFFSET_COMMIT", "m0", 2)]
+    assert excused([*HELD_FIRST, *retried]) == [False]
+
+
+def test_a_retry_that_succeeded_by_its_own_word_ends_the_excuse() -> None:
+    """Whatever the request log holds: what it prints convicts it."""
+    assert excused([*HELD_FIRST, commit("m0", 2), commit("m0", 2, "ok"), healed()]) == [False]
+
+
+def test_a_retry_whose_answer_was_held_too_ends_nothing() -> None:
+    """The member was told nothing: a sound one must not act on it."""
+    retried = [commit("m0", 2), asked("OFFSET_COMMIT", "m0", 2), commit("m0", 2, "fail"), healed()]
+    assert excused([*HELD_FIRST, *retried]) == [True]
+
+
+def test_a_retry_that_was_refused_ends_nothing() -> None:
+    """The group had moved on: nobody will ever know of the first attempt."""
+    retried = [healed(), after(1), commit("m0", 2), asked("OFFSET_COMMIT", "m0", 2, error=22)]
+    assert excused([*HELD_FIRST, *retried]) == [True]
+
+
+def test_an_answer_that_was_cut_off_is_in_flight_though_nothing_was_printed() -> None:
+    """It lost its connection with the answer in it, and never says what became of the commit."""
+    assert excused([fault("half-open", "m0"), after(0.2), commit("m0", 2), OVER_C1, after(0.2), healed()]) == [True]
+
+
+def test_an_answer_in_another_members_fault_was_heard() -> None:
+    """m1 was cut off; m0 was not."""
+    assert excused([fault("half-open", "m1"), after(0.2), commit("m0", 2), OVER_C1, after(0.2), healed()]) == [False]
+
+
+def test_an_answer_that_came_with_the_heal_was_heard() -> None:
+    """Its connection went on: the member knew, and had time to work."""
+    held = [fault("answers-held", "m0"), after(0.2), commit("m0", 2), OVER_C1, after(0.2), healed(), after(0.2)]
+    assert excused([*held, over(asked("OFFSET_COMMIT", "m0", 2, error=22))]) == [False]
+
+
+def test_a_committer_that_no_log_tells_is_whoever_failed() -> None:
+    """The broker died before it wrote the line of the request: the member's own word is all there is."""
+    assert excused([commit("m0", 2), committed(2), commit("m0", 2, "fail")]) == [True]
+
+
+def test_a_request_that_arrived_when_its_client_had_given_up_is_in_flight() -> None:
+    """It was held on its way; whoever has given up waiting throws the answer away."""
+    assert excused([fault("requests-held", "m0"), commit("m0", 2), commit("m0", 2, "fail"), after(1), TWO]) == [True]
