@@ -77,9 +77,11 @@ SINS = (
     "torn",
     "hanging",
     "leap",
+    "invents",
+    "unfetched",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
-FETCH_SINS = ("paused", "swallowed", "fallen")
+FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
 HANDOVERS = ("move", "kill", "freeze", "all")
 SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work", "leap")
 
@@ -580,6 +582,8 @@ class World:
             floor = self.committed[tp]
             start = self.plan.first_offset if floor is None else floor
             self.position[tp] = self.done[tp] = max(self.plan.first_offset, start - below)
+        if self.plan.sin in FETCH_SINS and tps:
+            self.fetch(member, tps, size_bytes=900)
 
     def _answer(self, tp: Slice) -> dict[str, Any]:
         position = self.committed[tp]
@@ -832,6 +836,10 @@ class World:
             self.fetch(member, [other for other in self.slices if other != tp], complete=True)
             return
         self.fetch(member, self.slices, complete=True)
+        if how == "unfetched":
+            self.pass_ms(300, 1800)
+            self.process(member, tp, left[0])
+            return
         self.fetch(member, [tp], size_bytes=900)
         if how == "paused":
             self.fetch(member, [other for other in self.slices if other != tp], complete=self.draw.random() < 0.9)
@@ -935,6 +943,14 @@ def _skip_at_crash(world: World) -> None:
     member, tp = _sinner(world)
     world.commit(member, {tp: world.done[tp] + 1}, answered=False)
     world.kill(member)
+
+
+def _invents(world: World) -> None:
+    """Says that it handled a record that the log does not hold."""
+    member, tp = _sinner(world)
+    offset = world.end(tp) + world.draw.randint(0, 2)
+    world.say_delivered(member, tp, offset, None)
+    world.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, outcome="done")
 
 
 def _below_floor(world: World) -> None:
@@ -1299,6 +1315,7 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "late-work": _late_work,
     "zombie-work": _zombie_work,
     "leap": _leap,
+    "invents": _invents,
     "lost-write": _lost_write,
     "compacted": _compacted,
     "expired": _expired,

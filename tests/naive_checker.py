@@ -36,6 +36,7 @@ Slice = tuple[str, int]
 Found = tuple[str | None, int | None, int | str, tuple[tuple[str, Any], ...]]
 
 ANOMALIES = (
+    "false-report",
     "skipped",
     "unseen",
     "redelivered",
@@ -242,6 +243,36 @@ class Trial:
     def member_of_lane(self) -> dict[int, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
 
+    @cached_property
+    def request_logs_complete(self) -> bool:
+        """Every broker's was read to its end."""
+        logs = {e.source for e in self.events if e.source.startswith("requests-")}
+        states = {e.source: e.details.get("state") for e in self.of_kind("witness")}
+        return bool(logs) and all(states.get(name) == "complete" for name in logs)
+
+    @cached_property
+    def fetching_members(self) -> set[str]:
+        """The members on whose lanes anything was fetched."""
+        fetches = [e for e in self.requests if e.details["api"] == "FETCH"]
+        return {member for e in fetches if (member := self.lane_member(e)) is not None}
+
+    def fetches_by_turns(self, member: str) -> bool:
+        """One partition was fetched on its lane over a connection, then over another, then over the first again."""
+        used: dict[tuple[Any, ...], list[str]] = {}
+        for e in self.requests:
+            if e.details["api"] != "FETCH" or self.lane_member(e) != member:
+                continue
+            for entry in e.details.get("entries", []):
+                names = used.setdefault((e.source, self.topic_of(entry), entry["partition"]), [])
+                name = e.details.get("connection")
+                if name is not None and names[-1:] != [name]:
+                    names.append(name)
+        return any(len(names) > len(set(names)) for names in used.values())
+
+    def exit_ns(self, source: str) -> float:
+        """When the process of a file was gone."""
+        return min((e.time_ns for e in self.of_kind("exited") if e.source == source), default=FOREVER)
+
     # --- record ids ------------------------------------------------------------------------------------------
 
     @cached_property
@@ -439,6 +470,8 @@ class Partition:
         """Offset → the earliest time it was handled, by a completion or a sink effect."""
         times: dict[int, list[int]] = {}
         for work in self.completions:
+            if self.contradicted_by(work.event) is not None:
+                continue
             if self.trial.facts.get("sink") != "topic" or work.event.outcome != "done":
                 times.setdefault(work.offset, []).append(work.event.time_ns)
         offset_of_id = {e.id: offset for offset, e in self.records.items() if e.id is not None}
@@ -446,6 +479,67 @@ class Partition:
             if effect.outcome == "ok" and effect.id in offset_of_id:
                 times.setdefault(offset_of_id[effect.id], []).append(effect.time_ns)
         return {offset: min(seen) for offset, seen in times.items()}
+
+    # --- what witnesses know better --------------------------------------------------------------------------
+
+    def contradicted_by(self, line: Event) -> str | None:
+        """Which witness knows that what a member says of a record cannot be so; None: none does."""
+        offset = -1 if line.offset is None else line.offset
+        record = self.records.get(offset)
+        sent = None if record is None else self.trial.invoked.get(str(record.id))
+        if sent is not None and sent.time_ns > line.time_ns + TOLERANCE_NS:
+            return "workload"
+        ends = [e for e in self.own("log_end") if e.details.get("asked_ns", e.time_ns) >= line.time_ns]
+        first = min(ends, key=lambda e: e.details.get("asked_ns", e.time_ns), default=None)
+        if offset < 0 or (first is not None and (first.offset or 0) <= offset):
+            return "observer"
+        looked_up = line.kind == "processed" and not self.trial.progress_in_kafka
+        if looked_up or not self._fetches_are_known(line):
+            return None
+        told = [e for e in self.own("delivered", "processed") if e.source == line.source and e.offset == offset]
+        held = any(self._may_have_fetched(e) for e in told if e.seq <= line.seq)
+        return None if held else "request log"
+
+    def _fetches_are_known(self, line: Event) -> bool:
+        """All that its process fetched of this partition stands in the request log, and its alone."""
+        killed = [e.time_ns for e in self.trial.of_kind("injected") if e.details.get("fault") == "broker-kill"]
+        if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
+            return False
+        if any(self.trial.lane_member(request) is None for request, _ in self._asks):
+            return False
+        lives = sorted((e for e in self.trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns)
+        mine = next((number for number, e in enumerate(lives) if e.source == line.source), None)
+        if mine is None or self.trial.fetches_by_turns(str(line.member)):
+            return False
+        pairs = pairwise(lives[max(0, mine - 1) : mine + 2])
+        overlap = any(self.trial.exit_ns(one.source) > other.time_ns for one, other in pairs)
+        return not overlap and str(line.member) in self.trial.fetching_members
+
+    @cached_property
+    def _asks(self) -> list[tuple[Event, Mapping[str, Any]]]:
+        asks = [e for e in self.trial.requests if e.details["api"] == "FETCH" and e.details.get("lane") is not None]
+        return [(request, entry) for request in asks for entry in self.trial.entries(request, self.tp)]
+
+    def _may_have_fetched(self, line: Event) -> bool:
+        """Some fetch of its process, begun by then, brought bytes from the record or before it; and what it asked for
+        next lies beyond the record, or was asked for only after the line, or was not asked for at all."""
+        asks = []
+        for request, entry in self._asks:
+            begun_ns = self.trial.mono_ns(request.source_wall_ns, request.time_ns) - int(
+                request.details.get("duration_ms", 0) * 1_000_000
+            )
+            if _incarnation(self, str(self.trial.lane_member(request)), begun_ns) == line.source:
+                asks.append((begun_ns, request.source, request.seq, entry))
+        asks.sort(key=lambda ask: ask[:3])
+        for number, (begun_ns, _, _, entry) in enumerate(asks):
+            brought = entry.get("size_bytes", 0) > 0 and not entry.get("error")
+            if not brought or entry["offset"] > (line.offset or 0) or begun_ns > line.time_ns + TOLERANCE_NS:
+                continue
+            following = asks[number + 1 : number + 2]
+            since_ns = self.trial.earliest_ns(line.time_ns) - TOLERANCE_NS
+            if not following or following[0][3]["offset"] > (line.offset or 0) or following[0][0] >= since_ns:
+                return True
+        return False
 
     # --- the brokers' word -----------------------------------------------------------------------------------
 
@@ -721,6 +815,14 @@ def _take(findings: Findings, name: str, found: Iterable[Found | None]) -> None:
 
 
 # --- delivery --------------------------------------------------------------------------------------------------
+
+
+def false_report(p: Partition) -> Iterator[Found]:
+    """Every line about a record that a witness knows cannot be so."""
+    for line in p.own("delivered", "processed"):
+        by = p.contradicted_by(line)
+        if by is not None and line.offset is not None:
+            yield p.found(line.offset, what=line.kind, by=by)
 
 
 def skipped(p: Partition) -> Iterator[Found | None]:
@@ -1893,6 +1995,7 @@ GROUP_CHECKS = {
     "oom-killed": oom_killed,
 }
 CHECKS = {
+    "false-report": false_report,
     "aborted-read": aborted_read,
     "offset-outside-transaction": offset_outside_transaction,
     "uncommitted-progress": uncommitted_progress,

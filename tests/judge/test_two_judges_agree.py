@@ -17,6 +17,7 @@ COUNTED_ONLY = {
     "zombie-work",
     "duplicate-effect",
     "rogue-reader",
+    "false-report",
 }  # legal, unless a claim says otherwise
 
 

@@ -13,7 +13,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
+from kafka_trial.invariants import (
+    clocks,
+    commits_log,
+    floors,
+    handlers,
+    ownership_log,
+    possessions,
+    refuted,
+    zombies,
+)
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
@@ -99,6 +108,11 @@ class Batch:
     def handlers(self) -> Table:
         """See `handlers.handlers`."""
         return handlers.handlers(self)
+
+    @cached_property
+    def refuted(self) -> Table:
+        """See `refuted.refuted`."""
+        return refuted.refuted(self)
 
     @cached_property
     def handled(self) -> Table:

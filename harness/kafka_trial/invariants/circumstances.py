@@ -186,6 +186,7 @@ class Circumstances:
     calibrated_rate: float | None = None
     partitions_added: bool = False
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
+    shared_lanes: tuple[int, ...] = ()  # of those, the lanes on which two clients fetched one partition by turns
     topic_changes: tuple[int, ...] = ()  # when a topic was seen with other partitions than before
     peaks: tuple[Peak, ...] = ()
     oom_read: bool = False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.kernels import NEVER, Ints, exactly, first_of, joined, next_in, ordered, picked
+from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import WITHOUT_OUTPUT, Kind
 from kafka_trial.invariants.table import Table, table
 
@@ -75,9 +76,11 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
 def handled(batch: Batch) -> Table:
     """Returns slice, offset, time_ns, source, seq of the first handling of each offset: a completion or an effect.
 
-    Where the output goes to a topic, only what is committed there is done; a completion counts if it leaves no output.
+    A completion that a witness refutes is none. Where the output goes to a topic, only what is committed there is done;
+    a completion counts if it leaves no output.
     """
     done = batch.of(Kind.PROCESSED, Kind.EFFECT)
+    done = done.take(~is_refuted(batch, done))
     if batch.circumstances.settings.sink == "topic":
         done = done.take((done["kind"] == Kind.EFFECT) | (done["flag"] == WITHOUT_OUTPUT))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))

@@ -33,6 +33,7 @@ class Facts:
     member_ids: dict[str, int] = field(default_factory=dict)
     lanes: dict[int, int] = field(default_factory=dict)
     fetching: set[int] = field(default_factory=set)
+    shared_lanes: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     lives: dict[int, dict[str, Any]] = field(default_factory=dict)
     phases: dict[str, int] = field(default_factory=dict)
@@ -93,6 +94,7 @@ class Facts:
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
+            shared_lanes=tuple(sorted(self.shared_lanes)),
             **self.pulse.circumstances(),
             **self.vitals.circumstances(),
             **self.transactions.circumstances(),

@@ -44,7 +44,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
                 name: tuple(plain[name])
                 for name in (
                     *("sources", "members", "member_ids", "owners", "environment"),
-                    *("topic_changes", "fetching", "logs"),
+                    *("topic_changes", "fetching", "shared_lanes", "logs"),
                 )
             },
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},
