@@ -54,7 +54,10 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
         ground=(*doubts, *ground_of(judgement), *no_control),
-        gaps=tuple(vacuous(coverage, scope) + untouched(coverage, judgement.circumstances)),
+        gaps=tuple(
+            vacuous(coverage, scope, silent=judgement.circumstances.settings.silent)
+            + untouched(coverage, judgement.circumstances)
+        ),
         failures=failures,
         counts=_counts(coverage) | disturbances_counted(judgement.circumstances),
     )

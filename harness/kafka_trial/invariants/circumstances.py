@@ -83,7 +83,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Window:
-    """One fault as it was journaled: from its injection to its healing."""
+    """One fault as it was journaled: from its injection to its healing. `began_ns`: when the injection began."""
 
     number: int
     fault: str
@@ -91,6 +91,7 @@ class Window:
     member: str | None
     injected_ns: int
     healed_ns: int | None
+    began_ns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class Facts:
     phases: dict[str, int] = field(default_factory=dict)
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    injecting: dict[int, int] = field(default_factory=dict)
     memberships: list[Membership] = field(default_factory=list)
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
@@ -224,6 +225,11 @@ def _undecodable(facts: Facts, source: int, body: Body) -> None:
     facts.witnesses[facts.sources[source]] = "undecodable"
 
 
+def _injecting(facts: Facts, source: int, body: Body) -> None:
+    if isinstance(body.get("fault_no"), int):
+        facts.injecting[body["fault_no"]] = body["time_ns"]
+
+
 def _injected(facts: Facts, source: int, body: Body) -> None:
     number = body.get("fault_no")
     if isinstance(number, int):
@@ -234,6 +240,7 @@ def _injected(facts: Facts, source: int, body: Body) -> None:
             "member": body.get("member") if isinstance(body.get("member"), str) else None,
             "injected_ns": body["time_ns"],
             "healed_ns": None,
+            "began_ns": facts.injecting.get(number),
         }
 
 
@@ -279,6 +286,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "group_epoch": take_epoch,
     "member_assignment": _membership,
     "group_tombstone": _membership,
+    "injecting": _injecting,
     "injected": _injected,
     "healed": _healed,
     **PULSE_TAKERS,
