@@ -259,6 +259,7 @@ class World:
             "delivery": self.plan.delivery,
             "progress": self.plan.progress,
             "sink": "topic" if self.to_topic else None,
+            "handler": "batch" if self.plan.seed % 4 == 0 else "record",
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
 
@@ -988,8 +989,14 @@ def _overlap(world: World) -> None:
     pair = world.left(tp)[:2]
     for offset in pair:
         world.deliver(member, tp, offset)
-    for offset in pair:
+    third = world.left(tp)[2:3] if world.draw.random() < 0.5 else []
+    for number, offset in enumerate(pair):
         world.process(member, tp, offset)
+        for late in third[: number == 0]:
+            world.deliver(member, tp, late)
+    for late in third:
+        world.process(member, tp, late)
+    pair += third
     world.position[tp] = world.done[tp] = max([world.done[tp], *(offset + 1 for offset in pair)])
 
 

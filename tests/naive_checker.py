@@ -1145,10 +1145,19 @@ def overlapping_handlers(p: Partition) -> Iterator[Found]:
             yield p.found(handler.begun.offset, same_key=same_key)
 
 
+def _of_one_batch(p: Partition, one: Work, other: Work) -> bool:
+    """Delivered in one possession, and nothing was completed between the two."""
+    first, last = sorted((one.event.seq, other.event.seq))
+    between = [w for w in p.completions if w.event.source == one.event.source and first < w.event.seq < last]
+    return one.possession == other.possession and not between
+
+
 def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
     assert one.ended
     assert other.ended
     if one.begun.event.source == other.begun.event.source:
+        if p.trial.facts.get("handler") == "batch" and _of_one_batch(p, one.begun, other.begun):
+            return False
         return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
     begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
     ends_ns = min(p.trial.earliest_ns(one.ended.event.time_ns), p.trial.earliest_ns(other.ended.event.time_ns))

@@ -13,6 +13,7 @@ CONSUMER_SCHEMA = 1
 PROTOCOLS = ("classic", "consumer", "none")
 PROGRESS_KINDS = ("kafka", "transaction", "sink", "checkpoint", "none")
 EVENT_DIALECTS = ("jsonl", "verifiable", "none")
+HANDLERS = ("record", "batch")
 SINKS = ("http", "topic", "postgres", "none")
 SINKS_LATER = ("postgres",)
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
@@ -41,10 +42,14 @@ class ProgressPlace:
 
 @dataclass(frozen=True)
 class EvidenceGiven:
-    """What the consumer lets us see: its own lines, and where its output goes."""
+    """What the consumer lets us see: its own lines, and where its output goes.
+
+    `handler`: whether a handler takes one record or a whole batch, which then is one unit.
+    """
 
     events: str = "jsonl"
     sink: str = "none"
+    handler: str = "record"
     dead_letter_topic: str = ""
 
 

@@ -16,6 +16,7 @@ from kafka_trial.consumers.placeholders import OF_ALL, placeholder_problems
 from kafka_trial.consumers.spec import (
     CONSUMER_SCHEMA,
     EVENT_DIALECTS,
+    HANDLERS,
     PROGRESS_KINDS,
     PROTOCOLS,
     SINKS,
@@ -173,6 +174,7 @@ def _progress_problems(progress: ProgressPlace) -> list[str]:
 def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
+    problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
     if evidence.sink in SINKS_LATER:
         problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems

@@ -16,7 +16,10 @@ LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
 
 @dataclass(frozen=True)
 class Settings:
-    """What consumer.toml says that judging needs. `events`, `sink`: which evidence it declares; None: not known."""
+    """What consumer.toml says that judging needs. `events`, `sink`: which evidence it declares; None: not known.
+
+    `handler`: "record", or "batch" where what a handler takes is a whole batch.
+    """
 
     protocol: str = "classic"
     session_timeout_s: float = 6.0
@@ -29,6 +32,7 @@ class Settings:
     memory_max_bytes: int | None = None
     events: str | None = None
     sink: str | None = None
+    handler: str = "record"
 
     @property
     def silent(self) -> bool:
