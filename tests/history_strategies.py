@@ -79,6 +79,7 @@ SINS = (
     "leap",
     "invents",
     "unfetched",
+    "garbled",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
@@ -946,6 +947,18 @@ def _skip_at_crash(world: World) -> None:
     world.kill(member)
 
 
+def _garbled(world: World) -> None:
+    """Says with an outcome that nobody knows that a record is done, and commits past it."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:1]:
+        world.deliver(member, tp, offset)
+        where = {"topic": tp[0], "partition": tp[1], "offset": offset} if world.draw.random() < 0.6 else {}
+        world.say(member, "bad_line", message="…", size_bytes=3, events=1, reason="outcome 'ok'", **where)
+        world.position[tp] = world.done[tp] = offset + 1
+        if world.draw.random() < 0.7:
+            world.commit(member, {tp: world.done[tp]})
+
+
 def _invents(world: World) -> None:
     """Says that it handled a record that the log does not hold."""
     member, tp = _sinner(world)
@@ -1323,6 +1336,7 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "zombie-work": _zombie_work,
     "leap": _leap,
     "invents": _invents,
+    "garbled": _garbled,
     "lost-write": _lost_write,
     "compacted": _compacted,
     "expired": _expired,

@@ -372,6 +372,7 @@ class Partition:
 
     def __init__(self, trial: Trial, tp: Slice) -> None:
         self.trial, self.tp = trial, tp
+        self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
 
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
@@ -474,6 +475,10 @@ class Partition:
                 continue
             if self.trial.facts.get("sink") != "topic" or work.event.outcome != "done":
                 times.setdefault(work.offset, []).append(work.event.time_ns)
+        if self.trial.facts.get("sink") in (None, "none"):
+            for line in self.own("bad_line"):  # it may have said so, of this record
+                if line.offset is not None:
+                    times.setdefault(line.offset, []).append(line.time_ns)
         offset_of_id = {e.id: offset for offset, e in self.records.items() if e.id is not None}
         for effect in self.trial.of_kind("effect"):
             if effect.outcome == "ok" and effect.id in offset_of_id:
@@ -775,9 +780,37 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
             findings.not_judged.add(name)
         else:
             _take(findings, name, check(trial))
+    _leave_open_what_lines_may_have_said(trial, findings)
     for instances in findings.anomalies.values():
         instances.sort(key=repr)
     return findings
+
+
+def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> None:
+    """An event that nobody could read, and that does not name its record, may have been the line of any one."""
+    nameless = 0
+    for line in trial.of_kind("bad_line"):
+        killed = [e for e in trial.of_kind("exited") if e.source == line.source and e.details.get("signal") == 9]
+        torn = any(e.seq == line.seq + 1 for e in killed)
+        nameless += line.details.get("events", 0) if line.offset is None and not torn else 0
+    of_records = ("skipped", "unseen", "poll-skip")
+    missing = {found[:3] for name in of_records for found in findings.anomalies[name]}
+    if not nameless or len(missing) > nameless:
+        return
+    for name in (*of_records, "stuck-partition", "false-lag", "late-convergence"):
+        findings.undecided[name] += len(findings.anomalies[name])
+        findings.anomalies[name] = []
+    for tp in trial.slices():
+        partition = Partition(trial, tp)
+        for topic, number, offset in missing:
+            if (topic, number) == tp:
+                partition.first_handled[int(offset)] = 0
+                partition.taken_as_done.add(int(offset))
+        here = [found for found in findings.anomalies["commit-ahead"] if found[:2] == tp]
+        still = [found for found in commit_ahead(partition) if found in here]
+        findings.undecided["commit-ahead"] += len(here) - len(still)
+        elsewhere = [found for found in findings.anomalies["commit-ahead"] if found[:2] != tp]
+        findings.anomalies["commit-ahead"] = elsewhere + still
 
 
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
@@ -1286,8 +1319,12 @@ def _ahead_by_own_word(p: Partition) -> Iterator[int]:
 
 
 def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
-    """Tells whether the delivered record had been completed in this possession when the commit was asked for."""
-    return any(
+    """Tells whether the delivered record had been completed in this possession when the commit was asked for, or a
+    line that nobody could read named it."""
+    unread = [e for e in p.own("bad_line") if e.source == delivery.event.source and e.offset == delivery.offset]
+    if delivery.offset in p.taken_as_done:
+        return True
+    return any(e.seq < commit.seq for e in unread) or any(
         completion.offset == delivery.offset
         and completion.possession == delivery.possession
         and completion.event.seq < commit.seq

@@ -22,6 +22,7 @@ from kafka_trial.hearing.vacuity import untouched, vacuous
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.unread import told
 from kafka_trial.verdict import Verdict, decide
 from kafka_trial.verdict_files import write_verdict
 
@@ -57,9 +58,10 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
         gaps=tuple(
             vacuous(coverage, scope, silent=judgement.circumstances.settings.silent)
             + untouched(coverage, judgement.circumstances)
+            + [plain(told(one)) for one in judgement.circumstances.lost_events]
         ),
         failures=failures,
-        counts=_counts(coverage) | disturbances_counted(judgement.circumstances),
+        counts=_counts(coverage) | _unread(judgement) | disturbances_counted(judgement.circumstances),
     )
 
 
@@ -83,6 +85,11 @@ def _found(finding: Finding) -> Found:
         not_judged=plain(finding.not_judged.because) if finding.not_judged else None,
         applies=finding.not_judged is None or finding.not_judged.applies,
     )
+
+
+def _unread(judgement: Judgement) -> dict[str, int]:
+    count = sum(one.count for one in judgement.circumstances.lost_events)
+    return {"lines not read": count} if count else {}
 
 
 def _counts(coverage: Coverage) -> dict[str, int]:

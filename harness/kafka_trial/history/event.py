@@ -22,7 +22,9 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     commit            outcome(invoke|ok|fail) op? entries[{topic partition committed_offset}] message?
                     stopped           (shutdown_complete, its own word)
                     error             message
-                    bad_line          message (at most 4 KB of it)  size_bytes
+                    bad_line          message (at most 4 KB of it)  size_bytes  events? reason? topic? partition? offset?
+                                      (events: so many lines were events that went wrong, for that reason; the place of
+                                       the record that one names; absent: text, of a library perhaps)
                     exited            code? signal? message? asked(no|stop|overdue|kill) asked_ns? within_s?
                                       (harness: the process is gone; last line. asked: no = it went by itself; stop = it
                                        had been asked to, asked_ns; overdue = asked, and killed after within_s; kill =

@@ -86,6 +86,18 @@ class Life:
 
 
 @dataclass(frozen=True)
+class LostEvents:
+    """The lines of one incarnation that were events and could not be read: how many, and the first of them."""
+
+    source: int
+    member: str
+    count: int
+    nameless: int  # of them, those that do not name their record
+    first: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Window:
     """One fault as it was journaled: from its injection to its healing. `began_ns`: when the injection began."""
 
@@ -206,6 +218,7 @@ class Circumstances:
     sends: int = 0  # that the workload invoked
     compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
+    lost_events: tuple[LostEvents, ...] = ()
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)
     control_read: str | None = None

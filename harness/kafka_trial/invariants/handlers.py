@@ -92,10 +92,12 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
 def handled(batch: Batch) -> Table:
     """Returns slice, offset, time_ns, source, seq of the first handling of each offset: a completion or an effect.
 
-    A completion that a witness refutes is none. Where the output goes to a topic, only what is committed there is done;
-    a completion counts if it leaves no output.
+    A completion that a witness refutes is none. A bad line that names the record may have been one: where no sink knows
+    better it counts, and keeps the verdict from being a pass. Where the output goes to a topic, only what is committed
+    there is done; a completion counts if it leaves no output.
     """
-    done = batch.of(Kind.PROCESSED, Kind.EFFECT)
+    no_sink = batch.circumstances.settings.sink in (None, "none")
+    done = batch.of(Kind.PROCESSED, Kind.EFFECT, *([Kind.UNREADABLE] if no_sink else []))
     done = done.take(~is_refuted(batch, done))
     if batch.circumstances.settings.sink == "topic":
         done = done.take((done["kind"] == Kind.EFFECT) | (done["flag"] == WITHOUT_OUTPUT))

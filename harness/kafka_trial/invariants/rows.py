@@ -28,6 +28,7 @@ there is `kernels.NONE`.
 | ARRIVED (effect, ok; `key`: its id, where UNSENT) | of the record | mark of its id | | | | all of them |
 | CLAIMED (place an effect claims) | claimed | mark of its id | | | | UNSENT, READ |
 | SENT_LATER (its record was sent after that line) | of the record | | | when it was sent | | |
+| UNREADABLE (a bad line that names it) | of the record | | | | | |
 | ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
 | ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
 
@@ -89,6 +90,7 @@ class Kind(IntEnum):
     ASKED_ABORT = 30
     COMMIT_TAKEN = 31
     SENT_LATER = 32
+    UNREADABLE = 33
 
 
 class Known(IntFlag):

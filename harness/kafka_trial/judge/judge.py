@@ -33,6 +33,7 @@ from kafka_trial.judge.findings import find
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.judge.session import session, warm_session
 from kafka_trial.judge.slices import find_on_spark
+from kafka_trial.judge.unread import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
 from kafka_trial.judge.wholeness import sink_missing, strangers
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def concluded(
                 crashed[one.name] = f"{type(error).__name__}: {error}"
     if group.unsettled is not None:
         gathered.leave_open([one.name for one in list_invariants() if one.settled], group.unsettled)
+    gathered.leave_open_what_lines_may_have_said()
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -153,6 +155,17 @@ class _Gathered:
             self._anomalies.pop(name, None)
             if found := self._counts.pop(name, 0):
                 self._undecided[name][reason] += found
+
+    def leave_open_what_lines_may_have_said(self) -> None:
+        """Makes what was found for want of a line cases that could not be decided, where lines could not be read."""
+        reason = left_open(self._anomalies, self._counts, self._circumstances)
+        missing = without_line(self._anomalies)
+        for name in (*RECORDS, *COMMITS, *PARTITIONS) if reason else ():
+            instances = self._anomalies.pop(name, [])
+            self._anomalies[name] = [one for one in instances if not is_open(one, missing)]
+            gone = len(instances) - len(self._anomalies[name])
+            self._counts[name] -= gone
+            self._undecided[name][reason] += gone
 
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
