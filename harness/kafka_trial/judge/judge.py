@@ -220,7 +220,8 @@ def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -
 def _through(numbers: Sequence[int], windows: Sequence[int]) -> Through:
     """Returns what passed through a member: of each sort of WORK in all, then in each fault's window."""
     parts = [tuple(numbers[at : at + len(WORK)]) for at in range(0, len(numbers), len(WORK))]
-    return Through(*parts[0], inside=dict(zip(windows, parts[1:], strict=True)))
+    inside = dict(zip(windows, parts[1:], strict=True))
+    return Through(**dict(zip(WORK, parts[0], strict=True)), inside=inside)
 
 
 def _seen(coverage: Coverage) -> Seen:
