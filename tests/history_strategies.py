@@ -83,9 +83,12 @@ SINS = (
     "torn",
     "hanging",
     "leap",
+    "invents",
+    "unfetched",
+    "garbled",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
-FETCH_SINS = ("paused", "swallowed", "fallen")
+FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
 HANDOVERS = ("move", "kill", "freeze", "all")
 SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work", "leap")
 
@@ -273,6 +276,7 @@ class World:
             "progress": self.plan.progress,
             "sink": "topic" if self.to_topic else self.declared["sink"] if self.plan.sink else None,
             **{name: self.declared[name] for name in ("no_effect", "effects", "body")},
+            "handler": "batch" if self.plan.seed % 4 == 0 else "record",
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
 
@@ -602,6 +606,8 @@ class World:
             start = self.plan.first_offset if floor is None else floor
             self.position[tp] = self.done[tp] = max(self.plan.first_offset, start - below)
             self.read_on(member, tp)
+        if self.plan.sin in FETCH_SINS and tps:
+            self.fetch(member, tps, size_bytes=900)
 
     def read_on(self, member: Member, tp: Slice) -> None:
         """The request log sees from where a member fetches, in some histories, and mostly."""
@@ -878,6 +884,10 @@ class World:
             self.fetch(member, [other for other in self.slices if other != tp], complete=True)
             return
         self.fetch(member, self.slices, complete=True)
+        if how == "unfetched":
+            self.pass_ms(300, 1800)
+            self.process(member, tp, left[0])
+            return
         self.fetch(member, [tp], size_bytes=900)
         if how == "paused":
             self.fetch(member, [other for other in self.slices if other != tp], complete=self.draw.random() < 0.9)
@@ -1074,6 +1084,26 @@ def _skip_at_crash(world: World) -> None:
     world.kill(member)
 
 
+def _garbled(world: World) -> None:
+    """Says with an outcome that nobody knows that a record is done, and commits past it."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:1]:
+        world.deliver(member, tp, offset)
+        where = {"topic": tp[0], "partition": tp[1], "offset": offset} if world.draw.random() < 0.6 else {}
+        world.say(member, "bad_line", message="…", size_bytes=3, events=1, reason="outcome 'ok'", **where)
+        world.position[tp] = world.done[tp] = offset + 1
+        if world.draw.random() < 0.7:
+            world.commit(member, {tp: world.done[tp]})
+
+
+def _invents(world: World) -> None:
+    """Says that it handled a record that the log does not hold."""
+    member, tp = _sinner(world)
+    offset = world.end(tp) + world.draw.randint(0, 2)
+    world.say_delivered(member, tp, offset, None)
+    world.say(member, "processed", topic=tp[0], partition=tp[1], offset=offset, outcome="done")
+
+
 def _below_floor(world: World) -> None:
     """Starts a new possession lower than the broker told it to."""
     member, tp = _sinner(world)
@@ -1109,8 +1139,14 @@ def _overlap(world: World) -> None:
     pair = world.left(tp)[:2]
     for offset in pair:
         world.deliver(member, tp, offset)
-    for offset in pair:
+    third = world.left(tp)[2:3] if world.draw.random() < 0.5 else []
+    for number, offset in enumerate(pair):
         world.process(member, tp, offset)
+        for late in third[: number == 0]:
+            world.deliver(member, tp, late)
+    for late in third:
+        world.process(member, tp, late)
+    pair += third
     world.position[tp] = world.done[tp] = max([world.done[tp], *(offset + 1 for offset in pair)])
 
 
@@ -1477,6 +1513,8 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "late-work": _late_work,
     "zombie-work": _zombie_work,
     "leap": _leap,
+    "invents": _invents,
+    "garbled": _garbled,
     "lost-write": _lost_write,
     "compacted": _compacted,
     "expired": _expired,

@@ -40,6 +40,7 @@ Slice = tuple[str, int]
 Found = tuple[str | None, int | None, int | str, tuple[tuple[str, Any], ...]]
 
 ANOMALIES = (
+    "false-report",
     "skipped",
     "unseen",
     "redelivered",
@@ -265,6 +266,36 @@ class Trial:
     def member_of_lane(self) -> dict[int, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
 
+    @cached_property
+    def request_logs_complete(self) -> bool:
+        """Every broker's was read to its end."""
+        logs = {e.source for e in self.events if e.source.startswith("requests-")}
+        states = {e.source: e.details.get("state") for e in self.of_kind("witness")}
+        return bool(logs) and all(states.get(name) == "complete" for name in logs)
+
+    @cached_property
+    def fetching_members(self) -> set[str]:
+        """The members on whose lanes anything was fetched."""
+        fetches = [e for e in self.requests if e.details["api"] == "FETCH"]
+        return {member for e in fetches if (member := self.lane_member(e)) is not None}
+
+    def fetches_by_turns(self, member: str) -> bool:
+        """One partition was fetched on its lane over a connection, then over another, then over the first again."""
+        used: dict[tuple[Any, ...], list[str]] = {}
+        for e in self.requests:
+            if e.details["api"] != "FETCH" or self.lane_member(e) != member:
+                continue
+            for entry in e.details.get("entries", []):
+                names = used.setdefault((e.source, self.topic_of(entry), entry["partition"]), [])
+                name = e.details.get("connection")
+                if name is not None and names[-1:] != [name]:
+                    names.append(name)
+        return any(len(names) > len(set(names)) for names in used.values())
+
+    def exit_ns(self, source: str) -> float:
+        """When the process of a file was gone."""
+        return min((e.time_ns for e in self.of_kind("exited") if e.source == source), default=FOREVER)
+
     # --- record ids ------------------------------------------------------------------------------------------
 
     @cached_property
@@ -364,6 +395,7 @@ class Partition:
 
     def __init__(self, trial: Trial, tp: Slice) -> None:
         self.trial, self.tp = trial, tp
+        self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
 
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
@@ -511,14 +543,81 @@ class Partition:
         facts, times = self.trial.facts, dict[int, list[int]]()
         quiet = facts.get("no_effect", ("discarded", "dead-lettered"))
         for work in self.completions:
+            if self.contradicted_by(work.event) is not None:
+                continue
             if facts.get("sink") in (None, "none") or work.event.outcome in quiet:
                 times.setdefault(work.offset, []).append(work.event.time_ns)
+        if facts.get("sink") in (None, "none"):
+            for line in self.own("bad_line"):  # it may have said so, of this record
+                if line.offset is not None:
+                    times.setdefault(line.offset, []).append(line.time_ns)
         for time_ns, offset in self.heard_of:
             times.setdefault(offset, []).append(time_ns)
             for earlier in self.records if facts.get("effects") == "state" else ():
                 if earlier < offset and self.key(earlier) is not None and self.key(earlier) == self.key(offset):
                     times.setdefault(earlier, []).append(time_ns)
         return {offset: min(seen) for offset, seen in times.items()}
+
+    # --- what witnesses know better --------------------------------------------------------------------------
+
+    def contradicted_by(self, line: Event) -> str | None:
+        """Which witness knows that what a member says of a record cannot be so; None: none does."""
+        offset = -1 if line.offset is None else line.offset
+        record = self.records.get(offset)
+        sent = None if record is None else self.trial.invoked.get(str(record.id))
+        if sent is not None and sent.time_ns > line.time_ns + TOLERANCE_NS:
+            return "workload"
+        ends = [e for e in self.own("log_end") if e.details.get("asked_ns", e.time_ns) >= line.time_ns]
+        first = min(ends, key=lambda e: e.details.get("asked_ns", e.time_ns), default=None)
+        if offset < 0 or (first is not None and (first.offset or 0) <= offset):
+            return "observer"
+        looked_up = line.kind == "processed" and not self.trial.progress_in_kafka
+        if looked_up or not self._fetches_are_known(line):
+            return None
+        told = [e for e in self.own("delivered", "processed") if e.source == line.source and e.offset == offset]
+        held = any(self._may_have_fetched(e) for e in told if e.seq <= line.seq)
+        return None if held else "request log"
+
+    def _fetches_are_known(self, line: Event) -> bool:
+        """All that its process fetched of this partition stands in the request log, and its alone."""
+        killed = [e.time_ns for e in self.trial.of_kind("injected") if e.details.get("fault") == "broker-kill"]
+        if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
+            return False
+        if any(self.trial.lane_member(request) is None for request, _ in self._asks):
+            return False
+        lives = sorted((e for e in self.trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns)
+        mine = next((number for number, e in enumerate(lives) if e.source == line.source), None)
+        if mine is None or self.trial.fetches_by_turns(str(line.member)):
+            return False
+        pairs = pairwise(lives[max(0, mine - 1) : mine + 2])
+        overlap = any(self.trial.exit_ns(one.source) > other.time_ns for one, other in pairs)
+        return not overlap and str(line.member) in self.trial.fetching_members
+
+    @cached_property
+    def _asks(self) -> list[tuple[Event, Mapping[str, Any]]]:
+        asks = [e for e in self.trial.requests if e.details["api"] == "FETCH" and e.details.get("lane") is not None]
+        return [(request, entry) for request in asks for entry in self.trial.entries(request, self.tp)]
+
+    def _may_have_fetched(self, line: Event) -> bool:
+        """Some fetch of its process, begun by then, brought bytes from the record or before it; and what it asked for
+        next lies beyond the record, or was asked for only after the line, or was not asked for at all."""
+        asks = []
+        for request, entry in self._asks:
+            begun_ns = self.trial.mono_ns(request.source_wall_ns, request.time_ns) - int(
+                request.details.get("duration_ms", 0) * 1_000_000
+            )
+            if _incarnation(self, str(self.trial.lane_member(request)), begun_ns) == line.source:
+                asks.append((begun_ns, request.source, request.seq, entry))
+        asks.sort(key=lambda ask: ask[:3])
+        for number, (begun_ns, _, _, entry) in enumerate(asks):
+            brought = entry.get("size_bytes", 0) > 0 and not entry.get("error")
+            if not brought or entry["offset"] > (line.offset or 0) or begun_ns > line.time_ns + TOLERANCE_NS:
+                continue
+            following = asks[number + 1 : number + 2]
+            since_ns = self.trial.earliest_ns(line.time_ns) - TOLERANCE_NS
+            if not following or following[0][3]["offset"] > (line.offset or 0) or following[0][0] >= since_ns:
+                return True
+        return False
 
     # --- the brokers' word -----------------------------------------------------------------------------------
 
@@ -813,9 +912,37 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
             findings.not_judged.add(name)
         else:
             _take(findings, name, check(trial))
+    _leave_open_what_lines_may_have_said(trial, findings)
     for instances in findings.anomalies.values():
         instances.sort(key=repr)
     return findings
+
+
+def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> None:
+    """An event that nobody could read, and that does not name its record, may have been the line of any one."""
+    nameless = 0
+    for line in trial.of_kind("bad_line"):
+        killed = [e for e in trial.of_kind("exited") if e.source == line.source and e.details.get("signal") == 9]
+        torn = any(e.seq == line.seq + 1 for e in killed)
+        nameless += line.details.get("events", 0) if line.offset is None and not torn else 0
+    of_records = ("skipped", "unseen", "poll-skip")
+    missing = {found[:3] for name in of_records for found in findings.anomalies[name]}
+    if not nameless or len(missing) > nameless:
+        return
+    for name in (*of_records, "stuck-partition", "false-lag", "late-convergence"):
+        findings.undecided[name] += len(findings.anomalies[name])
+        findings.anomalies[name] = []
+    for tp in trial.slices():
+        partition = Partition(trial, tp)
+        for topic, number, offset in missing:
+            if (topic, number) == tp:
+                partition.first_handled[int(offset)] = 0
+                partition.taken_as_done.add(int(offset))
+        here = [found for found in findings.anomalies["commit-ahead"] if found[:2] == tp]
+        still = [found for found in commit_ahead(partition) if found in here]
+        findings.undecided["commit-ahead"] += len(here) - len(still)
+        elsewhere = [found for found in findings.anomalies["commit-ahead"] if found[:2] != tp]
+        findings.anomalies["commit-ahead"] = elsewhere + still
 
 
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
@@ -853,6 +980,14 @@ def _take(findings: Findings, name: str, found: Iterable[Found | None]) -> None:
 
 
 # --- delivery --------------------------------------------------------------------------------------------------
+
+
+def false_report(p: Partition) -> Iterator[Found]:
+    """Every line about a record that a witness knows cannot be so."""
+    for line in p.own("delivered", "processed"):
+        by = p.contradicted_by(line)
+        if by is not None and line.offset is not None:
+            yield p.found(line.offset, what=line.kind, by=by)
 
 
 def skipped(p: Partition) -> Iterator[Found | None]:
@@ -1368,10 +1503,19 @@ def overlapping_handlers(p: Partition) -> Iterator[Found]:
             yield p.found(handler.begun.offset, same_key=same_key)
 
 
+def _of_one_batch(p: Partition, one: Work, other: Work) -> bool:
+    """Delivered in one possession, and nothing was completed between the two."""
+    first, last = sorted((one.event.seq, other.event.seq))
+    between = [w for w in p.completions if w.event.source == one.event.source and first < w.event.seq < last]
+    return one.possession == other.possession and not between
+
+
 def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
     assert one.ended
     assert other.ended
     if one.begun.event.source == other.begun.event.source:
+        if p.trial.facts.get("handler") == "batch" and _of_one_batch(p, one.begun, other.begun):
+            return False
         return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
     begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
     ends_ns = min(p.trial.earliest_ns(one.ended.event.time_ns), p.trial.earliest_ns(other.ended.event.time_ns))
@@ -1602,8 +1746,12 @@ def _ahead_by_own_word(p: Partition) -> Iterator[int]:
 
 
 def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
-    """Tells whether the delivered record had been completed in this possession when the commit was asked for."""
-    return any(
+    """Tells whether the delivered record had been completed in this possession when the commit was asked for, or a
+    line that nobody could read named it."""
+    unread = [e for e in p.own("bad_line") if e.source == delivery.event.source and e.offset == delivery.offset]
+    if delivery.offset in p.taken_as_done:
+        return True
+    return any(e.seq < commit.seq for e in unread) or any(
         completion.offset == delivery.offset
         and completion.possession == delivery.possession
         and completion.event.seq < commit.seq
@@ -2357,6 +2505,7 @@ GROUP_CHECKS = {
     "oom-killed": oom_killed,
 }
 CHECKS = {
+    "false-report": false_report,
     "aborted-read": aborted_read,
     "offset-outside-transaction": offset_outside_transaction,
     "uncommitted-progress": uncommitted_progress,

@@ -108,23 +108,79 @@ def test_too_little_to_judge_is_vacuous() -> None:
     )
 
 
+def test_too_few_handled_records_are_vacuous() -> None:
+    """Whoever lost all but one was not judged by the others; where none was handled, the partition is named."""
+    lost = [replace(part(0), handled=1), replace(part(1), handled=0), part(2, 3)]
+    assert case(coverage=Coverage(tuple(lost)), scope=Scope(3)).gaps == (
+        "4 of 203 records were handled, fewer than the 100 it takes",
+        "no record was handled on partition 1",
+    )
+
+
+def test_handled_records_are_enough_where_some_were_lost() -> None:
+    """The scenario asks for so many: what else is missing the anomalies tell."""
+    lost = Coverage((replace(part(0), handled=60), replace(part(1), handled=40)))
+    assert case(coverage=lost).gaps == ()
+
+
+def test_of_a_silent_consumer_the_records_count() -> None:
+    """Nobody can say what it handled, and that is told elsewhere."""
+    silent = replace(WELL, settings=Settings(events="none", sink="none"))
+    parts = (replace(part(0), handled=0), replace(part(1), handled=0))
+    assert case(circumstances=silent, coverage=Coverage(parts)).gaps == ()
+
+
+IDLE, WHOLE = "m1 had no partition in hand when it was hit", "nothing went through m1 in the whole trial"
+AFTERWARDS = "nothing was done any more on the partitions m1 had in hand"
+MEANWHILE = "nothing went through m1 while it was in force"
+
+
 @pytest.mark.parametrize(
     ("fault", "m1", "around", "gap"),
     [
-        ("pause", Through(5, 5, 1, {0: (0, 0, 0)}), Around(5, 9), None),
-        ("pause", Through(0, 0, 0, {0: (0, 0, 0)}), Around(0, 0), "nothing went through m1 in the whole trial"),
-        ("pause", Through(5, 5, 1, {0: (0, 0, 0)}), Around(0, 0), "m1 had no partition in hand when it was hit"),
-        ("pause", Through(5, 5, 1), Around(5, 0), "nothing was done any more on the partitions m1 had in hand"),
-        ("latency", Through(5, 5, 1, {0: (1, 0, 0)}), Around(0, 0), None),
-        ("latency", Through(5, 5, 1, {0: (0, 0, 0)}), Around(5, 9), "nothing went through m1 while it was in force"),
+        ("pause", Through(5, 5, 1), Around(2, 9), None),
+        ("pause", Through(0, 0, 0), Around(0, 0), WHOLE),
+        ("pause", Through(0, 0, 3, 9), Around(2, 9, 9), WHOLE),
+        ("pause", Through(5, 5, 1), Around(0, 0), IDLE),
+        ("pause", Through(5, 5, 1), Around(2, 0, 9), AFTERWARDS),
+        ("latency", Through(5, 5, 1, 0, {0: (1, 0, 0, 0)}), Around(0, 0), None),
+        ("latency", Through(5, 5, 1, 0, {0: (0, 0, 0, 0)}), Around(2, 9), MEANWHILE),
+        ("latency", Through(5, 5, 9, 9, {0: (0, 0, 9, 9)}), Around(2, 9), MEANWHILE),
     ],
 )
 def test_a_fault_on_an_idle_member_is_vacuous(fault: str, m1: Through, around: Around, gap: str | None) -> None:
     """What stops a member must hit one that had work in hand; under what lets traffic pass, some must have passed."""
+    assert gaps_of(fault, m1, around, m0=Through(9, 9, 2)) == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
+
+
+@pytest.mark.parametrize(
+    ("fault", "m1", "around", "gap"),
+    [
+        ("pause", Through(0, 0, 5, 3), Around(2, 0, 3), None),
+        ("pause", Through(0, 0, 5), Around(2, 0, 3), WHOLE),
+        ("pause", Through(0, 0, 5, 3), Around(2, 0, 0), AFTERWARDS),
+        ("latency", Through(0, 0, 5, 3, {0: (0, 0, 5, 1)}), Around(0, 0), None),
+        ("latency", Through(0, 0, 5, 3, {0: (0, 0, 5, 0)}), Around(2, 0, 9), MEANWHILE),
+    ],
+)
+def test_of_members_that_say_nothing_what_moves_is_work(
+    fault: str, m1: Through, around: Around, gap: str | None
+) -> None:
+    """Commits that rise and bytes that are fetched; a position that is only committed again is nothing."""
+    found = gaps_of(fault, m1, around, m0=Through(0, 0, 2, 2))
+    assert found == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
+
+
+def gaps_of(fault: str, m1: Through, around: Around, *, m0: Through) -> tuple[str, ...]:
+    """Returns what is said of a trial of two members in which the fault was on m1."""
     window = Window(0, fault, "member: m1", "m1", 1, 2)
-    coverage = Coverage((part(0), part(1)), {"m0": Through(9, 9, 2), "m1": m1}, {0: around})
-    found = case(circumstances=Circumstances(ended="ok", windows=(window,)), coverage=coverage)
-    assert found.gaps == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
+    coverage = Coverage((part(0), part(1)), {"m0": m0, "m1": m1}, {0: around})
+    return case(circumstances=Circumstances(ended="ok", windows=(window,)), coverage=coverage).gaps
+
+
+def test_a_plan_that_cannot_be_read_is_a_gap() -> None:
+    """It keeps a pass from being given, and no violation from being told."""
+    assert case(scope=Scope(2, doubts=("nobody knows",))).gaps == ("nobody knows",)
 
 
 def test_a_fault_is_what_its_evidence_says() -> None:
@@ -210,7 +266,22 @@ def test_the_scope_is_that_of_scenario_and_schedule(tmp_path: Path) -> None:
     assert scope_of(folder) == Scope(2, 7, ({"no": 0},))
     (folder.path / "scenario.json").unlink()
     (folder.path / "schedule.json").write_text("{")
-    assert scope_of(folder) == Scope()
+    assert scope_of(folder) == Scope(
+        doubts=(
+            "nobody knows how much was to be judged: scenario.json is missing or damaged",
+            "nobody knows how many faults were planned: schedule.json is missing or damaged",
+        )
+    )
+
+
+@pytest.mark.parametrize("damage", ['{"seed": 7}', '{"faults": [{"no": 0}, 3]}', '{"faults": null}', "[]"])
+def test_a_schedule_that_is_not_whole_is_doubted(tmp_path: Path, damage: str) -> None:
+    """How many faults it held nobody knows: a pass would not tell through what."""
+    folder = make_folder(tmp_path)
+    (folder.path / "schedule.json").write_text(damage)
+    assert scope_of(folder).doubts == (
+        "nobody knows how many faults were planned: schedule.json is missing or damaged",
+    )
 
 
 def test_the_conclusion_is_written_beside_the_history(tmp_path: Path) -> None:

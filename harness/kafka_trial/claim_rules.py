@@ -151,6 +151,7 @@ RULES: dict[str, Rule] = {
     "memory-over-limit": Rule(lambda claim: claim.memory_max_bytes is not None, _no_excuse),
     "oom-killed": Rule(lambda claim: claim.memory_max_bytes is not None, _oom_killed),
     # Counted: no key of a claim excludes them.
+    "false-report": Rule(_never, _no_excuse),
     "starved-partition": Rule(_never, _no_excuse),
     "rebalance-storm": Rule(_never, _no_excuse),
     "uncommitted-progress": Rule(_never, _no_excuse),

@@ -44,6 +44,7 @@ SENTENCES = {
     "corrupt": "record {offset} of {place} had another content {found} than was sent",
     "phantom": "a record with the id {id}, which nobody sent, was {what} ({place})",
     "misplaced": "what was {what} as record {offset} of {place} is another record by the control read",
+    "false-report": "record {offset} of {place} was said to be {what}, and the {by} knows that it cannot have been",
     "redelivered": "record {offset} of {place} was delivered again",
     "illegal-redelivery": "record {offset} of {place} was delivered again, below {floor}, where its possession began",
     "nonmonotonic-poll": "{place} stepped back from record {previous_offset} to {offset} inside one possession",

@@ -17,7 +17,7 @@ MORE_EXAMPLES = {
     24: ("skip", "zombie-low", "split-by-log", "past-end", "phantom"),
     32: ("below-floor", "storm", "unassigned", "outside"),
     36: ("corrupt", "dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
-    42: ("torn", "late", "rogue", "hanging"),
+    42: ("invents", "torn", "late", "rogue", "hanging"),
     48: ("starve", "false-lag", "retry"),
     150: ("expired",),
 }

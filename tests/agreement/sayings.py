@@ -50,7 +50,11 @@ DECIDING = (
     "producer_epoch",
     "log",
 )
-DECIDING_OF = {"aborted-read": ("what",), "offset-outside-transaction": ("by_operator",)}
+DECIDING_OF = {
+    "false-report": ("what", "by"),
+    "aborted-read": ("what",),
+    "offset-outside-transaction": ("by_operator",),
+}
 
 Said = tuple[Counter[tuple[Any, ...]], int]  # instances, undecided cases
 

@@ -127,6 +127,13 @@ def test_a_sink_of_a_later_version_is_refused(tmp_path: Path) -> None:
     assert "not in this version yet" in problems(tmp_path, LEAST + '[evidence]\nsink = "postgres"\n')[0]
 
 
+def test_a_handler_takes_records_or_batches(tmp_path: Path) -> None:
+    """Single records unless it says so; anything else is told with the choices."""
+    assert read(tmp_path, LEAST).evidence.handler == "record"
+    assert read(tmp_path, LEAST + '[evidence]\nhandler = "batch"\n').evidence.handler == "batch"
+    assert "[evidence] handler" in problems(tmp_path, LEAST + '[evidence]\nhandler = "list"\n')[0]
+
+
 def test_a_sink_topic_is_named_for_all_members(tmp_path: Path) -> None:
     """Its name and partitions are read; without the table it is the group's, with as many partitions as the trial's."""
     given = LEAST + '[evidence]\nsink = "topic"\n'

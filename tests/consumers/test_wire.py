@@ -60,6 +60,22 @@ def test_a_life_in_our_own_dialect() -> None:
     ]
 
 
+def test_a_line_may_say_which_client_of_its_process_speaks() -> None:
+    """The ids of client and member pass into its event, and into no other; what is no text is left out."""
+    told = events(
+        {"name": "partitions_assigned", "partitions": [PLACE], "client_id": "a", "member_id": "a-1"},
+        {"name": "record_delivered", **PLACE, "offset": 7, "member_id": 3, "client_id": None},
+        {"name": "error", "message": "x", "client_id": "b"},
+        b"no line",
+    )
+    assert told == [
+        {"kind": "assigned", "entries": [PLACE], "client_id": "a", "member_id": "a-1"},
+        {"kind": "delivered", **PLACE, "offset": 7},
+        {"kind": "error", "message": "x", "client_id": "b"},
+        {"kind": "bad_line", "message": "no line", "size_bytes": 7},
+    ]
+
+
 def test_javas_verifiable_consumer_as_it_prints() -> None:
     """A printed record is delivered and processed; counts are no event; commits have no invoke."""
     told = events(
@@ -91,18 +107,53 @@ def test_javas_verifiable_consumer_as_it_prints() -> None:
         b"\xff\xfe",
         b'{"name": "no_such_thing"}',
         b'{"name": ["record_delivered"]}',
-        b'{"name": "record_delivered", "topic": "orders", "partition": 3}',
-        b'{"name": "record_delivered", "topic": "orders", "partition": "3", "offset": 1}',
-        b'{"name": "record_delivered", "topic": "orders", "partition": true, "offset": 1}',
-        b'{"name": "record_delivered", "topic": "orders", "partition": 3, "offset": 18446744073709551615}',
-        b'{"name": "record_processed", "topic": "orders", "partition": 3, "offset": 1, "outcome": "lovely"}',
-        b'{"name": "partitions_assigned", "partitions": 3}',
-        b'{"name": "offsets_committed", "offsets": [], "success": "yes"}',
+        b'{"name": "no_such_thing", "topic": "orders", "partition": 3, "offset": 1}',
+        b"{'name': 'a dict'}",
+        b'{"level": "warn", "message": "cut in the midd',
     ],
 )
-def test_a_bad_line_is_quoted(line: bytes) -> None:
-    """What cannot be read becomes an event that quotes it, and nothing else."""
+def test_a_line_that_is_no_event_is_quoted(line: bytes) -> None:
+    """Text, and JSON of somebody else's, becomes an event that quotes it, and nothing else."""
     assert events(line) == [{"kind": "bad_line", "message": line.decode(errors="replace"), "size_bytes": len(line)}]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"name": "record_delivered", "topic": "orders", "partition": 3}', "'offset' is missing or not known"),
+        (
+            b'{"name": "record_delivered", "topic": "orders", "partition": "3", "offset": 1}',
+            "partition is a whole number of 64 bits",
+        ),
+        (
+            b'{"name": "record_delivered", "topic": "orders", "partition": true, "offset": 1}',
+            "partition is a whole number of 64 bits",
+        ),
+        (
+            b'{"name": "record_delivered", "topic": "orders", "partition": 3, "offset": 18446744073709551615}',
+            "offset is a whole number of 64 bits",
+        ),
+        (b'{"name": "partitions_assigned", "partitions": 3}', "a list is expected"),
+        (b'{"name": "offsets_committed", "offsets": [], "success": "yes"}', "success is true or false"),
+        (b'{"name":"record_proc', "unexpected end of data: line 1 column 21 (char 20)"),
+        (b'WARN{"name":"record_processed"}', "unexpected character, expected a JSON value: line 1 column 1 (char 0)"),
+    ],
+)
+def test_an_event_that_went_wrong_is_quoted_with_its_reason(line: bytes, reason: str) -> None:
+    """It had a name of ours, or was cut in the middle of one of our lines; of which record nobody knows."""
+    quoted = {"message": line.decode(), "size_bytes": len(line)}
+    assert events(line) == [{"kind": "bad_line", **quoted, "events": 1, "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("record_processed", "outcome 'ok'"), ("record_done", "'record_done' is missing or not known")],
+)
+def test_an_event_that_went_wrong_may_name_its_record(name: str, reason: str) -> None:
+    """An unknown outcome, or a name that is nearly ours: of which record it spoke is known."""
+    line = {"name": name, **PLACE, "offset": 1, "outcome": "ok"}
+    quoted = {"message": json.dumps(line), "size_bytes": len(json.dumps(line))}
+    assert events(line) == [{"kind": "bad_line", **quoted, "events": 1, "reason": reason, **PLACE, "offset": 1}]
 
 
 def test_our_own_lines_are_bad_lines_of_the_other_dialect() -> None:

@@ -109,7 +109,7 @@ def test_stuck_partition_names_its_class() -> None:
         ([fetched("m0", 0, complete=True), fetched("m0", None)], "unclassified"),
         ([handled("m0", 0), fetched("m0", 0, size_bytes=90)], "unclassified"),
         ([fetched("m0", 2)], "unclassified"),
-        ([handled("m0", 0), fetched("m0", 0), fetched("m0", 2)], "unclassified"),
+        ([handled("m1", 0), fetched("m0", 0), fetched("m0", 2)], "unclassified"),
     ],
     ids=[
         "never fetched",

@@ -28,7 +28,9 @@ from histories import (
     oom_kills,
     owner,
     processed,
+    revoked,
     sampled,
+    started,
     stood_still,
 )
 from kafka_trial.history.event import Event, from_line, to_line
@@ -175,18 +177,61 @@ def spoil(event: Event, name: str, value: object) -> bytes:
     return orjson.dumps(changed(orjson.loads(to_line(event))))
 
 
+def injecting(name: str, member: str) -> Line:
+    """The injection of a fault begins."""
+    return replace(fault(name, member), kind="injecting")
+
+
+KILLED = [exited("m0", signal=9), fault("kill", "m0")]
+RESTARTED = [started("m0-1"), assigned("m0-1"), fault("restart", "m0")]
+
+
 @pytest.mark.parametrize(
     ("lines", "around"),
     [
-        ([handled("m0", 0), fault("kill", "m0"), handled("m1", 1)], (2, 2)),
-        ([handled("m0", 0), after(11), fault("kill", "m0"), handled("m1", 1)], (0, 0)),
-        ([handled("m1", 0), fault("kill", "m0"), handled("m1", 1)], (0, 0)),
-        ([handled("m1", 0), handled("m0", 1), fault("kill", "m0")], (2, 0)),
-        ([handled("m1", 0), fault("broker-kill", None), handled("m0", 1)], (2, 2)),
+        ([*handled("m0", 0), *KILLED, *handled("m1", 1)], (1, 2)),
+        ([*handled("m0", 0), after(60), *KILLED, *handled("m1", 1)], (1, 2)),
+        ([*handled("m0", 0), revoked("m0"), after(1), *KILLED, *handled("m1", 1)], (0, 0)),
+        ([*handled("m0", 0), *KILLED, committed(1, by="m1"), committed(1, by="m1")], (1, 0)),
+        ([injecting("restart", "m0"), after(5), exited("m0"), after(3), *RESTARTED], (1, 0)),
+        ([exited("m0"), after(1), injecting("restart", "m0"), *RESTARTED], (0, 0)),
+        ([*handled("m1", 0), fault("broker-kill", None), *handled("m0", 1)], (1, 2)),
     ],
-    ids=["taken over", "long ago", "another's", "nothing after", "a broker's"],
+    ids=["taken over", "idle since long", "revoked", "committed again", "slow to stop", "gone before", "a broker's"],
 )
-def test_coverage_tells_what_a_fault_could_harm(lines: list[Line], around: tuple[int, int]) -> None:
-    """What its target had in hand shortly before, and what anybody did there from then on."""
-    seen = judgement([assigned("m0"), assigned("m1"), *lines]).coverage.around[0]
+def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], around: tuple[int, int]) -> None:
+    """How many partitions its target had in hand when it was hit, and what anybody did there from then on."""
+    seen = judgement([assigned("m0"), *lines]).coverage.around[0]
     assert (seen.held, seen.after) == around
+
+
+@pytest.mark.parametrize(
+    ("lines", "held"),
+    [
+        ([owner("m0"), fault("pause", "m0")], 1),
+        ([owner("m0"), owner("m1"), after(1), fault("pause", "m0")], 0),
+        ([*handled("m0", 0), fault("pause", "m0")], 1),
+        ([*handled("m0", 0), after(11), fault("pause", "m0")], 0),
+    ],
+    ids=["by the log", "another's by the log", "nobody says, and worked just before", "nobody says, and long ago"],
+)
+def test_whoever_prints_no_possession_has_in_hand_what_the_log_gives_it(
+    lines: list[Line | list[Line]], held: int
+) -> None:
+    """And where neither says anything, as with manual assignment, what it worked on just before."""
+    assert judgement(lines).coverage.around[0].held == held
+
+
+def test_what_moves_is_a_rising_commit_or_bytes_fetched() -> None:
+    """A position committed again moves nothing, nor does an answer without records."""
+    commits = [committed(1, by="m0"), committed(1, by="m0"), committed(2, by="m0")]
+    fetches = [fetched("m0", 0, size_bytes=9), fetched("m0", 1)]
+    through = judgement([owner("m0"), *commits, *fetches]).coverage.members["m0"]
+    assert (through.committed, through.moved) == (3, 3)
+
+
+def test_a_refuted_line_is_no_work() -> None:
+    """Nothing went through a member that only says so."""
+    fetches = [fetched("m0", None, size_bytes=100), after(1)]
+    through = judgement([assigned("m0"), *fetches, handled("m0", 0, 1)]).coverage.members["m0"]
+    assert (through.delivered, through.processed) == (0, 0)

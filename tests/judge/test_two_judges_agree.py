@@ -18,6 +18,7 @@ COUNTED_ONLY = {
     "zombie-work",
     "duplicate-effect",
     "rogue-reader",
+    "false-report",
 }  # legal, unless a claim says otherwise
 
 

@@ -13,6 +13,7 @@ CONSUMER_SCHEMA = 1
 PROTOCOLS = ("classic", "consumer", "none")
 PROGRESS_KINDS = ("kafka", "transaction", "sink", "checkpoint", "none")
 EVENT_DIALECTS = ("jsonl", "verifiable", "none")
+HANDLERS = ("record", "batch")
 SINKS = ("http", "topic", "postgres", "none")
 SINKS_LATER = ("postgres",)
 OUTCOMES = ("done", "discarded", "dead-lettered", "failed")  # of a record that was processed; failed: to be tried again
@@ -48,10 +49,12 @@ class EvidenceGiven:
 
     `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: "record" (each record has its own),
     "state" (of a table: a later one of its key is enough). `body` of an effect: "value" (the record's), "own".
+    `handler`: whether a handler takes one record or a whole batch, which then is one unit.
     """
 
     events: str = "jsonl"
     sink: str = "none"
+    handler: str = "record"
     dead_letter_topic: str = ""
     no_effect: tuple[str, ...] = ("discarded", "dead-lettered")
     effects: str = "record"

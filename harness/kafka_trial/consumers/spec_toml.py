@@ -18,6 +18,7 @@ from kafka_trial.consumers.spec import (
     CONSUMER_SCHEMA,
     EFFECTS,
     EVENT_DIALECTS,
+    HANDLERS,
     OUTCOMES,
     PROGRESS_KINDS,
     PROTOCOLS,
@@ -178,6 +179,7 @@ def _progress_problems(progress: ProgressPlace) -> list[str]:
 def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
+    problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
     if evidence.sink in SINKS_LATER:
         problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems + _effects_problems(evidence)

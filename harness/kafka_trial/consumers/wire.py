@@ -8,7 +8,7 @@ A line that cannot be read becomes an event that quotes it; it is never an error
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import orjson
@@ -20,6 +20,8 @@ BAD_LINES_QUOTED_MAX = 1000
 PENDING_COMMITS_MAX = 10_000
 INT64 = range(-(2**63), 2**63)
 
+MARKS = (b'{"name":"', b'{"name": "', b'"offset"')  # of a line of ours, whole or cut
+
 Body = Mapping[str, Any]
 Record = Callable[..., int]  # as of Recorder.record: kind, then fields; returns the seq
 
@@ -28,11 +30,13 @@ class Wire:
     """Translates the lines of one incarnation; `record` writes an event and returns its seq."""
 
     def __init__(self, record: Record, *, dialect: str) -> None:
-        self._record = record
+        self._write = record
+        self._client: dict[str, str] = {}
         self._readers = DIALECTS[dialect]
         self._pending: deque[tuple[int, list[dict[str, Any]]]] = deque(maxlen=PENDING_COMMITS_MAX)
         self._bad = 0
         self._bad_bytes = 0
+        self._unquoted_events = 0
 
     def read(self, line: Line, *, time_ns: int) -> None:
         """Writes the events of one line; an empty line is nothing."""
@@ -43,24 +47,34 @@ class Wire:
                 raise ValueError("the line is too long")
             body = orjson.loads(line.text)
             reader = self._readers[body["name"]]
+            self._client = _client(body)
             reader(self, body, time_ns)
-        except (ValueError, KeyError, TypeError, orjson.JSONEncodeError):
-            self._bad_line(line, time_ns)
+        except (ValueError, KeyError, TypeError, orjson.JSONEncodeError) as error:
+            self._bad_line(line, time_ns, reason=_reason(error))
+
+    def _record(self, kind: str, **fields: Any) -> int:
+        return self._write(kind, **fields, **self._client)
 
     def close(self, *, time_ns: int) -> None:
         """Says how many bad lines were not quoted any more."""
+        self._client = {}
         unquoted = self._bad - BAD_LINES_QUOTED_MAX
         if unquoted > 0:
             message = f"({unquoted} further bad lines, not quoted)"
-            self._record("bad_line", time_ns=time_ns, message=message, size_bytes=self._bad_bytes)
+            about = {"size_bytes": self._bad_bytes, "events": self._unquoted_events or None}
+            self._record("bad_line", time_ns=time_ns, message=message, **about)
 
-    def _bad_line(self, line: Line, time_ns: int) -> None:
+    def _bad_line(self, line: Line, time_ns: int, *, reason: str) -> None:
+        self._client = {}
         self._bad += 1
+        lost = lost_event(line.text, self._readers)
         if self._bad > BAD_LINES_QUOTED_MAX:
             self._bad_bytes += line.size_bytes
+            self._unquoted_events += lost is not None
             return
         quote = line.text[:QUOTE_BYTES_MAX].decode(errors="replace")
-        self._record("bad_line", time_ns=time_ns, message=quote, size_bytes=line.size_bytes)
+        told = {} if lost is None else {"events": 1, "reason": reason, **lost}
+        self._record("bad_line", time_ns=time_ns, message=quote, size_bytes=line.size_bytes, **told)
 
     def _ready(self, body: Body, time_ns: int) -> None:
         self._record("ready", time_ns=time_ns)
@@ -169,6 +183,36 @@ def _place(body: Body) -> dict[str, Any]:
         "id": _short(body.get("id")),
         "key": _short(body.get("key")),
     }
+
+
+def lost_event(text: bytes, names: Collection[str]) -> dict[str, Any] | None:
+    """Returns the place of the record that a bad line names, or nothing; None where it is no event that went wrong.
+
+    Text of a library, or JSON of somebody else's, is none. A line of ours that is cut, lacks a field or holds a value
+    that is not known was an event: of one that names its record it is known at least of which.
+    """
+    try:
+        body = orjson.loads(text)
+    except ValueError:
+        return {} if any(mark in text for mark in [*MARKS, *(name.encode() for name in names)]) else None
+    name = body.get("name") if isinstance(body, dict) else None
+    if not isinstance(name, str) or not (name in names or name.startswith("record_")):
+        return None
+    try:
+        return {"topic": _name(body), "partition": _number(body, "partition"), "offset": _number(body, "offset")}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def _reason(error: Exception) -> str:
+    """Returns what was wrong with a line."""
+    told = f"{error} is missing or not known" if isinstance(error, KeyError) else str(error)
+    return told[:QUOTE_BYTES_MAX]
+
+
+def _client(body: Body) -> dict[str, str]:
+    """Which client of its process a line speaks for, where it says so: several may share one process."""
+    return {name: told for name in ("client_id", "member_id") if (told := _short(body.get(name)))}
 
 
 def _list(value: Any) -> list[Any]:

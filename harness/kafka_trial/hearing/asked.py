@@ -16,11 +16,12 @@ from kafka_trial.scenario import Limits, Topic
 
 @dataclass(frozen=True)
 class Scope:
-    """What the scenario asked for, as far as the verdict needs it."""
+    """What the scenario asked for, as far as the verdict needs it; `doubts`: why some of it cannot be known."""
 
     partitions: int | None = None
     records_judged_min: int = Limits().records_judged_min
     planned: tuple[Mapping[str, Any], ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
@@ -38,19 +39,34 @@ def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
 
 
 def scope_of(folder: RunFolder) -> Scope:
-    """Returns what the run folder's scenario and schedule asked for; defaults where they are cut off."""
+    """Returns what the run folder's scenario and schedule asked for; defaults, and doubts, where they are damaged."""
     scenario, schedule = (_table(folder, name) for name in ("scenario.json", "schedule.json"))
-    topic, limits = scenario.get("topic", {}), scenario.get("limits", {})
+    topic, limits = (_section(scenario, name) for name in ("topic", "limits"))
+    faults = schedule.get("faults") if schedule else None
+    planned = tuple(fault for fault in faults if isinstance(fault, Mapping)) if isinstance(faults, list) else ()
+    doubts = [] if scenario else [f"nobody knows how much was to be judged: {_damaged('scenario.json')}"]
+    if not isinstance(faults, list) or len(planned) < len(faults):
+        doubts.append(f"nobody knows how many faults were planned: {_damaged('schedule.json')}")
     return Scope(
         partitions=topic.get("partitions", Topic().partitions) if scenario else None,
         records_judged_min=limits.get("records_judged_min", Limits().records_judged_min),
-        planned=tuple(schedule.get("faults", ())),
+        planned=planned,
+        doubts=tuple(doubts),
     )
 
 
-def _table(folder: RunFolder, name: str) -> Mapping[str, Any]:
+def _damaged(name: str) -> str:
+    return f"{name} is missing or damaged"
+
+
+def _section(table: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    section = (table or {}).get(name)
+    return section if isinstance(section, Mapping) else {}
+
+
+def _table(folder: RunFolder, name: str) -> Mapping[str, Any] | None:
     try:
         value = folder.read_json(name)
     except InputError:
-        return {}
-    return value if isinstance(value, Mapping) else {}
+        return None
+    return value if isinstance(value, Mapping) else None

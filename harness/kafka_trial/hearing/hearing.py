@@ -22,6 +22,7 @@ from kafka_trial.hearing.vacuity import untouched, vacuous
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.unread import told
 from kafka_trial.verdict import Verdict, decide
 from kafka_trial.verdict_files import write_verdict
 
@@ -54,9 +55,13 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
         ground=(*doubts, *ground_of(judgement), *no_control),
-        gaps=tuple(vacuous(coverage, scope) + untouched(coverage, judgement.circumstances)),
+        gaps=tuple(
+            vacuous(coverage, scope, silent=judgement.circumstances.settings.silent)
+            + untouched(coverage, judgement.circumstances)
+            + [plain(told(one)) for one in judgement.circumstances.lost_events]
+        ),
         failures=failures,
-        counts=_counts(coverage) | disturbances_counted(judgement.circumstances),
+        counts=_counts(coverage) | _unread(judgement) | disturbances_counted(judgement.circumstances),
     )
 
 
@@ -81,6 +86,11 @@ def _found(finding: Finding) -> Found:
         applies=finding.not_judged is None or finding.not_judged.applies,
         partly=finding.partly,
     )
+
+
+def _unread(judgement: Judgement) -> dict[str, int]:
+    count = sum(one.count for one in judgement.circumstances.lost_events)
+    return {"lines not read": count} if count else {}
 
 
 def _counts(coverage: Coverage) -> dict[str, int]:

@@ -22,12 +22,15 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     commit            outcome(invoke|ok|fail) op? entries[{topic partition committed_offset}] message?
                     stopped           (shutdown_complete, its own word)
                     error             message
-                    bad_line          message (at most 4 KB of it)  size_bytes
+                    bad_line          message (at most 4 KB of it)  size_bytes  events? reason? topic? partition? offset?
+                                      (events: so many lines were events that went wrong, for that reason; the place of
+                                       the record that one names; absent: text, of a library perhaps)
                     exited            code? signal? message? asked(no|stop|overdue|kill) asked_ns? within_s?
                                       (harness: the process is gone; last line. asked: no = it went by itself; stop = it
                                        had been asked to, asked_ns; overdue = asked, and killed after within_s; kill =
                                        killed by the harness unasked. Absent where an earlier version wrote the line)
-                    every line carries member and incarnation
+                    every line carries member and incarnation; client_id? member_id? (as the consumer printed them: which
+                                      of several clients in its process speaks)
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
                                       checksum? (CRC-32 of its body) json_checksum? (of what that says, where it is JSON: of
                                        its compact form, keys sorted)

@@ -13,7 +13,17 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, retries, zombies
+from kafka_trial.invariants import (
+    clocks,
+    commits_log,
+    floors,
+    handlers,
+    ownership_log,
+    possessions,
+    refuted,
+    retries,
+    zombies,
+)
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
@@ -104,6 +114,11 @@ class Batch:
     def handlers(self) -> Table:
         """See `handlers.handlers`."""
         return handlers.handlers(self)
+
+    @cached_property
+    def refuted(self) -> Table:
+        """See `refuted.refuted`."""
+        return refuted.refuted(self)
 
     @cached_property
     def handled(self) -> Table:

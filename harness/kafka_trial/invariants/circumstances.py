@@ -20,6 +20,7 @@ class Settings:
 
     `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: each is of its record, or the state
     of its key. `body`: that of an effect is the record's value, or its own.
+    `handler`: "record", or "batch" where what a handler takes is a whole batch.
     """
 
     protocol: str = "classic"
@@ -36,6 +37,7 @@ class Settings:
     no_effect: tuple[str, ...] = ("discarded", "dead-lettered")
     effects: str = "record"
     body: str = "own"
+    handler: str = "record"
 
     @property
     def silent(self) -> bool:
@@ -97,6 +99,18 @@ class Life:
             return self.killed
         by_signal = self.asked == "no" and self.signal is not None
         return by_signal or self.code not in (None, 0)
+
+
+@dataclass(frozen=True)
+class LostEvents:
+    """The lines of one incarnation that were events and could not be read: how many, and the first of them."""
+
+    source: int
+    member: str
+    count: int
+    nameless: int  # of them, those that do not name their record
+    first: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -220,6 +234,7 @@ class Circumstances:
     calibrated_rate: float | None = None
     partitions_added: bool = False
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
+    shared_lanes: tuple[int, ...] = ()  # of those, the lanes on which two clients fetched one partition by turns
     topic_changes: tuple[int, ...] = ()  # when a topic was seen with other partitions than before
     peaks: tuple[Peak, ...] = ()
     oom_read: bool = False
@@ -235,6 +250,7 @@ class Circumstances:
     sends: int = 0  # that the workload invoked
     compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
+    lost_events: tuple[LostEvents, ...] = ()
     environment: tuple[str, ...] = ()
     witnesses: Mapping[str, str] = field(default_factory=dict)
     control_read: str | None = None

@@ -14,6 +14,7 @@ from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
     Ints,
+    at_or_after,
     between,
     exactly,
     first_of,
@@ -114,13 +115,18 @@ def _own_commits(batch: Batch) -> Table:
 
 
 def _delivered_offsets(batch: Batch) -> Table:
-    """Returns possession, offset, source, seq (its first delivery) and done_seq (first completion in the file)."""
+    """Returns possession, offset, source, seq (its first delivery) and done_seq (first completion in the file, or a bad
+    line that names the record and may have been one)."""
     held = batch.deliveries.take(batch.deliveries["possession"] >= 0)
     held = held.take(ordered(held["possession"], held["offset"]))
     first = held.take(first_of(joined(held["possession"], held["offset"])))
-    done = batch.completions.take(ordered(batch.completions["file"], batch.completions["offset"]))
-    done = done.take(first_of(joined(done["file"], done["offset"])))
-    row = exactly(done["file"], done["offset"], first["file"], first["offset"])
+    done = batch.of(Kind.PROCESSED, Kind.UNREADABLE)
+    size = len(batch.circumstances.sources) + 1
+    file, wanted = (rows["slice"] * size + rows["source"] for rows in (done, first))
+    order = ordered(file, done["offset"], done["seq"])
+    done, file = done.take(order), file[order]
+    row = at_or_after(file, done["offset"], wanted, first["offset"])
+    row = np.where(picked(done["offset"], row, NONE) == first["offset"], row, -1)
     return first.only("possession", "offset", "source", "seq").having(done_seq=picked(done["seq"], row, NEVER))
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NEVER, Ints, exactly, first_of, joined, next_in, ordered, picked
+from kafka_trial.invariants.kernels import NEVER, Ints, exactly, first_of, joined, next_in, ordered, picked, previous_in
 from kafka_trial.invariants.later_states import by_later_states
+from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -19,13 +20,15 @@ ENDS = (Kind.PROCESSED, Kind.FAILED)
 
 
 def handlers(batch: Batch) -> Table:
-    """Returns slice, source, offset, key, possession, start_seq, start_ns, end_seq, end_ns: one row a finished handler.
+    """Returns slice, source, offset, key, possession, batch, start_seq, start_ns, end_seq, end_ns: one row a finished
+    handler.
 
     A delivery is finished by the next completion of the same record in the same file, or by the word that it failed,
     unless the record was delivered there again in between: then the first delivery was given up, and has no end.
     Sorted by (slice, source, start_seq).
     """
     work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)))
+    work = work.having(batch=_batches(batch, work))
     work = work.take(ordered(work["file"], work["offset"]))
     record = joined(work["file"], work["offset"])
     following = next_in(record)
@@ -38,12 +41,26 @@ def handlers(batch: Batch) -> Table:
         offset=start["offset"],
         key=keys_of(batch, start),
         possession=start["possession"],
+        batch=start["batch"],
         start_seq=start["seq"],
         start_ns=start["time_ns"],
         end_seq=end["seq"],
         end_ns=end["time_ns"],
     )
     return found.sorted_by("slice", "source", "start_seq")
+
+
+def _batches(batch: Batch, work: Table) -> Ints:
+    """Returns the number of the batch that each delivery belongs to; rows of `own`, in their order.
+
+    A handler that takes a record is alone. One that takes batches (declared) is handed all that is delivered in one
+    possession before the first completion.
+    """
+    if batch.circumstances.settings.handler != "batch":
+        return np.arange(len(work))
+    before = previous_in(joined(work["file"], work["possession"] + 1))
+    goes_on = (before >= 0) & (picked(work["kind"], before, 0) == Kind.DELIVERED) & (work["kind"] == Kind.DELIVERED)
+    return np.cumsum(~goes_on)
 
 
 def completions(batch: Batch) -> Table:
@@ -79,11 +96,14 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
 def handled(batch: Batch) -> Table:
     """Returns slice, offset, time_ns, source, seq of the first handling of each offset: a completion or an effect.
 
-    Where a sink is declared, only what it heard of is done; a completion counts if its outcome leaves no effect. Where
-    the effects are states of a table, a later one of its key is enough.
+    A completion that a witness refutes is none. A bad line that names the record may have been one: where no sink knows
+    better it counts, and keeps the verdict from being a pass. Where a sink is declared, only what it heard of is done;
+    a completion counts if its outcome leaves no effect. Where the effects are states of a table, a later one of its key
+    is enough.
     """
     settings = batch.circumstances.settings
-    done = batch.of(Kind.PROCESSED, Kind.EFFECT).only("kind", "flag", "slice", "offset", "time_ns", "source", "seq")
+    done = batch.of(Kind.PROCESSED, Kind.EFFECT, *([] if settings.has_sink else [Kind.UNREADABLE]))
+    done = done.take(~is_refuted(batch, done)).only("kind", "flag", "slice", "offset", "time_ns", "source", "seq")
     if settings.has_sink:
         quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
         done = done.take((done["kind"] == Kind.EFFECT) | np.isin(done["flag"], quiet))

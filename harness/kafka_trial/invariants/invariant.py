@@ -24,6 +24,7 @@ MODULES = (
     "commits_ahead",
     "effects",
     "epochs",
+    "false_reports",
     "hanging",
     "orphans",
     "processes",

@@ -166,6 +166,32 @@ def covering(group: Array, first: Array, end: Array, of_group: Array, at: Array)
     return begun - np.searchsorted(np.sort(ended_keys), points, side="right")
 
 
+def least_covering(
+    group: Array, low: Array, high: Array, value: Array, of_group: Array, at: Array, *, missing: int
+) -> Ints:
+    """Returns for each point the least value of the intervals [low, high) of its group that cover it, else `missing`.
+
+    A sparse table: each interval is two overlapping blocks of 2^n points, handed down block by block.
+    """
+    order = ordered(joined(of_group, at)) if len(at) else np.empty(0, np.int64)
+    first, end = between(of_group[order], at[order], group, low, high)
+    least = np.full(len(at), missing, np.int64)
+    filled = end > first
+    first, end, value = first[filled], end[filled], value[filled]
+    level = np.frexp(end - first)[1] - 1  # the greatest power of two that fits
+    tables = [np.full(len(at), missing, np.int64) for _ in range(int(level.max(initial=0)) + 1)]
+    for height, table in enumerate(tables):
+        here = level == height
+        np.minimum.at(table, first[here], value[here])
+        np.minimum.at(table, end[here] - (1 << height), value[here])
+    for height in range(len(tables) - 1, 0, -1):
+        half, above, below = 1 << (height - 1), tables[height], tables[height - 1]
+        np.minimum(below, above, out=below)
+        np.minimum(below[half:], above[:-half], out=below[half:])
+    least[order] = tables[0]
+    return least
+
+
 def in_ranges(first: Array, end: Array) -> tuple[Ints, Ints]:
     """Returns (which range, which row) for every row of every range [first, end): ranges laid end to end."""
     sizes = np.maximum(end - first, 0)

@@ -19,6 +19,7 @@ from kafka_trial.invariants.kernels import (
     min_after,
     ordered,
     picked,
+    starts_of,
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -86,7 +87,8 @@ def overlapping_handlers(batch: Batch) -> Findings:
     """Two records of a partition were in handlers at once (same_key: two of one key).
 
     Order in the log is no order of effects when two handlers run side by side: "one consumer per partition" (Kafka,
-    Consumer Groups). Legal across keys where order is claimed per key, and inside the window of an untold loss.
+    Consumer Groups). Legal across keys where order is claimed per key, inside the window of an untold loss, and inside
+    one batch where handlers take batches (`handler = "batch"`): order in there is that of its completions.
 
     Smallest history: `delivered` 0, `delivered` 1, `processed` 0, `processed` 1.
     """
@@ -176,10 +178,13 @@ def _names(batch: Batch, rows: Table) -> Array:
 
 
 def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Table:
-    """Returns the handlers that began while an earlier one of their group was at work; in one file seq is exact."""
+    """Returns the handlers that began while one of an earlier batch of their group was at work; in one file seq is
+    exact."""
     order = ordered(group, handlers["start_seq"])
     handlers, group = handlers.take(order), group[order]
     longest = max_before(group, handlers["end_seq"])
+    begins = starts_of(joined(group, handlers["batch"]))
+    longest = longest[np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))] if len(group) else longest
     inside = (longest >= 0) & (handlers["start_seq"] < picked(handlers["end_seq"], longest, NONE))
     return _side_by_side(handlers.take(inside), handlers.take(longest[inside]), same_key=same_key)
 

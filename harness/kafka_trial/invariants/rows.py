@@ -22,12 +22,14 @@ there is `kernels.NONE`.
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | 1: in a transaction | answer sent | duration_ns | lane | error |
 | COMMIT_EPOCH (accepted) | committed offset | epoch asked with | answer sent | duration_ns | member id | |
 | LOG_START, LOG_END | position | | | | | |
-| FETCH_ASKED | position asked | | answer sent | bytes answered | lane | error |
+| FETCH_ASKED | position asked | duration_ns | answer sent | bytes answered | lane | error |
 | FETCH_DROPPED (asked no longer) | position 0 | | answer sent | | lane | |
 | SENT (ack; not in the control read; `key`) | acknowledged | mark of its id | | | | |
 | ALTERED (record not as it was sent) | of the record | seq of its send | | | source of its send | |
 | ARRIVED (effect, ok; `key`: its id, where UNSENT) | of the record | mark of its id | | | | all of them |
 | CLAIMED (place an effect claims) | claimed | mark of its id | | | | UNSENT, READ |
+| SENT_LATER (its record was sent after that line) | of the record | | | when it was sent | | |
+| UNREADABLE (a bad line that names it) | of the record | | | | | |
 | ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
 | ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
 
@@ -90,6 +92,8 @@ class Kind(IntEnum):
     ASKED_COMMIT = 29
     ASKED_ABORT = 30
     COMMIT_TAKEN = 31
+    SENT_LATER = 32
+    UNREADABLE = 33
     FAILED = 55
 
 

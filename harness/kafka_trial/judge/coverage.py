@@ -12,11 +12,15 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Window
-from kafka_trial.invariants.kernels import counts
+from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.kernels import Ints, counts
+from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.judge.in_hand import in_hand
 
-IN_HAND_NS = 10_000_000_000  # whoever worked in a partition this shortly before a fault had it in hand
+WORK = ("delivered", "processed", "committed", "moved")
+DELIVERED, PROCESSED, COMMITTED, MOVED = range(len(WORK))
 
 
 def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -37,67 +41,80 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     handled = counts(batch.handled["slice"], size)
     work = _work(batch)
     members = _through_members(batch, work)
-    held, after = _around_windows(batch, work)
+    held, after, moved = _around_windows(batch, work)
     for number, name in enumerate(batch.slices.tolist()):
         body: dict[str, Any] = {key: int(values[number]) for key, values in totals.items()}
         body |= {"handled": int(handled[number]), "members": members.get(number, {})}
-        body |= {"held": held[:, number].tolist(), "after": after[:, number].tolist()}
+        around = {"held": held, "after": after, "moved_after": moved}
+        body |= {name: values[:, number].tolist() for name, values in around.items()}
         yield name, body
 
 
 def _work(batch: Batch) -> Table:
-    """Returns all work of known members: slice, member, time_ns, what (0 delivery, 1 completion, 2 commit)."""
+    """Returns all work of known members: slice, member, time_ns, what (a place in WORK).
+
+    A line that a witness refutes is no work. "moved" is what brokers see of somebody who says nothing: a commit above
+    all before it, and records answered to a fetch; a position that is only committed again moves nothing.
+    """
     own, life, commits = batch.own, batch.lives, batch.commits
     member_of = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
     member_of[life["source"]] = life["member"]
     own = own.take(np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    own = own.take(~is_refuted(batch, own))
+    rising = commits.take(commits["value"] > np.maximum(commits["peak"], batch.log_starts[commits["slice"]]))
+    asks = batch.of(Kind.FETCH_ASKED)
+    asks = asks.take(asks["until"] > 0)
     work = stacked(
         table(
             slice=own["slice"],
             member=member_of[own["source"]],
             time_ns=own["time_ns"],
-            what=np.where(own["kind"] == Kind.DELIVERED, 0, 1),
+            what=np.where(own["kind"] == Kind.DELIVERED, DELIVERED, PROCESSED),
         ),
-        table(
-            slice=commits["slice"],
-            member=commits["committer"],
-            time_ns=commits["effect_ns"],
-            what=np.full(len(commits), 2),
+        _done(commits["slice"], commits["committer"], commits["effect_ns"], COMMITTED),
+        _done(rising["slice"], rising["committer"], rising["effect_ns"], MOVED),
+        _done(
+            asks["slice"],
+            members_of(batch, asks["who"], otherwise=-1),
+            batch.monotonic(asks["wall_ns"], asks["time_ns"]),
+            MOVED,
         ),
     )
     return work.take(work["member"] >= 0)
 
 
+def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:
+    return table(slice=slices, member=members, time_ns=time_ns, what=np.full(len(slices), what))
+
+
 def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[int]]]:
-    """Returns for each slice and member: deliveries, completions, commits; then those in each fault's window."""
-    names, windows = batch.circumstances.members, batch.circumstances.windows
+    """Returns for each slice and member how much there was of each sort of WORK; then that in each fault's window."""
+    names, windows, sorts = batch.circumstances.members, batch.circumstances.windows, len(WORK)
     found: dict[int, dict[str, list[int]]] = {}
     spans = [np.ones(len(work), np.bool_), *(_inside(work["time_ns"], window) for window in windows)]
     for part, inside in enumerate(spans):
-        code = (work["slice"] * (len(names) + 1) + work["member"]) * 3 + work["what"]
+        code = (work["slice"] * (len(names) + 1) + work["member"]) * sorts + work["what"]
         for value, count in zip(*(side.tolist() for side in np.unique(code[inside], return_counts=True)), strict=True):
-            pair, what = divmod(value, 3)
+            pair, what = divmod(value, sorts)
             number, member = divmod(pair, len(names) + 1)
-            row = found.setdefault(number, {}).setdefault(names[member], [0] * (3 + 3 * len(windows)))
-            row[part * 3 + what] += count
+            row = found.setdefault(number, {}).setdefault(names[member], [0] * (sorts + sorts * len(windows)))
+            row[part * sorts + what] += count
     return found
 
 
-def _around_windows(batch: Batch, work: Table) -> tuple[Any, Any]:
-    """Returns two arrays of shape (windows, slices): how much work a fault found its target at, and what came after.
-
-    The first counts the target's work in a slice shortly before the injection: it had the partition in hand. The second
-    counts, where it had, the work of anybody from the injection on: what the fault could have harmed.
+def _around_windows(batch: Batch, work: Table) -> tuple[Any, Any, Any]:
+    """Returns three arrays of shape (windows, slices): whether the fault's target had the partition in hand when it was
+    hit; and, where it had, the work of anybody from the injection on: what was delivered or processed, and what moved.
     """
     windows, size = batch.circumstances.windows, batch.size
-    held, after = np.zeros((len(windows), size), np.int64), np.zeros((len(windows), size), np.int64)
+    held, after, moved = (np.zeros((len(windows), size), np.int64) for _ in range(3))
     for at, window in enumerate(windows):
-        since_ns = work["time_ns"] - window.injected_ns
-        of_target = np.array([name == window.member for name in batch.circumstances.members] + [False], np.bool_)
-        hit = of_target[work["member"]] if window.member is not None else np.ones(len(work), np.bool_)
-        held[at] = counts(work["slice"][hit & (since_ns <= 0) & (since_ns >= -IN_HAND_NS)], size)
-        after[at] = np.where(held[at] > 0, counts(work["slice"][since_ns > 0], size), 0)
-    return held, after
+        held[at] = in_hand(batch, window, work)
+        later = work.take(work["time_ns"] > window.injected_ns)
+        told = np.isin(later["what"], (DELIVERED, PROCESSED))
+        after[at] = np.where(held[at] > 0, counts(later["slice"][told], size), 0)
+        moved[at] = np.where(held[at] > 0, counts(later["slice"][later["what"] == MOVED], size), 0)
+    return held, after, moved
 
 
 def _inside(times: Any, window: Window) -> Any:

@@ -36,6 +36,7 @@ def settings_of(path: Path) -> Settings:
         "no_effect": tuple(evidence["no_effect"]) if "no_effect" in evidence else None,
         "effects": evidence.get("effects"),
         "body": evidence.get("body"),
+        "handler": evidence.get("handler"),
     }
     return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
+from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
@@ -34,6 +35,7 @@ class Facts:
     member_ids: dict[str, int] = field(default_factory=dict)
     lanes: dict[int, int] = field(default_factory=dict)
     fetching: set[int] = field(default_factory=set)
+    shared_lanes: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     lives: dict[int, dict[str, Any]] = field(default_factory=dict)
     phases: dict[str, int] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class Facts:
     pulse: Pulse = field(default_factory=Pulse)
     vitals: Vitals = field(default_factory=Vitals)
     transactions: Transactions = field(default_factory=Transactions)
+    bad_lines: BadLines = field(default_factory=BadLines)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -98,9 +101,11 @@ class Facts:
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
+            shared_lanes=tuple(sorted(self.shared_lanes)),
             **self.pulse.circumstances(),
             **self.vitals.circumstances(),
             **self.transactions.circumstances(),
+            lost_events=self.bad_lines.lost_events(),
             sink_seen=self.sink_seen,
             bodies_compared=self.bodies_compared,
             ids_told=self.ids_told,
@@ -146,8 +151,13 @@ def _stopped(facts: Facts, source: int, body: Body) -> None:
         life |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
 
 
+def _bad_line(facts: Facts, source: int, body: Body) -> None:
+    facts.bad_lines.take(source, body)
+
+
 def _exited(facts: Facts, source: int, body: Body) -> None:
     _stopped(facts, source, body)
+    facts.bad_lines.take_exit(source, body)
     life = facts.lives.get(source)
     if life is not None and "exited_seq" not in life:
         life |= {"exited_seq": body["seq"], "exited_ns": body["time_ns"]}
@@ -273,6 +283,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "client_named": _client_named,
     "stopped": _stopped,
     "exited": _exited,
+    "bad_line": _bad_line,
     "phase": _phase,
     "calibrated": _calibrated,
     "group_named": _named,

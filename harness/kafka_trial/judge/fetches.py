@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.kernels import NONE, Array, first_of, joined, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
@@ -23,6 +23,7 @@ class Fetches:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._fetched: dict[str, set[int]] = {}
+        self._connections: dict[tuple[int, int], list[str]] = {}
 
     def rows(self, columns: Columns, time_ns: Array) -> dict[str, Array] | None:
         """Returns the columns of the rows of a block; None where nothing was fetched."""
@@ -38,12 +39,15 @@ class Fetches:
         dropped_rows, dropped = self._dropped(columns, np.flatnonzero(ours), rows, slices)
         every, size = np.concatenate([rows, dropped_rows]), len(dropped)
         error = entries["error"][known]
+        self._take_connections(columns, rows, slices)
+        lasted_ms = np.nan_to_num(columns.reals("duration_ms")[rows])
         return {
             "slice": np.concatenate([slices, dropped]),
             "kind": np.concatenate([np.full(len(rows), Kind.FETCH_ASKED), np.full(size, Kind.FETCH_DROPPED)]),
             "seq": columns["seq"][every],
             "time_ns": time_ns[every],
             "offset": np.concatenate([entries["offset"][known], np.zeros(size, np.int64)]),
+            "place": np.concatenate([(lasted_ms * 1_000_000).astype(np.int64), np.full(size, NONE)]),
             "wall_ns": columns["source_wall_ns"][every],
             "until": np.concatenate([entries["size_bytes"][known].clip(0), np.zeros(size, np.int64)]),
             "who": columns["lane"][every].clip(-1, 2**31 - 1),
@@ -52,6 +56,26 @@ class Fetches:
                 [np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1), np.zeros(size, np.int64)]
             ),
         }
+
+    def _take_connections(self, columns: Columns, rows: Array, slices: Array) -> None:
+        """Notes the lanes on which one partition is fetched by turns: a connection comes back after another was used.
+
+        A client opens a new one and lets the old one go; two clients of one process each keep their own.
+        """
+        lanes = columns["lane"][rows]
+        names = columns.text("connection", rows).dictionary_encode()
+        codes = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        order = ordered(lanes, slices)
+        lanes, slices, codes = lanes[order], slices[order], codes[order]
+        for row in first_of(joined(lanes, slices, codes + 1) if len(rows) else lanes).tolist():
+            if codes[row] < 0:
+                continue
+            name = names.dictionary[int(codes[row])].as_py()
+            used = self._connections.setdefault((int(lanes[row]), int(slices[row])), [])
+            if name in used[:-1]:
+                self._facts.shared_lanes.add(int(lanes[row]))
+            elif name not in used:
+                used.append(name)
 
     def _dropped(self, columns: Columns, fetches: Array, rows: Array, slices: Array) -> tuple[Array, Array]:
         """Returns (row, slice) of what each complete event no longer lists; there are few of them."""

@@ -120,7 +120,7 @@ class FileReader:
         fetched = self._fetches.rows(columns, time_ns)
         made = fetched, transaction_rows(self.facts, columns), self._taken.rows(columns)
         parts += [made_rows(self.source, **one) for one in made if one]
-        return pa.concat_tables([*parts, *self._named.rows(columns)])
+        return pa.concat_tables([*parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)])
 
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
@@ -196,6 +196,35 @@ class FileReader:
             flag=flag,
             key=key,
         )
+
+    def _by_lines(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
+        """Returns the rows that a member's lines make beside their own."""
+        return [*self._sent_later(columns, time_ns), *self._unreadable(columns, time_ns)]
+
+    def _unreadable(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
+        """Returns a row for each bad line that names its record."""
+        rows = columns.rows_of("bad_line")
+        rows = rows[columns["offset"][rows] != NONE]
+        if not len(rows):
+            return []
+        slices = self._slices(columns.text("topic", rows), columns["partition"][rows])
+        rows, slices = rows[slices >= 0], slices[slices >= 0]
+        about = {"seq": columns["seq"], "time_ns": time_ns, "offset": columns["offset"]}
+        kinds = np.full(len(rows), Kind.UNREADABLE)
+        return [made_rows(self.source, slice=slices, kind=kinds, **{name: of[rows] for name, of in about.items()})]
+
+    def _sent_later(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
+        """Returns a row for each line of a member about a record that was sent only after the line had been heard."""
+        rows = columns.rows_of("delivered", "processed")
+        if not len(rows):
+            return []
+        slices = self._slices(columns.text("topic", rows), columns["partition"][rows])
+        sent_ns = self.known.sent_ns(slices, columns["offset"][rows])
+        later = sent_ns > time_ns[rows]
+        about = {"seq": columns["seq"], "time_ns": time_ns, "offset": columns["offset"]}
+        about = {name: column[rows[later]] for name, column in about.items()}
+        kinds = np.full(int(later.sum()), Kind.SENT_LATER)
+        return [made_rows(self.source, slice=slices[later], kind=kinds, until=sent_ns[later], **about)]
 
     def _identified(self, columns: Columns, rows: Array, kinds: Array) -> tuple[Array, Array, pa.Array]:
         """Returns mark, flag and key of the rows: of records their key, of deliveries what is known of their id."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, picked
+from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, exactly, ordered, picked
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
@@ -82,6 +82,10 @@ class Register:
         """Returns a column of rows that `find` found, NONE for -1."""
         return picked(self._rows()[name], rows, NONE)
 
+    def all(self, *names: str) -> list[Ints]:
+        """Returns columns of all rows."""
+        return [self._rows()[name] for name in names]
+
     def _rows(self) -> Mapping[str, Array]:
         if self._sorted is None:
             names = ("mark", *self._columns)
@@ -99,5 +103,15 @@ class Identities:
     def __init__(self) -> None:
         self.records = Register("slice", "offset", "checksum", "json_checksum", "source", "seq")
         self.aborted = Register("slice", "offset")
-        self.sends = Register("checksum", "seq")
+        self.sends = Register("checksum", "seq", "time_ns")
         self.acked = Register("slice", "offset")
+        self._sent: list[Ints] | None = None
+
+    def sent_ns(self, slices: Array, offsets: Array) -> Ints:
+        """Returns when the record at each place was sent; NONE where nobody knows."""
+        if self._sent is None:
+            places, row = self.records.all("slice", "offset"), self.sends.find(self.records.all("mark")[0])
+            order = ordered(*places)
+            self._sent = [*(column[order] for column in places), self.sends.get("time_ns", row)[order]]
+        known_slices, known_offsets, sent = self._sent
+        return picked(sent, exactly(known_slices, known_offsets, slices, offsets), NONE)

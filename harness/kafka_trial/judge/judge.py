@@ -26,12 +26,14 @@ from kafka_trial.invariants.starvation import WAITS, WORKED
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import slice_rows
+from kafka_trial.judge.coverage import WORK
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence, partly_missing
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.judge.session import session, warm_session
 from kafka_trial.judge.slices import find_on_spark
+from kafka_trial.judge.unread import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
 from kafka_trial.judge.wholeness import sink_missing, strangers
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ def concluded(
                 crashed[one.name] = f"{type(error).__name__}: {error}"
     if group.unsettled is not None:
         gathered.leave_open([one.name for one in list_invariants() if one.settled], group.unsettled)
+    gathered.leave_open_what_lines_may_have_said()
     seen = _seen(coverage) if gated else None
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
@@ -153,6 +156,17 @@ class _Gathered:
             if found := self._counts.pop(name, 0):
                 self._undecided[name][reason] += found
 
+    def leave_open_what_lines_may_have_said(self) -> None:
+        """Makes what was found for want of a line cases that could not be decided, where lines could not be read."""
+        reason = left_open(self._anomalies, self._counts, self._circumstances)
+        missing = without_line(self._anomalies)
+        for name in (*RECORDS, *COMMITS, *PARTITIONS) if reason else ():
+            instances = self._anomalies.pop(name, [])
+            self._anomalies[name] = [one for one in instances if not is_open(one, missing)]
+            gone = len(instances) - len(self._anomalies[name])
+            self._counts[name] -= gone
+            self._undecided[name][reason] += gone
+
     def finding(self, invariant: Invariant, seen: Seen | None, crashed: Mapping[str, str]) -> Finding:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
         name = invariant.name
@@ -185,29 +199,30 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
 def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> Coverage:
     windows = [window.number for window in circumstances.windows]
     totals: dict[str, np.ndarray[Any, Any]] = {
-        name: np.zeros(3 + 3 * len(windows), np.int64) for name in circumstances.members
+        name: np.zeros(len(WORK) * (1 + len(windows)), np.int64) for name in circumstances.members
     }
     slices = []
-    held, after = (np.zeros(len(windows), np.int64) for _ in range(2))
+    around = {name: np.zeros(len(windows), np.int64) for name in ("held", "after", "moved_after")}
     for row in rows:
         body = orjson.loads(row["body"])
-        held += np.array(body.pop("held"), np.int64)
-        after += np.array(body.pop("after"), np.int64)
+        around = {name: values + np.array(body.pop(name), np.int64) for name, values in around.items()}
         for member, numbers in body.pop("members").items():
             totals[member] = totals[member] + np.array(numbers)
         topic, partition = circumstances.slices[row["slice"]]
         slices.append(SliceCoverage(topic, partition, **body))
-    members = {
-        name: Through(
-            delivered=int(numbers[0]),
-            processed=int(numbers[1]),
-            committed=int(numbers[2]),
-            inside={n: tuple(numbers[3 + 3 * at : 6 + 3 * at].tolist()) for at, n in enumerate(windows)},
-        )
-        for name, numbers in sorted(totals.items())
+    members = {name: _through(numbers.tolist(), windows) for name, numbers in sorted(totals.items())}
+    hit = {
+        number: Around(**{name: int(values[at]) for name, values in around.items()})
+        for at, number in enumerate(windows)
     }
-    around = {number: Around(int(held[at]), int(after[at])) for at, number in enumerate(windows)}
-    return Coverage(tuple(sorted(slices, key=lambda one: (one.topic, one.partition))), members, around)
+    return Coverage(tuple(sorted(slices, key=lambda one: (one.topic, one.partition))), members, hit)
+
+
+def _through(numbers: Sequence[int], windows: Sequence[int]) -> Through:
+    """Returns what passed through a member: of each sort of WORK in all, then in each fault's window."""
+    parts = [tuple(numbers[at : at + len(WORK)]) for at in range(0, len(numbers), len(WORK))]
+    inside = dict(zip(windows, parts[1:], strict=True))
+    return Through(**dict(zip(WORK, parts[0], strict=True)), inside=inside)
 
 
 def _seen(coverage: Coverage) -> Seen:

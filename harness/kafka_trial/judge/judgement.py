@@ -58,22 +58,28 @@ class SliceCoverage:
 
 @dataclass(frozen=True)
 class Through:
-    """What passed through one member: in all, and inside each fault's window (by the fault's number)."""
+    """What passed through one member: in all, and inside each fault's window (by the fault's number).
+
+    `moved` is what brokers see of a member that says nothing: commits above all before, and fetches that brought
+    records. `inside` holds the same four.
+    """
 
     delivered: int
     processed: int
     committed: int
-    inside: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
+    moved: int = 0
+    inside: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Around:
-    """What a fault could harm: the work of its target shortly before it, and that of anybody on the same partitions
-    from the injection on.
+    """What a fault could harm: how many partitions its target had in hand when it was hit, and the work of anybody on
+    them from the injection on (`moved_after`: as brokers see it).
     """
 
     held: int
     after: int
+    moved_after: int = 0
 
 
 @dataclass(frozen=True)

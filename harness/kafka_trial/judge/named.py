@@ -52,7 +52,7 @@ class Named:
     def _altered(self, columns: Columns, rows: Array) -> pa.Table:
         mark = marks(columns.text("id", rows))
         sent, records = columns["checksum"][rows], self.known.records
-        self.known.sends.take(mark=mark, checksum=sent, seq=columns["seq"][rows])
+        self.known.sends.take(mark=mark, checksum=sent, seq=columns["seq"][rows], time_ns=columns["time_ns"][rows])
         send, found = records.all_of(mark)
         read = records.get("checksum", found)
         altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)

@@ -11,6 +11,7 @@ from kafka_trial.invariants.circumstances import (
     Connection,
     Epoch,
     Life,
+    LostEvents,
     Membership,
     OomRise,
     OpenTransaction,
@@ -38,6 +39,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "settings": Settings(**dict(plain["settings"]) | {"no_effect": tuple(plain["settings"]["no_effect"])}),
             "lanes": dict(plain["lanes"]),
+            "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
             "open_transactions": tuple(OpenTransaction(**one) for one in plain["open_transactions"]),
@@ -46,7 +48,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
                 name: tuple(plain[name])
                 for name in (
                     *("sources", "members", "member_ids", "owners", "environment"),
-                    *("topic_changes", "fetching", "logs"),
+                    *("topic_changes", "fetching", "shared_lanes", "logs"),
                 )
             },
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},

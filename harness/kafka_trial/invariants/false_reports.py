@@ -1,0 +1,36 @@
+"""False reports: what a consumer says of a record although a witness knows that it cannot be so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.refuted import WITNESSES
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+@invariant("false-report", family="delivery", needs=("own word",), level="events")
+def false_report(batch: Batch) -> Findings:
+    """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet.
+
+    "The consumer issues fetch requests to the brokers leading the partitions it wants to consume" (Kafka, Design, The
+    Consumer): what no fetch brought, nobody can have handled. By the workload: the record was sent later. By the
+    observer: the log ended at or below it when it was asked later. By the request log: no fetch of that process from a
+    position at or below it had brought bytes, or the position asked for next was not beyond it. Counted: such a line
+    acquits nobody, and what was lost behind it is `skipped`. Not looked for where the request log may not know: it was
+    not read to its end, a broker was killed before, two clients fetched by turns on one lane, or strangers fetched; nor
+    in what a consumer whose progress is elsewhere says that it found done there (`processed`).
+
+    Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
+    """
+    lines = batch.refuted
+    by = np.array(WITNESSES, dtype=object)[lines["by"]]
+    what = np.where(lines["kind"] == Kind.DELIVERED, "delivered", "processed").astype(object)
+    rows = table(slice=lines["slice"], order=lines["offset"], offset=lines["offset"], what=what, by=by)
+    return Findings(rows, [(lines["source"], lines["seq"])])

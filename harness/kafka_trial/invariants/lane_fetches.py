@@ -1,0 +1,133 @@
+"""Fetches by incarnation: what the request log says that a member's process can have been handed.
+
+A fetch that brought bytes brought records from the position asked for up to, at most, the position that the process
+asked for next: whoever asks again lower down did not get further, or let it go. What nobody asked for after may have
+brought anything. Requests count from when they began: an answer is in the log when it has been sent, and a broker that
+was frozen writes that late.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    at_or_before,
+    between,
+    greatest_in,
+    least_covering,
+    next_in,
+    picked,
+    previous_in,
+)
+from kafka_trial.invariants.possessions import life_of
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+LAST_LINES_NS = 1_000_000_000  # of a broker that was killed: what it did just before may not be in its log
+
+
+def never_fetched(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines name a record that no fetch of that process, begun by then, can have brought.
+
+    Only where all request logs were read to the end, the member fetched on a lane of its own, where no two clients
+    fetched the partition at once, and nobody unknown did; and not once a broker was killed, whose last lines are lost.
+    """
+    asks = fetches(batch)
+    life = life_of(batch, lines["source"])
+    wanted = lines["slice"] * (len(batch.lives) + 1) + life
+    heard_ns, said_ns = lines["time_ns"] + TOLERANCE_NS, batch.earliest(lines["time_ns"]) - TOLERANCE_NS
+    brought = _brought(asks, wanted, lines["offset"], heard_ns) | _in_hand(
+        asks, wanted, lines["offset"], said_ns, heard_ns
+    )
+    never: Bools = ~brought & _can_tell(batch, lines, life)
+    return never
+
+
+def fetches(batch: Batch) -> Table:
+    """Returns the fetches of members' processes: slice, group (slice and life as one), begun_ns, offset (asked for),
+    got (bytes), next_offset, next_ns (what the same process asked for next, and when; NEVER: nothing).
+
+    Sorted by (group, begun_ns).
+    """
+    asks = batch.of(Kind.FETCH_ASKED)
+    lasted_ns = np.where(asks["place"] == NONE, 0, asks["place"])
+    begun_ns = batch.monotonic(asks["wall_ns"], asks["time_ns"]) - lasted_ns
+    member = members_of(batch, asks["who"], otherwise=-1)
+    life = at_or_before(batch.lives["member"], batch.lives["started_ns"], member, begun_ns)
+    asks = asks.having(life=life, begun_ns=begun_ns, group=asks["slice"] * (len(batch.lives) + 1) + life)
+    asks = asks.take(life >= 0).sorted_by("group", "begun_ns", "source", "seq")
+    following = next_in(asks["group"])
+    return asks.only("slice", "group", "begun_ns", "offset").having(
+        got=(asks["until"] > 0) & (asks["flag"] == 0),
+        next_offset=picked(asks["offset"], following, NEVER),
+        next_ns=picked(asks["begun_ns"], following, NEVER),
+    )
+
+
+def _brought(asks: Table, wanted: Ints, offsets: Ints, heard_ns: Ints) -> Bools:
+    """Returns which records lie between a position that was asked for and the next one, begun by then."""
+    got = asks.take(asks["got"] & (asks["next_offset"] > asks["offset"]))
+    begun_ns = least_covering(
+        got["group"], got["offset"], got["next_offset"], got["begun_ns"], wanted, offsets, missing=NEVER
+    )
+    brought: Bools = begun_ns <= heard_ns
+    return brought
+
+
+def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, heard_ns: Ints) -> Bools:
+    """Returns which records may have been in the answer in hand: the next position had not been asked for yet.
+
+    Whoever seeks back may ask lower down next than the records that it had been given before.
+    """
+    first, end = between(asks["group"], asks["begun_ns"], wanted, said_ns, heard_ns + 1)
+    before = (first - 1).clip(0)
+    first = np.where((first > 0) & (picked(asks["group"], before, -1) == wanted), before, first)
+    lowest = greatest_in(np.where(asks["got"], -asks["offset"], NONE), first, end)
+    in_hand: Bools = (lowest >= 0) & (picked(asks["got"], lowest, 0) == 1)
+    return in_hand & (picked(asks["offset"], lowest, NEVER) <= offsets)
+
+
+def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
+    """Returns of which lines the request log knows all that their process fetched."""
+    circumstances = batch.circumstances
+    alone = np.append(~_overlapping(batch) & np.isin(batch.lives["member"], _fetching(circumstances)), False)
+    asks = batch.of(Kind.FETCH_ASKED)
+    strange = np.zeros(batch.size, np.bool_)
+    strange[asks["slice"][members_of(batch, asks["who"], otherwise=-1) < 0]] = True
+    kills = [window.injected_ns for window in circumstances.windows if window.fault == "broker-kill"]
+    whole = lines["time_ns"] < min(kills, default=NEVER) - LAST_LINES_NS
+    seen: Bools = alone[life] & ~strange[lines["slice"]] & whole & _requests_complete(circumstances)
+    return seen
+
+
+def _overlapping(batch: Batch) -> Bools:
+    """Returns the lives that another life of the same member overlaps: their fetches cannot be told apart."""
+    lives = batch.lives  # by (member, started_ns)
+    before = previous_in(lives["member"])
+    ended_ns = picked(np.where(lives["exited_ns"] == NONE, NEVER, lives["exited_ns"]), before, NONE)
+    late = ended_ns > lives["started_ns"]
+    return late | np.append(late[1:], False)[: len(late)]
+
+
+def _fetching(circumstances: Circumstances) -> Ints:
+    """Returns the members with a lane on which something was fetched, and never by two clients at once."""
+    lanes = [lane for lane in circumstances.fetching if lane in circumstances.lanes]
+    shared = {circumstances.lanes.get(lane) for lane in circumstances.shared_lanes}
+    return np.array(sorted({circumstances.lanes[lane] for lane in lanes} - shared), np.int64)
+
+
+def _requests_complete(circumstances: Circumstances) -> bool:
+    """Tells whether every broker's request log was read to its end."""
+    logs = [name for name in circumstances.counts if name.startswith("requests-")]
+    return bool(logs) and all(circumstances.witnesses.get(name) == "complete" for name in logs)

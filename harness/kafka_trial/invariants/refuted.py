@@ -1,0 +1,89 @@
+"""Refuted lines: what a member says of a record, and a witness knows better.
+
+A line that says that a record was delivered or processed is refuted where the workload sent the record only later,
+where a log end that was read later lay at or below it, and where no fetch can have brought it to that process. Such a
+line acquits nobody: it counts for nothing in what was handled (`handlers.handled`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    at_or_after,
+    exactly,
+    joined,
+    last_true,
+    ordered,
+    picked,
+)
+from kafka_trial.invariants.lane_fetches import never_fetched
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+WITNESSES = ("workload", "observer", "request log")
+
+
+def refuted(batch: Batch) -> Table:
+    """Returns the `delivered` and `processed` rows of `own` that a witness refutes, with `by`, a place in WITNESSES.
+
+    Sorted by (slice, source, seq). Of several witnesses the first one counts.
+    """
+    lines = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    ways = [_before_sent(batch, lines), _beyond_end(batch, lines), _without_fetch(batch, lines)]
+    by = np.select(ways, np.arange(len(ways)), -1)
+    return lines.having(by=by).take(by >= 0)
+
+
+def is_refuted(batch: Batch, rows: Table) -> Bools:
+    """Returns which rows (slice, source, seq) are refuted lines."""
+    found, size = batch.refuted, len(batch.circumstances.sources) + 1
+    files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
+    there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
+    return there
+
+
+def _before_sent(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines were heard before the workload sent the record, by more than the tolerance."""
+    early = batch.of(Kind.SENT_LATER).sorted_by("slice", "source", "seq")
+    size = len(batch.circumstances.sources) + 1
+    found = exactly(
+        early["slice"] * size + early["source"],
+        early["seq"],
+        lines["slice"] * size + lines["source"],
+        lines["seq"],
+    )
+    before: Bools = picked(early["until"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
+    return before
+
+
+def _beyond_end(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines name a place that the log did not hold: a log end that was asked for later lay below it."""
+    ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
+    after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
+    beyond: Bools = (lines["offset"] >= picked(ends["offset"], after, NEVER)) | (lines["offset"] < 0)
+    return beyond
+
+
+def _without_fetch(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines name a record that nothing fetched by then can have held.
+
+    What a process held once it may speak of at any time after. Where its progress is not in Kafka, it may read in its
+    own store what had been done of a partition that it takes over, and say so (`processed`).
+    """
+    looked_up = (lines["kind"] == Kind.PROCESSED) & (not batch.circumstances.settings.in_offsets_log)
+    order = ordered(joined(lines["file"], lines["offset"]), lines["seq"])
+    held = ~never_fetched(batch, lines.take(order))
+    record = joined(lines["file"], lines["offset"])[order]
+    refused: Bools = np.empty(len(lines), np.bool_)
+    refused[order] = last_true(record, held) < 0
+    return refused & ~looked_up

@@ -1,0 +1,78 @@
+"""Handlers that take batches (`[evidence] handler = "batch"`): a batch is one unit, and two of them may not overlap."""
+
+from __future__ import annotations
+
+import pytest
+
+from histories import Line, assigned, commit, committed, delivered, judged, processed, revoked, with_settings
+
+BATCHES = with_settings(handler="batch")
+
+
+def given(member: str, *offsets: int) -> list[Line]:
+    return [delivered(member, offset) for offset in offsets]
+
+
+def done(member: str, *offsets: int) -> list[Line]:
+    return [processed(member, offset) for offset in offsets]
+
+
+def overlaps(*lines: Line | list[Line], handler: str = "batch") -> list[tuple[int, int]]:
+    """The records whose handler began while another one ran, each with that one."""
+    flat = [one for line in lines for one in (line if isinstance(line, list) else [line])]
+    found = judged("overlapping-handlers", flat, records=6, settings=with_settings(handler=handler))
+    return [(one["offset"], one["other_offset"]) for one in found]
+
+
+def test_the_records_of_a_batch_do_not_overlap() -> None:
+    """All are delivered before the first is done."""
+    assert overlaps(assigned("m0"), given("m0", 0, 1, 2), done("m0", 0, 1, 2)) == []
+
+
+def test_whoever_takes_single_records_overlaps_with_the_same_lines() -> None:
+    """Nothing was declared."""
+    lines = [assigned("m0"), given("m0", 0, 1), done("m0", 0, 1)]
+    assert overlaps(*lines, handler="record") == [(1, 0)]
+
+
+def test_a_batch_that_begins_before_the_one_before_it_is_done_overlaps() -> None:
+    """2 is delivered after the first completion: it is of another batch than 1."""
+    assert overlaps(assigned("m0"), given("m0", 0, 1), done("m0", 0), given("m0", 2), done("m0", 1, 2)) == [(2, 1)]
+
+
+def test_batches_one_after_the_other_do_not_overlap() -> None:
+    """The second is delivered when the first is done."""
+    batches = [given("m0", 0, 1), done("m0", 0, 1), given("m0", 2, 3), done("m0", 2, 3)]
+    assert overlaps(assigned("m0"), *batches) == []
+
+
+def test_a_commit_between_deliveries_does_not_end_a_batch() -> None:
+    """Only a completion does."""
+    assert overlaps(assigned("m0"), given("m0", 0), commit("m0", 0), given("m0", 1), done("m0", 0, 1)) == []
+
+
+def test_a_batch_ends_with_its_possession() -> None:
+    """What is delivered in the next one is of another batch, and overlaps with what is still at work."""
+    again = [revoked("m0"), assigned("m0"), given("m0", 1)]
+    assert overlaps(assigned("m0"), given("m0", 0), again, done("m0", 0, 1)) == [(1, 0)]
+
+
+def test_every_record_of_a_batch_that_came_too_early_is_told() -> None:
+    """Each of them began beside a record of the batch before."""
+    lines = [given("m0", 0, 1), done("m0", 0), given("m0", 2, 3), done("m0", 1, 2, 3)]
+    assert overlaps(assigned("m0"), *lines) == [(2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize(("order", "late"), [((0, 1, 2), []), ((1, 0, 2), [0])])
+def test_order_in_a_batch_is_that_of_its_completions(order: tuple[int, ...], late: list[int]) -> None:
+    """A batch that is worked on out of order is told as such."""
+    found = judged(
+        "reordered-key", [assigned("m0"), given("m0", 0, 1, 2), done("m0", *order)], records=3, settings=BATCHES
+    )
+    assert [one["offset"] for one in found] == late
+
+
+def test_a_commit_in_the_middle_of_a_batch_is_ahead_as_ever() -> None:
+    """It covers a record of the batch that is not done."""
+    lines = [assigned("m0"), given("m0", 0, 1), done("m0", 0), commit("m0", 2), committed(2, by="m0"), done("m0", 1)]
+    assert [one["committed_offset"] for one in judged("commit-ahead", lines, settings=BATCHES)] == [2]
