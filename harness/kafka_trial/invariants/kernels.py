@@ -169,7 +169,7 @@ def covering(group: Array, first: Array, end: Array, of_group: Array, at: Array)
 def least_covering(
     group: Array, low: Array, high: Array, value: Array, of_group: Array, at: Array, *, missing: int
 ) -> Ints:
-    """Returns for each point the least value of the intervals [low, high) of its group that cover it, else `missing`.
+    """Returns for each point the least value of the intervals [low, high) of its group that cover it, else `missing` (above all).
 
     A sparse table: each interval is two overlapping blocks of 2^n points, handed down block by block.
     """
