@@ -18,7 +18,8 @@ MORE_EXAMPLES = {
     32: ("below-floor", "storm", "unassigned", "outside"),
     36: ("corrupt", "dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
     42: ("invents", "torn", "late", "rogue", "hanging"),
-    48: ("starve", "false-lag", "retry"),
+    48: ("starve", "retry"),
+    60: ("false-lag",),
     150: ("expired",),
 }
 EXAMPLES_OF = {sin: examples for examples, sins in MORE_EXAMPLES.items() for sin in sins}

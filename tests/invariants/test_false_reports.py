@@ -198,4 +198,4 @@ def test_a_refuted_line_is_counted_and_breaks_no_claim_by_itself() -> None:
     """Nothing is lost by it where the record was handled after all."""
     early = [*handled("m0", 0), after(1), sent(0), *handled("m0", 0), sent(1), *handled("m0", 1), committed(2)]
     findings = {name: one.count for name, one in judgement([assigned("m0"), *early]).findings.items() if one.count}
-    assert findings == {"false-report": 2, "nonmonotonic-poll": 1}
+    assert findings == {"false-report": 2, "nonmonotonic-poll": 1, "redelivered": 1}

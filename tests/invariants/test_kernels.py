@@ -227,3 +227,15 @@ def test_joined_of_large_numbers(values: list[int]) -> None:
     assert np.argsort(k.joined(first, second), kind="stable").tolist() == sorted(
         range(len(pairs)), key=lambda place: pairs[place]
     )
+
+
+def test_the_least_value_of_the_intervals_that_cover_a_point() -> None:
+    """As one finds it by looking at every interval for every point."""
+    rng = np.random.default_rng(7)
+    group, low, value = (rng.integers(0, most, 60) for most in (3, 30, 100))
+    high = low + rng.integers(-2, 20, 60)
+    of_group, at = rng.integers(0, 4, 200), rng.integers(0, 50, 200)
+    found = k.least_covering(group, low, high, value, of_group, at, missing=k.NEVER)
+    for place, point in enumerate(at):
+        covers = (group == of_group[place]) & (low <= point) & (point < high)
+        assert found[place] == value[covers].min(initial=k.NEVER)

@@ -171,7 +171,7 @@ def least_covering(
 ) -> Ints:
     """Returns for each point the least value of the intervals [low, high) of its group that cover it, else `missing`.
 
-    A sparse table: each interval is two overlapping blocks of 2^n points, handed down block by block.
+    `missing` is above all values. A sparse table: each interval is two overlapping blocks of 2^n points, handed down.
     """
     order = ordered(joined(of_group, at)) if len(at) else np.empty(0, np.int64)
     first, end = between(of_group[order], at[order], group, low, high)
