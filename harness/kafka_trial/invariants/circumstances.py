@@ -91,6 +91,21 @@ class Window:
     member: str | None
     injected_ns: int
     healed_ns: int | None
+    injecting_ns: int | None = None  # when it began to be put in force; None: by an earlier version
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One connection of a client to a broker, by the request log `source`.
+
+    `last_wall_ns`, `last_time_ns`: when its last request began, by the broker's clock and as it was read.
+    """
+
+    source: int
+    lane: int
+    client_id: str | None
+    last_wall_ns: int | None
+    last_time_ns: int
 
 
 @dataclass(frozen=True)
@@ -181,6 +196,7 @@ class Circumstances:
     standstills: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
+    connections: tuple[Connection, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     settings: Settings = Settings()
     calibrated_rate: float | None = None

@@ -30,6 +30,8 @@ there is `kernels.NONE`.
 | ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
 | ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
 
+Rows of requests have the number of their `connection` (a place in the circumstances' connections), all others -1.
+
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
 that lists the partition (protocol CLASSIC).
@@ -126,5 +128,6 @@ NUMBERS = {
     "until": np.int64,
     "who": np.int32,
     "flag": np.int32,
+    "connection": np.int32,
 }
 COLUMNS = (*NUMBERS, "key")

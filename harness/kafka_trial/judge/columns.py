@@ -28,6 +28,10 @@ class Columns:
             self._made[name] = pc.fill_null(column, NONE).to_numpy(zero_copy_only=False)
         return self._made[name]
 
+    def add(self, name: str, values: Array) -> None:
+        """Adds a column of numbers that was made elsewhere, one a row."""
+        self._made[name] = values
+
     def reals(self, name: str) -> Array:
         """Returns a column of real numbers; NaN where absent."""
         return np.asarray(self._events[name].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
@@ -43,13 +47,13 @@ class Columns:
 
     def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
         """Returns the code of each text, 0 where it has none; `fold`: OFFSET_COMMIT is OffsetCommit."""
-        values, places = self._encoded(name)
+        values, places = self.encoded(name)
         names = [value.upper().replace("_", "") if fold else value for value in values]
         table = np.array([*(int(codes.get(value, 0)) for value in names), 0], np.int64)
         found: Array = table[places]
         return found
 
-    def _encoded(self, name: str) -> tuple[list[str], Array]:
+    def encoded(self, name: str) -> tuple[list[str], Array]:
         """Returns the different texts of a column, and which of them each row has; -1: none."""
         if name not in self._texts:
             encoded = self._events[name].combine_chunks().dictionary_encode()

@@ -7,6 +7,7 @@ import numpy as np
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.grants import numbers_of
 from kafka_trial.judge.places import slices_of
@@ -31,4 +32,5 @@ def commit_epochs(facts: Facts, columns: Columns, of_group: Array) -> dict[str, 
         "wall_ns": columns["source_wall_ns"][rows],
         "until": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
         "who": who[kept],
+        "connection": columns[CONNECTION_NO][rows],
     }

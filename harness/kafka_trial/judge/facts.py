@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
+from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
@@ -38,6 +39,8 @@ class Facts:
     phases: dict[str, int] = field(default_factory=dict)
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    injecting: dict[int, int] = field(default_factory=dict)  # when each fault began to be put in force
+    connections: Connections = field(default_factory=Connections)
     memberships: list[Membership] = field(default_factory=list)
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
@@ -88,6 +91,7 @@ class Facts:
             phases=dict(self.phases),
             refusals=tuple(sorted(self.refusals)),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
+            connections=self.connections.all(),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
             settings=settings,
             calibrated_rate=self.calibrated_rate,
@@ -222,6 +226,11 @@ def _undecodable(facts: Facts, source: int, body: Body) -> None:
     facts.witnesses[facts.sources[source]] = "undecodable"
 
 
+def _injecting(facts: Facts, source: int, body: Body) -> None:
+    if isinstance(body.get("fault_no"), int):
+        facts.injecting[body["fault_no"]] = body["time_ns"]
+
+
 def _injected(facts: Facts, source: int, body: Body) -> None:
     number = body.get("fault_no")
     if isinstance(number, int):
@@ -232,6 +241,7 @@ def _injected(facts: Facts, source: int, body: Body) -> None:
             "member": body.get("member") if isinstance(body.get("member"), str) else None,
             "injected_ns": body["time_ns"],
             "healed_ns": None,
+            "injecting_ns": facts.injecting.get(number),
         }
 
 
@@ -277,6 +287,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "group_epoch": take_epoch,
     "member_assignment": _membership,
     "group_tombstone": _membership,
+    "injecting": _injecting,
     "injected": _injected,
     "healed": _healed,
     **PULSE_TAKERS,

@@ -12,6 +12,7 @@ import numpy as np
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.places import slices_of
 
@@ -46,6 +47,7 @@ class Fetches:
             "wall_ns": columns["source_wall_ns"][every],
             "until": np.concatenate([entries["size_bytes"][known].clip(0), np.zeros(size, np.int64)]),
             "who": columns["lane"][every].clip(-1, 2**31 - 1),
+            "connection": columns[CONNECTION_NO][every],
             "flag": np.concatenate(
                 [np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1), np.zeros(size, np.int64)]
             ),

@@ -18,6 +18,7 @@ from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import IN_TRANSACTION, WITHOUT_OUTPUT, Kind, Known
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.commit_epochs import commit_epochs
+from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
@@ -104,6 +105,7 @@ class FileReader:
         columns = Columns(block.events)
         self._whole.take(columns)
         self._take_facts(block, columns)
+        self.facts.connections.take(self.source, columns)
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
@@ -236,6 +238,7 @@ class FileReader:
             until=duration_ns,
             who=columns["lane"][rows].clip(-1, 2**31 - 1),
             flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
+            connection=columns[CONNECTION_NO][rows],
         )
 
     def _effects(self, columns: Columns) -> pa.Table:

@@ -67,6 +67,7 @@ EVENTS = pa.schema(
         ("api", pa.string()),
         ("lane", pa.int64()),
         ("connection", pa.string()),
+        ("client_id", pa.string()),
         ("complete", pa.bool_()),
         ("duration_ms", pa.float64()),
         ("entries", pa.list_(ENTRY)),

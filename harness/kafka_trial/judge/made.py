@@ -15,7 +15,7 @@ def made_rows(source: int | Array, *, key: pa.Array | None = None, **columns: Ar
     """Returns slice rows; columns that are not given are absent in every row."""
     size = len(columns["slice"])
     columns = columns | ({"source": source} if isinstance(source, np.ndarray) else {})
-    blank = {"source": source, "who": -1, "flag": 0, "until": 0}
+    blank = {"source": source, "who": -1, "flag": 0, "until": 0, "connection": -1}
     made = {
         name: np.asarray(columns[name]) if name in columns else np.full(size, blank.get(name, NONE)) for name in NUMBERS
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka_trial.invariants.circumstances import (
     Circumstances,
+    Connection,
     Epoch,
     Life,
     Membership,
@@ -33,6 +34,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
             "lives": tuple(Life(**life) for life in plain["lives"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
+            "connections": tuple(Connection(**one) for one in plain["connections"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "settings": Settings(**plain["settings"]),
             "lanes": dict(plain["lanes"]),

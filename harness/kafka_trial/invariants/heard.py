@@ -1,0 +1,141 @@
+"""Which answers a member heard: the request log says what a broker sent, never that it arrived.
+
+An answer is surely heard where no fault that holds, cuts or delays a member's traffic was in force on its lane from
+the request to the answer; or, where one was, if its connection went on after the heal: a later request on the same
+connection. What was held arrives with the heal, and a process that was stopped reads when it continues.
+
+Whoever convicts for what a member was told asks `surely_heard`; whoever acquits because it cannot have been told asks
+`maybe_heard`. A connection that is not known settles nothing: it makes neither true by itself, and neither false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, Circumstances, Window
+from kafka_trial.invariants.clocks import monotonic
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+# Faults under which an answer may come late, or when the process runs again.
+DELAYING: Final = frozenset({"latency", "slow-link", "pause"})
+# Faults under which an answer is held until the heal, or never comes.
+CUTTING: Final = frozenset({"stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point"})
+# Faults that leave a member's answers alone: a broker that is down sends none, and what it had sent arrives.
+HARMLESS: Final = frozenset(
+    {
+        *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
+        *("broker-kill", "broker-restart", "broker-pause"),
+    }
+)
+
+
+def surely_heard(circumstances: Circumstances, answers: Table) -> Bools:
+    """Returns which answers their members heard for certain; `answers` as in `heard_ns`."""
+    heard: Bools = heard_ns(circumstances, answers) != NEVER
+    return heard
+
+
+def maybe_heard(circumstances: Circumstances, answers: Table) -> Bools:
+    """Returns which answers their members may have heard: all but those held or cut, whose connection is known to have
+    ended with the fault; `answers` as in `heard_ns`."""
+    fault = _faults_of(circumstances, answers)
+    known = answers["connection"] >= 0
+    maybe: Bools = (heard_ns(circumstances, answers) != NEVER) | ~known | ~fault["cut"]
+    return maybe
+
+
+def heard_ns(circumstances: Circumstances, answers: Table) -> Ints:
+    """Returns when each answer was heard at the latest, NEVER where that is not certain.
+
+    Columns of `answers`: `source` (of the request log's line), `lane`, `connection` (its number, -1 unknown),
+    `begun_ns` (when the broker got the request) and `sent_ns` (when it answered), on the harness's clock.
+    """
+    fault = _faults_of(circumstances, answers)
+    went_on = _last_begun_ns(circumstances)[answers["connection"]] > fault["end_ns"]
+    sent_ns = answers["sent_ns"].astype(np.int64)
+    inside = np.where(went_on, np.maximum(sent_ns, fault["end_ns"]), NEVER)
+    return np.where(fault["end_ns"] == NONE, sent_ns, inside)
+
+
+def answers_of(batch: Batch, requests: Table) -> Table:
+    """Returns rows of requests (COMMIT_REQUEST, FETCH_ASKED, …) as `answers`, one each."""
+    sent_ns = batch.monotonic(requests["wall_ns"], requests["time_ns"])
+    took_ns = np.where(requests["kind"] == Kind.FETCH_ASKED, 0, requests["until"])  # there it is a size
+    return requests.only("source", "connection").having(
+        lane=requests["who"], begun_ns=sent_ns - took_ns, sent_ns=sent_ns
+    )
+
+
+def _last_begun_ns(circumstances: Circumstances) -> Ints:
+    """Returns when the last request of each connection began, and NONE at the end, for the one that is not known."""
+    known = circumstances.connections
+    walls = np.array([NONE if one.last_wall_ns is None else one.last_wall_ns for one in known], np.int64)
+    times = np.array([one.last_time_ns for one in known], np.int64)
+    return np.append(monotonic(circumstances, walls, times), NONE)
+
+
+def _faults_of(circumstances: Circumstances, answers: Table) -> Table:
+    """Returns for each answer the end of the faults in force between request and answer (NONE: there was none).
+
+    `cut`: one of them was cutting, and the answer was sent well inside, by any clock.
+    """
+    held = _spans(circumstances)
+    lanes = np.array([*circumstances.lanes], np.int64)
+    group = _group(circumstances, answers["source"], answers["lane"])
+    last = at_or_before(held["group"], held["begin_ns"], group, answers["sent_ns"])
+    end_ns = picked(held["end_ns"], last, NONE)
+    outside = (last < 0) | (end_ns < answers["begun_ns"]) | ~np.isin(answers["lane"], lanes)
+    well_inside = (answers["sent_ns"] >= picked(held["begin_ns"], last, NONE) + 2 * LOG_TOLERANCE_NS) & (
+        answers["sent_ns"] <= np.maximum(end_ns, 0) - 2 * LOG_TOLERANCE_NS
+    )
+    cut = ~outside & well_inside & (picked(held["cut"], last, 0) == 1)
+    return table(end_ns=np.where(outside, NONE, end_ns), cut=cut)
+
+
+def _spans(circumstances: Circumstances) -> Table:
+    """Returns the stretches of time with faults in force, those that touch as one: by lane and broker, sorted."""
+    rows = np.array([*_reached(circumstances)], np.int64).reshape(-1, 4)
+    group, begin_ns, end_ns, cut = rows[ordered(rows[:, 0], rows[:, 1])].T
+    fresh, reach = starts_of(group), NONE
+    for row in range(len(rows)):  # faults, not events: some dozens at most
+        fresh[row] |= begin_ns[row] > reach
+        reach = end_ns[row] if fresh[row] else max(reach, end_ns[row])
+    first = np.flatnonzero(fresh)
+    ends, cuts = (np.maximum.reduceat(part, first) if len(first) else part for part in (end_ns, cut))
+    return table(group=group[first], begin_ns=begin_ns[first], end_ns=ends, cut=cuts)
+
+
+def _reached(circumstances: Circumstances) -> Iterator[tuple[int, int, int, int]]:
+    """Yields (group, begin, end, cut) of each fault for every lane and request log that it reaches."""
+    logs = [number for number, name in enumerate(circumstances.sources) if name.startswith("requests-")]
+    for window in circumstances.windows:
+        if window.fault in HARMLESS:
+            continue
+        begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
+        end_ns = NEVER if window.healed_ns is None else window.healed_ns + LOG_TOLERANCE_NS
+        for lane, member in circumstances.lanes.items():
+            for log in logs:
+                if _reaches(window, circumstances.members[member], circumstances.sources[log]):
+                    group = _group(circumstances, np.array([log]), np.array([lane]))
+                    yield int(group[0]), begun_ns - LOG_TOLERANCE_NS, end_ns, int(window.fault not in DELAYING)
+
+
+def _reaches(window: Window, member: str, log: str) -> bool:
+    """Tells whether a fault is on the way between a member and the broker of a request log."""
+    if window.member is not None:
+        return window.member == member
+    name = window.target.rpartition(":")[2].strip()
+    broker = name[:1] == "b" and name[1:].isdigit()
+    return log == f"requests-{name}" if broker else True
+
+
+def _group(circumstances: Circumstances, sources: Array, lanes: Array) -> Ints:
+    return lanes.astype(np.int64) * (len(circumstances.sources) + 1) + sources

@@ -1,0 +1,68 @@
+"""Connections: over which connection each request came, how long each went on, and whose client it was.
+
+One TCP connection is one client's, so it tells the group members of one process apart, and what it goes on after was
+heard (`invariants/heard.py`). Its name is unique within a broker's life; the lane stands beside it all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import Connection
+from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.judge.columns import Columns
+
+NUMBER = "connection_no"  # the column that `take` adds to a block: the connection's number, -1 where there is none
+
+
+@dataclass
+class Connections:
+    """Gathers the connections of all request logs; a number is the place in the tuple."""
+
+    _numbers: dict[tuple[int, int, str], int] = field(default_factory=dict)
+    _clients: list[str | None] = field(default_factory=list)
+    _latest: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, source: int, columns: Columns) -> None:
+        """Takes the requests of a block, and adds its column of numbers."""
+        numbers = np.full(len(columns), -1, np.int64)
+        names, codes = columns.encoded("connection")
+        rows = np.flatnonzero(columns.is_kind("request") & (codes >= 0) & (columns["lane"] != NONE))
+        if len(rows):
+            numbers[rows] = self._numbered(source, columns, rows, names, codes)
+        columns.add(NUMBER, numbers)
+
+    def _numbered(self, source: int, columns: Columns, rows: Array, names: list[str], codes: Array) -> Array:
+        pairs = np.stack([columns["lane"][rows], codes[rows]], axis=1)
+        different, first, which = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        clients = columns.text("client_id", rows[first]).to_pylist()
+        duration_ns = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
+        wall_ns = columns["source_wall_ns"][rows]
+        begun = np.full((len(different), 2), NONE, np.int64)
+        latest = wall_ns - np.where(wall_ns == NONE, 0, duration_ns), columns["time_ns"][rows] - duration_ns
+        for side, values in enumerate(latest):
+            np.maximum.at(begun[:, side], which.ravel(), values)
+        numbers = [
+            self._number((source, lane, names[code]), client, (wall, time))
+            for (lane, code), client, (wall, time) in zip(different.tolist(), clients, begun.tolist(), strict=True)
+        ]
+        found: Array = np.array(numbers, np.int64)[which.ravel()]
+        return found
+
+    def _number(self, key: tuple[int, int, str], client: str | None, begun: tuple[int, int]) -> int:
+        number = self._numbers.setdefault(key, len(self._numbers))
+        if number == len(self._latest):
+            self._clients.append(client)
+            self._latest.append(begun)
+        wall, time = self._latest[number]
+        self._latest[number] = max(wall, begun[0]), max(time, begun[1])
+        return number
+
+    def all(self) -> tuple[Connection, ...]:
+        """Returns what is known of each connection."""
+        return tuple(
+            Connection(source, lane, client, None if wall == NONE else wall, time)
+            for (source, lane, _), client, (wall, time) in zip(self._numbers, self._clients, self._latest, strict=True)
+        )

@@ -1,0 +1,159 @@
+"""Which answers a member heard: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from histories import Line, after, asked, batch_of, fault, healed, lasting, later, told
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.heard import CUTTING, DELAYING, HARMLESS, answers_of, heard_ns, maybe_heard, surely_heard
+from kafka_trial.invariants.kernels import NEVER
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import table
+from kafka_trial.nemesis.fault import list_faults
+
+REFUSED = asked("OFFSET_COMMIT", "m0", 1, error=22)
+WAIT = after(0.2)
+
+
+def over(connection: str, line: Line, **fields: str) -> Line:
+    """A request over that connection."""
+    return replace(line, fields=line.fields | {"connection": connection} | fields)
+
+
+ASKED = over("c1", REFUSED)
+STALL = [fault("stall", "m0"), WAIT]
+HEALED = [WAIT, healed(), WAIT]
+SURE, MAYBE, NO = (True, True), (False, True), (False, False)
+
+
+def first_answer(lines: list[Line]) -> tuple[bool, bool]:
+    """Whether the first commit request of a history was surely heard, and maybe."""
+    batch = batch_of([WAIT, *lines])
+    answers = answers_of(batch, batch.of(Kind.COMMIT_REQUEST).sorted_by("seq"))
+    about = batch.circumstances
+    return bool(surely_heard(about, answers)[0]), bool(maybe_heard(about, answers)[0])
+
+
+@pytest.mark.parametrize(
+    ("lines", "heard"),
+    [
+        ([ASKED], SURE),
+        ([REFUSED], SURE),
+        ([ASKED, *STALL, *HEALED], MAYBE),
+        ([ASKED, WAIT, *STALL, *HEALED], SURE),
+        ([*STALL, *HEALED, ASKED], SURE),
+        ([*STALL, healed(), lasting(ASKED, 0.3)], MAYBE),
+        ([*STALL, ASKED, *HEALED], NO),
+        ([*STALL, REFUSED, *HEALED], MAYBE),
+        ([*STALL, ASKED, *HEALED, ASKED], SURE),
+        ([*STALL, ASKED, ASKED, *HEALED], NO),
+        ([*STALL, ASKED, *HEALED, over("c2", REFUSED)], NO),
+        ([*STALL, ASKED, *HEALED, lasting(ASKED, 1)], NO),
+        ([*STALL, ASKED], NO),
+    ],
+    ids=[
+        "no fault",
+        "no fault, and no connection known",
+        "just before a fault: it may still have been on its way",
+        "before a fault",
+        "after a fault",
+        "asked for inside a fault, answered after it",
+        "held, and the connection ended",
+        "held, on a connection that is not known",
+        "held, and the connection went on",
+        "held, and the connection went on inside only",
+        "held, and another connection went on",
+        "held, and what went on had been asked before the heal",
+        "held to the end",
+    ],
+)
+def test_an_answer_is_heard_outside_faults_or_where_its_connection_went_on(
+    lines: list[Line], heard: tuple[bool, bool]
+) -> None:
+    """Surely, maybe."""
+    assert first_answer(lines) == heard
+
+
+@pytest.mark.parametrize(
+    ("name", "heard"),
+    [
+        *((name, MAYBE) for name in sorted(DELAYING)),
+        *((name, NO) for name in sorted(CUTTING)),
+        *((name, SURE) for name in sorted(HARMLESS)),
+        ("a fault that is new", NO),
+    ],
+)
+def test_a_fault_that_delays_leaves_open_what_one_that_cuts_does_not(name: str, heard: tuple[bool, bool]) -> None:
+    """Where the connection did not go on."""
+    assert first_answer([fault(name, "m0"), WAIT, ASKED, *HEALED]) == heard
+
+
+def test_every_fault_of_the_nemesis_is_one_of_the_three() -> None:
+    """A new one counts as one that cuts, until somebody says what it does."""
+    sorts = (DELAYING, CUTTING, HARMLESS)
+    assert [name for name in list_faults() if sum(name in sort for sort in sorts) != 1] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "heard"),
+    [
+        ({"member": "m1", "target": "member: m1"}, SURE),
+        ({"target": "all: all"}, NO),
+        ({"target": "coordinator: b0"}, NO),
+        ({"target": "leader:3: b0"}, NO),
+        ({"target": "coordinator: b1"}, SURE),
+    ],
+    ids=["of another member", "of all", "on the way to this broker", "to a leader", "on the way to another broker"],
+)
+def test_a_fault_reaches_the_lanes_and_brokers_of_its_target(target: dict[str, str], heard: tuple[bool, bool]) -> None:
+    """The answer is m0's, from broker 0."""
+    line = fault("stall", None)
+    there = replace(line, fields=line.fields | target)
+    assert first_answer([there, WAIT, ASKED, *HEALED]) == heard
+
+
+def test_a_fault_counts_from_when_it_began_to_be_put_in_force() -> None:
+    """Toxics are in place before the journal says so."""
+    injected = fault("stall", "m0")
+    injecting = replace(injected, kind="injecting")
+    assert first_answer([injecting, WAIT, ASKED, WAIT, injected, *HEALED]) == NO
+    assert first_answer([WAIT, ASKED, WAIT, injected, *HEALED]) == SURE
+
+
+def test_faults_that_overlap_are_one() -> None:
+    """What the first held the second holds on: only what went on after both was heard."""
+    both = [*STALL, ASKED, fault("stall", "m0", number=1), healed(), WAIT, ASKED, WAIT]
+    assert first_answer([*both, healed(1)]) == NO
+    assert first_answer([*both, healed(1), WAIT, ASKED]) == SURE
+
+
+def test_an_answer_that_was_held_is_heard_when_the_fault_is_over() -> None:
+    """At the latest, give or take the clocks; outside faults when it was sent."""
+    batch = batch_of([ASKED, WAIT, *STALL, ASKED, *HEALED, ASKED])
+    answers = answers_of(batch, batch.of(Kind.COMMIT_REQUEST).sorted_by("seq"))
+    heard = table(heard_ns=heard_ns(batch.circumstances, answers), sent_ns=answers["sent_ns"])
+    assert told(heard, "sent_ns", "heard_ns") == [(10, 10), (430, 640 + LOG_TOLERANCE_NS / 1e6), (850, 850)]
+
+
+def test_a_connection_of_another_lane_is_another_one() -> None:
+    """Even of the same name."""
+    elsewhere = over("c1", asked("OFFSET_COMMIT", "m1", 1))
+    assert first_answer([*STALL, ASKED, *HEALED, elsewhere]) == NO
+
+
+def test_what_just_touches_a_fault_lies_inside() -> None:
+    """Clocks of request log and nemesis differ by a few milliseconds."""
+    held = [fault("stall", "m0"), WAIT, healed()]
+    assert first_answer([*held, later(lasting(ASKED, 0), LOG_TOLERANCE_NS)]) == MAYBE
+    assert first_answer([*held, later(lasting(ASKED, 0), LOG_TOLERANCE_NS + 1)]) == SURE
+
+
+def test_without_faults_everything_was_heard() -> None:
+    """There is nothing to be held by."""
+    batch = batch_of([])
+    nobody = answers_of(batch, batch.of(Kind.COMMIT_REQUEST))
+    assert heard_ns(batch.circumstances, nobody).tolist() == []
+    assert NEVER not in heard_ns(batch.circumstances, nobody)
