@@ -10,6 +10,7 @@ from kafka_trial.invariants.circumstances import (
     Circumstances,
     Connection,
     Epoch,
+    GroupAnswer,
     Life,
     Membership,
     OomRise,
@@ -36,6 +37,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
+            "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
             "settings": Settings(**plain["settings"]),
             "lanes": dict(plain["lanes"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
@@ -52,3 +54,8 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},
         }
     )
+
+
+def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:
+    listed = {name: None if plain[name] is None else tuple(plain[name]) for name in ("assigned", "owned")}
+    return GroupAnswer(**dict(plain) | listed)
