@@ -103,6 +103,7 @@ class Connection:
 
     source: int
     lane: int
+    name: str
     client_id: str | None
     last_wall_ns: int | None
     last_time_ns: int

@@ -21,7 +21,7 @@ there is `kernels.NONE`.
 | COMMIT_REQUEST, FETCH_ANSWER | committed offset | 1: in a transaction | answer sent | duration_ns | lane | error |
 | COMMIT_EPOCH (accepted) | committed offset | epoch asked with | answer sent | duration_ns | member id | |
 | LOG_START, LOG_END | position | | | | | |
-| FETCH_ASKED | position asked | | answer sent | bytes answered | lane | error |
+| FETCH_ASKED | position asked | duration_ns | answer sent | bytes answered | lane | error |
 | FETCH_DROPPED (asked no longer) | position 0 | | answer sent | | lane | |
 | SENT (ack; not in the control read; `key`) | acknowledged | mark of its id | | | | |
 | ALTERED (record not as it was sent) | of the record | seq of its send | | | source of its send | |

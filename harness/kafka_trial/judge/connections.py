@@ -62,7 +62,7 @@ class Connections:
 
     def all(self) -> tuple[Connection, ...]:
         """Returns what is known of each connection."""
+        known = zip(self._numbers.items(), self._clients, self._latest, strict=True)
         return tuple(
-            Connection(source, lane, client, None if wall == NONE else wall, time)
-            for (source, lane, _), client, (wall, time) in zip(self._numbers, self._clients, self._latest, strict=True)
+            Connection(*key, client, None if wall == NONE else wall, time) for (key, _), client, (wall, time) in known
         )
