@@ -63,7 +63,7 @@ def told(batch: Batch, loss_ns: Ints) -> Table:
 
 
 def commit_refused_ns(batch: Batch, loss_ns: Ints) -> Ints:
-    """Returns when each possession's member heard first after its loss that a commit was fenced; NEVER if it did not."""
+    """Returns when each possession's member first heard after its loss that a commit was fenced; NEVER: never."""
     answers = _answers(batch.circumstances)
     refused = answers.take(answers["fences"] & answers["commits"])
     return picked(refused["heard_ns"], _first_fencing(batch, refused, loss_ns), NEVER)
