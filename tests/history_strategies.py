@@ -82,7 +82,16 @@ SINS = (
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen")
 HANDOVERS = ("move", "kill", "freeze", "all")
-SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work", "leap", "fetches-on")
+SINS_WITH_HANDOVER = (
+    "below-floor",
+    "zombie-low",
+    "zombie-high",
+    "split-told",
+    "late-work",
+    "zombie-work",
+    "leap",
+    "fetches-on",
+)
 
 
 @dataclass(frozen=True)

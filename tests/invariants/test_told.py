@@ -8,6 +8,7 @@ import pytest
 
 from group_lines import beat, heartbeat, joined, left, synced
 from histories import (
+    EXAMPLE,
     Line,
     after,
     asked,
@@ -21,6 +22,7 @@ from histories import (
     finding,
     handled,
     healed,
+    history,
     holds,
     judged,
     lasting,
@@ -33,6 +35,11 @@ from histories import (
     undecided,
     with_settings,
 )
+from kafka_trial.claim import Claim
+from kafka_trial.hearing.asked import Scope
+from kafka_trial.hearing.hearing import gather
+from kafka_trial.judge.judge import judge_events
+from kafka_trial.verdict import decide
 
 # m0 has fetched records 0 and 1, and works on the first one; then the log gives the partition to m1.
 LOST = [fetched("m0", 0, size_bytes=99), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]
@@ -273,6 +280,18 @@ def test_the_window_names_the_answer_and_what_had_been_fetched() -> None:
     assert told(windows, "loss", "told_source", "told_seq", "fetched", "fetches_known") == [
         (0, windows["told_source"][0], 3, 2, True)
     ]
+
+
+def test_it_fails_though_the_defect_took_the_evidence_of_the_fault_away() -> None:
+    """A member that was stopped past its session should have left; one that swallows its expulsion does not."""
+    about = {"fault_no": 0, "fault": "pause", "target": "member: m0", "member": "m0"}
+    none = {"bit": False, "heals": True, "healed_traffic": True, "message": "the group was rebalanced, but nobody left"}
+    stopped = [fault("pause", "m0"), after(6), healed(), Line("nemesis", "evidence", about | none), EXPELLED]
+    events = history([*LOST, *stopped, *LATER, delivered("m0", 2), processed("m0", 2)], records=3)
+    case = gather(judge_events(events, EXAMPLE), [one for one in events if one.source == "nemesis"], Scope(1))
+    verdict = decide(case, Claim("unclaimed", order="none"))
+    assert (verdict.verdict, [one.anomaly for one in verdict.violations]) == ("fail", ["split-ownership"])
+    assert any("nobody left" in reason for reason in verdict.reasons)
 
 
 def refused(answer: Line, error: int) -> Line:
