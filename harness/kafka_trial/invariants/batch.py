@@ -15,6 +15,7 @@ import numpy as np
 
 from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
 from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.clients import Clients, clients
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
@@ -114,6 +115,11 @@ class Batch:
     def grants(self) -> Table:
         """See `ownership_log.grants`."""
         return ownership_log.grants(self)
+
+    @cached_property
+    def clients(self) -> Clients:
+        """See `clients.clients`."""
+        return clients(self.circumstances)
 
     @cached_property
     def commits(self) -> Table:
