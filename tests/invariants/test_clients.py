@@ -9,12 +9,20 @@ import pytest
 from group_lines import heartbeat, joined, synced
 from histories import (
     Line,
+    after,
     asked,
+    assigned,
     batch_of,
     committed,
+    delivered,
+    fetched,
     finding,
     judged,
+    on,
     owner,
+    processed,
+    revoked,
+    told,
     undecided,
 )
 
@@ -107,3 +115,63 @@ def test_members_of_different_lanes_are_no_clients_of_one() -> None:
     """Nor is a refused stranger."""
     lines = [joined("m0"), joined("m1"), synced("m0", 0), synced("m1", 1), by("b", heartbeat("m0", error=25))]
     assert batch_of(lines).clients.lanes == frozenset()
+
+
+BEGUN = [by("a", assigned("m0", 0)), by("b", assigned("m0", 1))]  # each line names the client that it speaks for
+GIVEN_TO_B = by("b", assigned("m0", 0, 1))
+
+
+def test_the_revocation_of_one_client_convicts_no_other() -> None:
+    """a gives up the partition, b of the same process takes it over; then a works on it all the same."""
+    handed_over = [*BEGUN, by("a", revoked("m0", 0)), GIVEN_TO_B, by("b", delivered("m0", 0))]
+    assert judged("work-after-revoke", handed_over, partitions=2) == []
+    late = [*handed_over, by("a", delivered("m0", 1)), by("b", processed("m0", 0))]
+    found = judged("work-after-revoke", late, partitions=2)
+    assert found == [{"offset": 1, "what": "delivered"}]
+
+
+def test_the_assignment_of_one_client_acquits_no_other() -> None:
+    """b is assigned the partition when a has given it up: what a does then is still late."""
+    lines = [*BEGUN, by("a", revoked("m0", 0)), GIVEN_TO_B, by("a", delivered("m0", 0)), by("b", delivered("m0", 1))]
+    assert [one["offset"] for one in judged("work-after-revoke", lines, partitions=2)] == [0]
+
+
+def test_a_delivery_of_one_client_is_not_finished_by_another() -> None:
+    """a finishes what it was delivered, after b finished the same record."""
+    own = [*BEGUN, by("a", delivered("m0", 0)), by("a", revoked("m0", 0)), GIVEN_TO_B]
+    lines = [*own, by("b", delivered("m0", 0)), by("b", processed("m0", 0)), by("a", processed("m0", 0))]
+    batch = batch_of(lines, partitions=2)
+    assert told(batch.handlers, "start_seq", "end_seq") == [(3, 8), (6, 7)]
+
+
+def test_clients_that_come_one_after_the_other_are_one() -> None:
+    """It rejoined, and prints its new member id from then on: what it holds it holds on."""
+    first, second = (by("a", delivered("m0", at), member_id=f"id-a{at}") for at in (0, 1))
+    lines = [assigned("m0"), first, second, processed("m0", 1)]
+    unnamed = [replace(one, fields={k: v for k, v in one.fields.items() if k != "client_id"}) for one in lines]
+    assert told(batch_of(unnamed).completions, "offset", "possession") == [(1, 0)]
+
+
+def test_what_one_client_was_told_is_not_told_to_another() -> None:
+    """b was fenced; a lost its partition to m1 untold, and fetches on."""
+    lost = [*both_join(), *BEGUN, by("a", delivered("m0", 0)), by("b", on(1, delivered("m0", 0))), owner("m1")]
+    later = [after(1), by("a", fetched("m0", 1, size_bytes=9)), after(1), by("a", delivered("m0", 1))]
+    told_b, told_a = (by(client, heartbeat("m0", error=25)) for client in ("b", "a"))
+    assert judged("split-ownership", [*lost, after(1), told_b, *later], partitions=2) == []
+    assert len(judged("split-ownership", [*lost, after(1), told_a, *later], partitions=2)) == 1
+
+
+def test_what_one_client_fetched_is_not_fetched_by_another() -> None:
+    """a was told; it is b that fetches on, from a connection of its own, and b that has the partition."""
+    lost = [*both_join(), *BEGUN, by("a", delivered("m0", 0)), by("b", on(1, delivered("m0", 0))), B_OWNS]
+    told_a = [after(1), by("a", heartbeat("m0", error=25)), by("a", fetched("m0", 0, size_bytes=9)), after(1)]
+    theirs = [by("b", fetched("m0", 1, size_bytes=9)), after(1), by("a", delivered("m0", 1))]
+    assert judged("split-ownership", [*lost, *told_a, *theirs], partitions=2) == []
+
+
+def test_a_partition_lost_to_another_client_of_the_process_is_lost() -> None:
+    """It was told, and fetches on beside its neighbour."""
+    lost = [*both_join(), *BEGUN, by("a", delivered("m0", 0)), by("b", on(1, delivered("m0", 0))), B_OWNS]
+    told_a = [after(1), by("a", heartbeat("m0", error=25)), after(1), by("a", fetched("m0", 1, size_bytes=9))]
+    found = judged("split-ownership", [*lost, *told_a, after(1), by("a", delivered("m0", 1))], partitions=2)
+    assert found == [{"offset": 1, "by": "told"}]

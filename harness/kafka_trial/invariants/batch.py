@@ -15,7 +15,7 @@ import numpy as np
 
 from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
 from kafka_trial.invariants.circumstances import Circumstances
-from kafka_trial.invariants.clients import Clients, clients
+from kafka_trial.invariants.clients import Clients, clients, holders
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
@@ -120,6 +120,11 @@ class Batch:
     def clients(self) -> Clients:
         """See `clients.clients`."""
         return clients(self.circumstances)
+
+    @cached_property
+    def holders(self) -> Ints:
+        """See `clients.holders`."""
+        return holders(self)
 
     @cached_property
     def commits(self) -> Table:

@@ -107,6 +107,21 @@ class Connection:
     client_id: str | None
     last_wall_ns: int | None
     last_time_ns: int
+    fetches: bool = False
+
+
+@dataclass(frozen=True)
+class OwnClient:
+    """One of the clients in a member's process, as its lines name it: by `name` (client_id or member_id) and `text`.
+
+    `first_seq`, `last_seq`: the first and the last line of the file that speaks for it.
+    """
+
+    source: int
+    name: str
+    text: str
+    first_seq: int
+    last_seq: int
 
 
 @dataclass(frozen=True)
@@ -228,6 +243,7 @@ class Circumstances:
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
     connections: tuple[Connection, ...] = ()
+    own_clients: tuple[OwnClient, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
     settings: Settings = Settings()

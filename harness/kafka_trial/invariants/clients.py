@@ -8,14 +8,18 @@ connections on which their member ids were seen, for a connection is one client'
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kafka_trial.invariants.circumstances import Circumstances, GroupAnswer
-from kafka_trial.invariants.kernels import Ints
+from kafka_trial.invariants.kernels import Array, Ints
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
 
 Name = tuple[int, str, int]  # lane, client id, and the first of its member ids where others have the same client id
 
@@ -31,6 +35,35 @@ class Clients:
     of_connection: Ints
     of_member_id: Ints
     lanes: frozenset[int]
+    named: Mapping[tuple[int, str], int]  # by lane and client id, where one client has it
+    size: int  # a number above all those of members and clients
+
+
+def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array) -> Ints:
+    """Returns the group member behind each request: of several in a lane by member id (a number), else by connection;
+    else who runs in the lane. -1 where nothing tells."""
+    known, about = batch.clients, batch.circumstances
+    table = np.full(max([*about.lanes, -1, int(lanes.max(initial=-1))]) + 2, -1, np.int64)
+    table[list(about.lanes)] = list(about.lanes.values())
+    by_id = known.of_member_id[member_ids]
+    client = np.where(by_id >= 0, by_id, known.of_connection[connections])
+    return np.where(np.isin(lanes, sorted(known.lanes)), client, table[lanes])
+
+
+def holders(batch: Batch) -> Ints:
+    """Returns the group member of each possession: the process, or its client where several group members live in it;
+    -1 where its lines do not name one that the request log knows."""
+    about, held = batch.circumstances, batch.possessions
+    numbers = {name: number for number, name in enumerate(about.member_ids)}
+    shared = {about.lanes[lane]: lane for lane in sorted(batch.clients.lanes)}
+    member_of = {life.source: life.member for life in about.lives}
+    clients = [-1] * (len(about.own_clients) + 1)
+    for number, own in enumerate(about.own_clients):
+        lane = shared.get(member_of.get(own.source, -1), -1)
+        by_id = batch.clients.of_member_id[numbers.get(own.text, -1)]
+        clients[number] = batch.clients.named.get((lane, own.text), -1) if own.name == "client_id" else int(by_id)
+    several = np.isin(held["member"], sorted(shared))
+    return np.where(several, np.array(clients, np.int64)[held["client"]], held["member"])
 
 
 def clients(circumstances: Circumstances) -> Clients:
@@ -51,7 +84,13 @@ def clients(circumstances: Circumstances) -> Clients:
         for one in circumstances.connections
     )
     ids = (of_id.get(number) for number in range(len(circumstances.member_ids)))
-    return Clients(_numbered(found, numbers), _numbered(ids, numbers), frozenset(shared))
+    return Clients(
+        _numbered(found, numbers),
+        _numbered(ids, numbers),
+        frozenset(shared),
+        {place: numbers[name] for place, name in alone.items()},
+        len(circumstances.members) + len(numbers) + 1,
+    )
 
 
 def _numbered(names: Iterable[Name | None], numbers: dict[Name, int]) -> Ints:

@@ -137,8 +137,9 @@ def _given_to_others(batch: Batch, work: Table) -> Bools:
     """Returns whether the last record that gave the partition to anybody gave it to others than the member."""
     grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING).sorted_by("slice", "time_ns")
     row = at_or_before(grants["slice"], grants["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS)
-    member = picked(batch.possessions["member"], work["possession"], -1)
-    given: Bools = (row >= 0) & (picked(grants["member"], row, -1) != member)
+    holder = picked(batch.holders, work["possession"], -1)
+    member = np.where(holder >= 0, holder, picked(batch.possessions["member"], work["possession"], -1))
+    given: Bools = row >= 0
     return given & ~owned_by(batch, work["slice"], member, picked(grants["place"], row, NONE))
 
 

@@ -80,8 +80,12 @@ def bridged(batch: Batch) -> Table:
 
 
 def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bools:
-    """Returns whether one of the member's ids has the partition at that place of the log (gaps left open)."""
-    return _held(batch.grants, slices, members, places)
+    """Returns whether one of the member's ids has the partition at that place of the log (gaps left open).
+
+    A member is a process, or one of several clients in it (`clients.py`).
+    """
+    by_client = batch.grants.having(member=batch.grants["client"])
+    return _held(batch.grants, slices, members, places) | _held(by_client, slices, members, places)
 
 
 def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> Ints:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.clients import members_at
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.heard import heard_ns
 from kafka_trial.invariants.kernels import (
@@ -36,7 +37,6 @@ from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-    from kafka_trial.invariants.circumstances import Circumstances
 
 FENCING: Final = (22, 25, 82, 110)
 COMMITS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
@@ -47,7 +47,7 @@ def told(batch: Batch, loss_ns: Ints) -> Table:
 
     `heard_ns` is NEVER, source and seq are -1 where there is none while the possession is open.
     """
-    answers = _answers(batch.circumstances)
+    answers = _answers(batch)
     fenced, assigned = (answers.take(answers[name]) for name in ("fences", "assigns"))
     found = [_first_fencing(batch, fenced, loss_ns), _first_assignment(batch, assigned, loss_ns)]
     by_fencing, by_rejoin = (
@@ -64,7 +64,7 @@ def told(batch: Batch, loss_ns: Ints) -> Table:
 
 def commit_refused_ns(batch: Batch, loss_ns: Ints) -> Ints:
     """Returns when each possession's member first heard after its loss that a commit was fenced; NEVER: never."""
-    answers = _answers(batch.circumstances)
+    answers = _answers(batch)
     refused = answers.take(answers["fences"] & answers["commits"])
     return picked(refused["heard_ns"], _first_fencing(batch, refused, loss_ns), NEVER)
 
@@ -77,46 +77,49 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     """
     held = batch.possessions
     asked = _fetches(batch)
-    group, wanted = _by_member(batch, asked), _by_member(batch, held)
+    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=batch.holders))
     after_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - 1) + TOLERANCE_NS + 1
     later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
     later = np.where(picked(asked["begun_ns"], later, NEVER) < held["close_ns"], later, -1)
     first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], after_ns)
     highest = picked(asked["offset"], greatest_in(asked["offset"], first, end), NONE)
     position = np.maximum(picked(asked["offset"], later, NEVER), highest)
-    lanes = batch.circumstances.lanes
-    seen = [lanes[lane] for lane in batch.circumstances.fetching if lane in lanes]
-    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(held["member"], seen)
+    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(batch.holders, _fetching(batch))
+
+
+def _fetching(batch: Batch) -> list[int]:
+    """Returns the group members of which the request log holds fetches, of whatever partition."""
+    about, clients = batch.circumstances, batch.clients
+    alone = [about.lanes[lane] for lane in about.fetching if lane in about.lanes and lane not in clients.lanes]
+    fetches = [number for number, one in enumerate(about.connections) if one.fetches]
+    return [*alone, *(client for client in clients.of_connection[fetches].tolist() if client >= 0)]
 
 
 def _fetches(batch: Batch) -> Table:
     """Returns the fetches of members, sorted by (slice, member, begun)."""
     asked = batch.of(Kind.FETCH_ASKED)
-    lanes = batch.circumstances.lanes
-    size = max([*lanes, -1, int(asked["who"].max(initial=-1))]) + 2
-    members = np.full(size, -1, np.int64)
-    members[list(lanes)] = list(lanes.values())
     sent_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
-    asked = asked.having(member=members[asked["who"]], begun_ns=sent_ns - np.maximum(asked["place"], 0))
+    member = members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1))
+    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["place"], 0))
     asked = asked.take(asked["member"] >= 0)
     return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"]))
 
 
 def _by_member(batch: Batch, rows: Table) -> Ints:
-    return rows["slice"] * (len(batch.circumstances.members) + 1) + rows["member"] + 1
+    return rows["slice"] * (batch.clients.size + 1) + rows["member"] + 1
 
 
 def _first_fencing(batch: Batch, fenced: Table, loss_ns: Ints) -> Ints:
     """Returns the first fencing error that was answered to each possession's member after its loss."""
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    return at_or_after(fenced["member"], fenced["sent_ns"], batch.possessions["member"], after)
+    return at_or_after(fenced["member"], fenced["sent_ns"], batch.holders, after)
 
 
 def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
     """Returns the first assignment answered to each possession's member after its loss that lacks the partition."""
     held = batch.possessions
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    first, end = between(assigned["member"], assigned["sent_ns"], held["member"], after, np.full(len(held), NEVER))
+    first, end = between(assigned["member"], assigned["sent_ns"], batch.holders, after, np.full(len(held), NEVER))
     which, rows = in_ranges(first, np.where(loss_ns == NEVER, first, end))
     listed = batch.circumstances.group_answers
     numbers = enumerate(assigned["number"].tolist())
@@ -133,9 +136,10 @@ def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
     return found
 
 
-def _answers(circumstances: Circumstances) -> Table:
-    """Returns the answers that members heard, sorted by (member, sent): number, member, sent_ns, heard_ns, source, seq,
-    and whether each `fences`, `assigns` or answers `commits`."""
+def _answers(batch: Batch) -> Table:
+    """Returns the answers that group members heard: number, member, sent_ns, heard_ns, source, seq, and whether each
+    `fences`, `assigns` or answers `commits`. Sorted by (member, sent)."""
+    circumstances = batch.circumstances
     listed = circumstances.group_answers
     known = {(one.source, one.lane, one.name): number for number, one in enumerate(circumstances.connections)}
     connections = [known.get((one.source, one.lane, one.connection or ""), -1) for one in listed]
@@ -143,7 +147,7 @@ def _answers(circumstances: Circumstances) -> Table:
         "number": range(len(listed)),
         "connection": connections,
         "wall_ns": [NONE if one.wall_ns is None else one.wall_ns for one in listed],
-        **{name: [getattr(one, name) for one in listed] for name in ("member", "source", "seq", "lane", "time_ns")},
+        **{name: [getattr(one, name) for one in listed] for name in ("member_id", "source", "seq", "lane", "time_ns")},
         **{name: [getattr(one, name) for one in listed] for name in ("duration_ns", "error")},
         "lists": [one.assigned is not None for one in listed],
     }
@@ -151,6 +155,7 @@ def _answers(circumstances: Circumstances) -> Table:
     sent_ns = monotonic(circumstances, rows["wall_ns"], rows["time_ns"])
     rows = rows.having(sent_ns=sent_ns, begun_ns=sent_ns - rows["duration_ns"])
     rows = rows.having(
+        member=members_at(batch, rows["lane"], rows["connection"], rows["member_id"]),
         heard_ns=heard_ns(circumstances, rows),
         fences=np.isin(rows["error"], FENCING),
         commits=np.array([one.api in COMMITS for one in listed], np.bool_),

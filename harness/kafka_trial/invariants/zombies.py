@@ -114,8 +114,8 @@ def _losses(batch: Batch) -> Ints:
     grants = batch.grants.take(order)
     ends = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
     which, rows = in_ranges(*between(grants["slice"], grants["time_ns"], held["slice"], held["open_ns"], ends))
-    mine = held["member"][which]
-    foreign = (grants["member"][rows] != mine) & ~owned_by(batch, grants["slice"][rows], mine, grants["place"][rows])
+    mine = np.where(batch.holders >= 0, batch.holders, held["member"])[which]
+    foreign = ~owned_by(batch, grants["slice"][rows], mine, grants["place"][rows])
     which, rows = which[foreign], rows[foreign]
     first = first_of(which)
     losses = np.full(len(held), -1, np.int64)
@@ -130,12 +130,14 @@ def _said_to_fail(batch: Batch, after_ns: Ints) -> tuple[Ints, Ints]:
     own = batch.own.take(batch.own["kind"] == Kind.COMMIT_FAIL)
     of_file = np.array(batch.circumstances.refusals, np.int64).reshape(-1, 3)
     after = np.minimum(after_ns, NEVER - 1) + 1
-    by_slice = own.only("slice", "source", "seq", "time_ns").sorted_by("slice", "source", "time_ns")
+    by_slice = own.only("slice", "source", "client", "seq", "time_ns")
+    by_slice = by_slice.sorted_by("slice", "source", "client", "time_ns")
     group, wanted = _files(by_slice, held)
     first = at_or_after(group, by_slice["time_ns"], wanted, after)
     seq, time = picked(by_slice["seq"], first, NEVER), picked(by_slice["time_ns"], first, NEVER)
     unlisted = of_file[np.lexsort((of_file[:, 2], of_file[:, 0]))]
     general = at_or_after(unlisted[:, 0], unlisted[:, 2], held["source"], after)
+    general = np.where(held["client"] < 0, general, -1)  # of several clients nobody knows whose it was
     general_seq, general_ns = picked(unlisted[:, 1], general, NEVER), picked(unlisted[:, 2], general, NEVER)
     earlier = general_seq < seq
     seq, time = np.where(earlier, general_seq, seq), np.where(earlier, general_ns, time)
@@ -144,7 +146,7 @@ def _said_to_fail(batch: Batch, after_ns: Ints) -> tuple[Ints, Ints]:
 
 
 def _files(rows: Table, held: Table) -> tuple[Ints, Ints]:
-    both = joined(np.concatenate([rows["slice"], held["slice"]]), np.concatenate([rows["source"], held["source"]]))
+    both = joined(*(np.concatenate([rows[name], held[name]]) for name in ("slice", "source", "client")))
     return both[: len(rows)], both[len(rows) :]
 
 
