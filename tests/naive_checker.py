@@ -1,7 +1,8 @@
 """The naive checker: the second judge, slow and plain, that the vectorised one must agree with.
 
-It imports nothing but the event (and `naive_told.py`), walks lists of events in the order of the definitions, and
-compares everything with everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
+It imports nothing but the event (and `naive_told.py`, `naive_clients.py`), walks lists of events in the order of the
+definitions, and compares everything with everything where that is the obvious way to say it. `judge(events, facts)`
+returns what it found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
 consumer), progress (kafka, …: where the committed position lives), sink (topic: only what is committed there is
@@ -18,6 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import naive_clients
 import naive_told
 from kafka_trial.history.event import Event
 
@@ -191,7 +193,7 @@ class Trial:
     """A history and its facts, with the lookups that several slices share."""
 
     def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
-        self.events = sorted(events, key=lambda event: (event.source, event.seq))
+        self.events = sorted(naive_clients.split(events), key=lambda event: (event.source, event.seq))
         self.facts = facts
         self.stood_still = True  # False: as if all had been heard when it was said
 
@@ -246,7 +248,7 @@ class Trial:
         return declared or any(e.outcome == "ok" for e in self.of_kind("effect"))
 
     @cached_property
-    def member_of_lane(self) -> dict[int, str]:
+    def member_of_lane(self) -> dict[Any, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
 
     # --- record ids ------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 from group_lines import heartbeat, joined, synced
 from histories import (
+    EXAMPLE,
     Line,
     after,
     asked,
@@ -17,14 +18,18 @@ from histories import (
     delivered,
     fetched,
     finding,
+    history,
     judged,
     on,
     owner,
     processed,
     revoked,
+    said,
     told,
     undecided,
 )
+from kafka_trial.judge.judge import judge_events
+from naive_checker import judge
 
 
 def by(client: str, line: Line, *, member_id: str | None = None, client_id: str | None = None) -> Line:
@@ -52,6 +57,30 @@ def zombies(*lines: Line | list[Line]) -> list[int]:
 
 
 A_OWNS, B_OWNS = owner("a"), owner("b")
+# Whoever tells clients apart by what members print, needs lines of both.
+SPOKEN = [by("a", said("m0", "ready")), by("b", said("m0", "ready")), by("a", said("m0", "ready"))]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "found"),
+    [
+        ("zombie-commit", ["joins", "a owns", "b commits"], 1),
+        ("zombie-commit", ["joins", "a owns", "a commits"], 0),
+        ("zombie-commit", ["joins", "a owns", "b owns", "a commits"], 1),
+        ("work-after-revoke", ["hand over"], 0),
+        ("work-after-revoke", ["hand over", "a works"], 1),
+        ("split-ownership", ["joins", "hold", "m1 owns", "b is told", "a fetches and works"], 0),
+        ("split-ownership", ["joins", "hold", "m1 owns", "a is told", "a fetches and works"], 1),
+        ("split-ownership", ["joins", "hold", "b owns", "a is told", "a fetches and works"], 1),
+        ("zombie-work", ["joins", "hold", "b owns", "a fetches and works"], 1),
+    ],
+)
+def test_two_judges_tell_clients_apart(name: str, lines: list[str], found: int) -> None:
+    """The vectorised one and the naive one, which makes each client a member of its own."""
+    story = [line for step in lines for line in STEPS[step]]
+    events = history([*SPOKEN, *story], partitions=2)
+    assert len(judge_events(events, EXAMPLE).findings[name].instances) == found
+    assert len(judge(events, {"events": "jsonl"}).anomalies[name]) == found
 
 
 def test_a_client_commits_what_another_one_of_its_process_owns() -> None:
@@ -175,3 +204,22 @@ def test_a_partition_lost_to_another_client_of_the_process_is_lost() -> None:
     told_a = [after(1), by("a", heartbeat("m0", error=25)), after(1), by("a", fetched("m0", 1, size_bytes=9))]
     found = judged("split-ownership", [*lost, *told_a, after(1), by("a", delivered("m0", 1))], partitions=2)
     assert found == [{"offset": 1, "by": "told"}]
+
+
+STEPS: dict[str, list[Line]] = {
+    "joins": both_join(),
+    "hold": [*BEGUN, by("a", delivered("m0", 0)), by("b", on(1, delivered("m0", 0)))],
+    "hand over": [*BEGUN, by("a", revoked("m0", 0)), GIVEN_TO_B, by("b", delivered("m0", 0))],
+    "a owns": [A_OWNS],
+    "b owns": [B_OWNS],
+    "m1 owns": [owner("m1")],
+    "a commits": committed_by("a", 1),
+    "b commits": committed_by("b", 1),
+    "a works": [by("a", delivered("m0", 1))],
+    "a is told": [after(1), by("a", heartbeat("m0", error=25))],
+    "b is told": [after(1), by("b", heartbeat("m0", error=25))],
+    "a fetches and works": [
+        *(after(1), by("a", fetched("m0", 1, size_bytes=9)), after(1)),
+        by("a", delivered("m0", 1)),
+    ],
+}
