@@ -86,11 +86,21 @@ SINS = (
     "invents",
     "unfetched",
     "garbled",
+    "fetches-on",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
 HANDOVERS = ("move", "kill", "freeze", "all")
-SINS_WITH_HANDOVER = ("below-floor", "zombie-low", "zombie-high", "split-told", "late-work", "zombie-work", "leap")
+SINS_WITH_HANDOVER = (
+    "below-floor",
+    "zombie-low",
+    "zombie-high",
+    "split-told",
+    "late-work",
+    "zombie-work",
+    "leap",
+    "fetches-on",
+)
 
 
 @dataclass(frozen=True)
@@ -329,9 +339,12 @@ class World:
         )
         return self._log_offset
 
-    def request(self, member: Member | None, api: str, entries: list[dict[str, Any]], **fields: Any) -> None:
+    def request(
+        self, member: Member | None, api: str, entries: list[dict[str, Any]], *, error: int = 0, **fields: Any
+    ) -> None:
         """A line of the request log; `member` None is somebody outside the lanes."""
         lane = {"lane": member.index, "member_id": member.member_id} if member else {}
+        error = next((entry["error"] for entry in entries if entry.get("error")), error)
         line_ns = self.now + self.draw.randint(0, 3) * MS
         self._write(
             f"requests-b{self.draw.randrange(2)}",
@@ -343,7 +356,7 @@ class World:
             connection="127.0.0.1:40000",
             client_id=member.name if member else "admin",
             group=GROUP,
-            error=0,
+            error=error,
             duration_ms=float(self.draw.randint(4, 9)),
             entries=entries,
             **lane,
@@ -709,7 +722,7 @@ class World:
             self.write_ownership([heir])
         self.take_over(heir, tps)
 
-    def freeze(self, tp: Slice, frozen_ms: int, *, told_but_works: bool = False) -> None:
+    def freeze(self, tp: Slice, frozen_ms: int, *, told_but_works: bool = False, fetches_on: bool = False) -> None:
         """The owner is frozen, loses the partition untold, wakes, works on, and is told at last."""
         self.handed_over += 1
         member = self.owner(tp)
@@ -723,7 +736,14 @@ class World:
         self.lose_untold(member, tp, heir)
         self.batch(tp, 1)
         self.pass_ms(frozen_ms, frozen_ms + 50)
+        held = self.draw.random() < 0.3
+        if held:
+            self.fault(self.draw.choice(["stall", "latency", "requests-held"]), self.draw.choice([member.name, None]))
         self._wake(member, tp, in_hand, mine)
+        if fetches_on or self.draw.random() < 0.3:
+            self.expel(member, tp, 25 if fetches_on else self.draw.choice([22, 25, 27, 110]))
+        if fetches_on:
+            self.fetch_on(member, tp, mine)
         if told_but_works or self.draw.random() < 0.5:
             self.refused(member, tp, position)
         if told_but_works:
@@ -732,6 +752,33 @@ class World:
         self.say(member, "lost", entries=_plain([tp]))
         if self.plan.protocol == "consumer":
             self.write_ownership([member])
+        if held and self.draw.random() < 0.5:
+            self.request(member, "HEARTBEAT", [])
+
+    def expel(self, member: Member, tp: Slice, error: int) -> None:
+        """A broker refuses a request of the member's group; a fault may hold the answer, for now or for good."""
+        self.pass_ms(60, 120)
+        if self.draw.random() < 0.7:
+            self.request(member, "HEARTBEAT", [], error=error)
+        else:
+            self.request(member, "SYNC_GROUP", _plain([tp]) if error == 27 else [])
+        self.pass_ms(60, 120)
+
+    def fetch_on(self, member: Member, tp: Slice, mine: list[int]) -> None:
+        """It fetches what it has not fetched yet, sometimes too soon to blame it, and works on that."""
+        fetched = mine[1:2] or [self.end(tp)]
+        for wait_ms in (0, self.draw.randint(300, 900)):
+            self.pass_ms(wait_ms, wait_ms + 50)
+            self._fetch_from(member, tp, fetched[0])
+            if self.draw.random() < 0.5:
+                self.request(member, "HEARTBEAT", [], error=self.draw.choice([25, 27]))
+        self.pass_ms(520, 900)
+        self._wake(member, tp, [], mine[1:])
+
+    def _fetch_from(self, member: Member, tp: Slice, position: int) -> None:
+        before, self.position[tp] = self.position.get(tp, position), position
+        self.fetch(member, [tp], size_bytes=1)
+        self.position[tp] = before
 
     def lose_untold(self, member: Member, tp: Slice, heir: Member) -> None:
         """The session of a member that cannot know it expires; another one takes the partition over."""
@@ -1302,6 +1349,11 @@ def _split_told(world: World) -> None:
     world.freeze(world.sinned, 300, told_but_works=True)
 
 
+def _fetches_on(world: World) -> None:
+    """A member fetches and works on although a broker told it that it is out of the group."""
+    world.freeze(world.sinned, 300, fetches_on=True)
+
+
 def _late_work(world: World) -> None:
     """Begins or ends a record after its own revoked callback returned, slowly enough to overlap with the heir."""
     member, tp = _sinner(world)
@@ -1512,6 +1564,7 @@ COMMIT_SINS: dict[str, Callable[[World], None]] = {
     "split-told": _split_told,
     "late-work": _late_work,
     "zombie-work": _zombie_work,
+    "fetches-on": _fetches_on,
     "leap": _leap,
     "invents": _invents,
     "garbled": _garbled,

@@ -1,7 +1,8 @@
 """The naive checker: the second judge, slow and plain, that the vectorised one must agree with.
 
-It imports nothing but the event, walks lists of events in the order of the definitions, and compares everything with
-everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
+It imports nothing but the event (and `naive_told.py`, `naive_clients.py`), walks lists of events in the order of the
+definitions, and compares everything with everything where that is the obvious way to say it. `judge(events, facts)`
+returns what it found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
 consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard of
@@ -19,6 +20,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import naive_clients
+import naive_told
 from kafka_trial.history.event import Event
 
 SECOND_NS = 1_000_000_000
@@ -199,16 +202,22 @@ class Loss:
     """A loss of ownership that the member was not told of at once."""
 
     time_ns: float
-    told_ns: float
-    told: Event | None
+    told_ns: float  # by the answer of a broker that it heard
+    fetched: float  # the position up to which it had fetched by then
+    said: Event | None  # its own word of a commit that was refused, as the brokers show
+    finished_ns: float  # then, or when the handler in hand then ended
     excused_until_ns: float
+
+    def knows(self, offset: int, time_ns: float) -> bool:
+        """A record that it fetched after it was told, or began after its own word of it."""
+        return (offset >= self.fetched and time_ns > self.told_ns) or time_ns > self.finished_ns
 
 
 class Trial:
     """A history and its facts, with the lookups that several slices share."""
 
     def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
-        self.events = sorted(events, key=lambda event: (event.source, event.seq))
+        self.events = sorted(naive_clients.split(events), key=lambda event: (event.source, event.seq))
         self.facts = facts
         self.stood_still = True  # False: as if all had been heard when it was said
 
@@ -263,7 +272,7 @@ class Trial:
         return declared or any(e.outcome == "ok" for e in self.of_kind("effect"))
 
     @cached_property
-    def member_of_lane(self) -> dict[int, str]:
+    def member_of_lane(self) -> dict[Any, str]:
         return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
 
     @cached_property
@@ -835,21 +844,35 @@ class Partition:
         if not taken:
             return None
         lost_ns = taken[0]
-        told = self._told(possession, lost_ns)
-        told_ns = told.time_ns if told else FOREVER
-        in_hand = [h.ended.event.time_ns for h in self.in_hand(told) if h.ended] if told else []
-        return Loss(lost_ns, told_ns, told, max([told_ns, *in_hand]))
+        _, told_ns = naive_told.answer_that_tells(self, possession, lost_ns)
+        refused_ns = naive_told.commit_refused_ns(self, possession, lost_ns)
+        said = self.said_to_fail(possession, max(lost_ns, refused_ns - TOLERANCE_NS))
+        return Loss(
+            lost_ns,
+            told_ns,
+            naive_told.fetched_by(self, possession, told_ns),
+            said,
+            self._finished_ns(said),
+            self._finished_ns(possession.closed),
+        )
 
-    def _told(self, possession: Possession, lost_ns: float) -> Event | None:
-        refused = [
+    def _finished_ns(self, event: Event | None) -> float:
+        """When the handlers in hand at an event had ended."""
+        if event is None:
+            return FOREVER
+        return max([event.time_ns, *(h.ended.event.time_ns for h in self.in_hand(event) if h.ended)])
+
+    def said_to_fail(self, possession: Possession, after_ns: float) -> Event | None:
+        """The member's first word of a failed commit, of the partition or of nothing in particular."""
+        failed = [
             event
             for event in self.trial.of_kind("commit")
             if event.outcome == "fail"
             and possession.holds(event)
-            and event.time_ns > lost_ns
-            and self.trial.entries(event, self.tp)
+            and event.time_ns > after_ns
+            and (self.trial.entries(event, self.tp) or not event.details.get("entries"))
         ]
-        return min(refused + ([possession.closed] if possession.closed else []), key=lambda e: e.seq, default=None)
+        return min(failed, key=lambda e: e.seq, default=None)
 
     def in_hand(self, told: Event) -> list[Handler]:
         """The handlers of told's file that run across it."""
@@ -861,10 +884,16 @@ class Partition:
             and (handler.ended is None or handler.ended.event.seq > told.seq)
         ]
 
-    def excused(self, possession: Possession | None, begin_ns: float, end_ns: float) -> bool:
-        """Tells whether a stretch of time touches the zombie window of the possession."""
+    def excused(self, possession: Possession | None, offset: int, begin_ns: float, end_ns: float) -> bool:
+        """Tells whether the handling of a record touches the zombie window of the possession."""
         loss = self.loss(possession) if possession else None
-        return loss is not None and begin_ns <= loss.excused_until_ns and end_ns >= loss.time_ns - TOLERANCE_NS
+        inside = loss is not None and begin_ns <= loss.excused_until_ns and end_ns >= loss.time_ns - TOLERANCE_NS
+        return inside and loss is not None and not loss.knows(offset, end_ns)
+
+    def of_others(self, member: str, time_ns: float) -> bool:
+        """The last record that gave the partition to anybody gave it to others than this member."""
+        given = [one.owners for one in self.ownership if one.names_it and one.assigned and one.time_ns <= time_ns]
+        return bool(given) and member not in (self._members(given[-1]) or {member})
 
     def handling_possession(self, work: Work) -> Possession | None:
         """The possession a completion belongs to: where its handler began, else where it lies."""
@@ -1488,7 +1517,7 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     else:
         before = p.trial.earliest_ns(late.event.time_ns) - first.event.time_ns > TOLERANCE_NS
     return before and not any(
-        p.excused(work.possession, work.event.time_ns, work.event.time_ns) for work in (first, late)
+        p.excused(work.possession, work.offset, work.event.time_ns, work.event.time_ns) for work in (first, late)
     )
 
 
@@ -1520,7 +1549,9 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
     begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
     ends_ns = min(p.trial.earliest_ns(one.ended.event.time_ns), p.trial.earliest_ns(other.ended.event.time_ns))
     return ends_ns - begins_ns > TOLERANCE_NS and not any(
-        p.excused(h.begun.possession, h.begun.event.time_ns, h.ended.event.time_ns) for h in (one, other) if h.ended
+        p.excused(h.begun.possession, h.begun.offset, h.begun.event.time_ns, h.ended.event.time_ns)
+        for h in (one, other)
+        if h.ended
     )
 
 
@@ -1848,25 +1879,32 @@ def _refusals(p: Partition, ack: Ack) -> list[int]:
 # --- ownership -------------------------------------------------------------------------------------------------
 
 
-def split_ownership(p: Partition) -> Iterator[Found]:
+def split_ownership(p: Partition) -> Iterator[Found | None]:
     """Two owners by the brokers' own records, or work of a member that was told it had lost the partition."""
     for owning in p.ownership:
         if owning.names_it and len(owning.assigned) > 1:
             yield p.found(owning.place, by="log")
     for possession in p.possessions:
         loss = p.loss(possession)
-        if loss is not None and loss.told is not None and loss.told.kind == "commit":
-            yield from _work_after_being_told(p, possession, loss.told)
+        if loss is not None:
+            yield from _work_after_being_told(p, possession, loss)
 
 
-def _work_after_being_told(p: Partition, possession: Possession, told: Event) -> Iterator[Found]:
-    in_hand = p.in_hand(told)
+def _work_after_being_told(p: Partition, possession: Possession, loss: Loss) -> Iterator[Found | None]:
+    said_ns = loss.said.time_ns if loss.said else FOREVER
+    failed = p.said_to_fail(possession, loss.time_ns)
+    known = naive_told.fetches_are_known(p.trial, possession.member)
+    doubt_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
     for delivery in [d for d in p.deliveries if d.possession == possession]:
-        seq, time_ns = delivery.event.seq, delivery.event.time_ns
-        still = [h for h in in_hand if h.ended is None or h.ended.event.seq > seq]
-        others = [o for o in p.possessions if o.member != possession.member and o.open_at(time_ns)]
-        if p.trial.earliest_ns(time_ns) > told.time_ns + TOLERANCE_NS and not still and others:
+        time_ns = delivery.event.time_ns
+        if not p.of_others(possession.member, time_ns - TOLERANCE_NS):
+            continue
+        before_ns = p.trial.earliest_ns(time_ns) - TOLERANCE_NS
+        fetched_later = delivery.offset >= loss.fetched and before_ns > loss.told_ns
+        if fetched_later or (time_ns > loss.finished_ns and before_ns > said_ns):
             yield p.found(delivery.offset, by="told")
+        elif not known and before_ns > doubt_ns and time_ns <= loss.finished_ns:
+            yield None
 
 
 def work_after_revoke(p: Partition) -> Iterator[Found]:
@@ -1889,7 +1927,9 @@ def zombie_work(p: Partition) -> Iterator[Found]:
     """Work in good faith after a loss that nobody told the member of."""
     for work in p.deliveries + p.completions:
         loss = p.loss(work.possession) if work.possession else None
-        if loss is None or work.event.time_ns >= loss.told_ns:
+        if loss is None or (loss.said is not None and work.event.seq > loss.said.seq):
+            continue
+        if work.offset >= loss.fetched and work.event.time_ns > loss.told_ns:
             continue
         if loss.time_ns + TOLERANCE_NS < p.trial.earliest_ns(work.event.time_ns):
             yield p.found(work.offset, kind=work.event.kind)

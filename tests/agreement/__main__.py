@@ -56,7 +56,16 @@ def write_page() -> int:
 
 def checker_digest() -> str:
     """Returns a digest of the naive checker and of what draws its histories."""
-    files = (TESTS / name for name in ("naive_checker.py", "history_strategies.py", "agreement/sayings.py"))
+    files = (
+        TESTS / name
+        for name in (
+            "naive_checker.py",
+            "naive_told.py",
+            "naive_clients.py",
+            "history_strategies.py",
+            "agreement/sayings.py",
+        )
+    )
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

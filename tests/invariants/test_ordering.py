@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from group_lines import heartbeat
 from histories import (
     Line,
     after,
     assigned,
     at_once,
-    commit,
     delivered,
     exited,
+    fetched,
     finding,
     handled,
     judged,
@@ -459,7 +460,10 @@ def test_overlapping_handlers_before_the_loss_is_not_excused(wait_s: float, foun
 
 
 def test_overlapping_handlers_is_broken_by_what_is_begun_once_it_was_told() -> None:
-    """Its commit was refused, so m0 knew that it had lost the partition, and takes another record all the same."""
-    told = [assigned("m0"), owner("m1"), assigned("m1"), commit("m0", 1, "fail"), delivered("m0", 1)]
-    lines = [*told, delivered("m1", 0), after(1), processed("m0", 1), processed("m1", 0)]
-    assert [one["offset"] for one in judged("overlapping-handlers", lines)] == [0]
+    """Its heartbeat was refused, so m0 knew that it had lost the partition, and fetches another record all the same."""
+    lost = [assigned("m0"), owner("m1"), assigned("m1"), after(1)]
+    fetches = [after(1), fetched("m0", 1, size_bytes=99), after(1), delivered("m0", 1)]
+    both = [delivered("m1", 0), after(1), processed("m0", 1), processed("m1", 0)]
+    assert judged("overlapping-handlers", [*lost, heartbeat("m0"), *fetches, *both]) == []
+    found = judged("overlapping-handlers", [*lost, heartbeat("m0", error=25), *fetches, *both])
+    assert [one["offset"] for one in found] == [0]

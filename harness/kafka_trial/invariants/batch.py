@@ -25,6 +25,7 @@ from kafka_trial.invariants import (
     zombies,
 )
 from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.clients import Clients, clients, holders
 from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
@@ -134,6 +135,16 @@ class Batch:
     def grants(self) -> Table:
         """See `ownership_log.grants`."""
         return ownership_log.grants(self)
+
+    @cached_property
+    def clients(self) -> Clients:
+        """See `clients.clients`."""
+        return clients(self.circumstances)
+
+    @cached_property
+    def holders(self) -> Ints:
+        """See `clients.holders`."""
+        return holders(self)
 
     @cached_property
     def commits(self) -> Table:

@@ -135,9 +135,25 @@ class Connection:
 
     source: int
     lane: int
+    name: str
     client_id: str | None
     last_wall_ns: int | None
     last_time_ns: int
+    fetches: bool = False
+
+
+@dataclass(frozen=True)
+class OwnClient:
+    """One of the clients in a member's process, as its lines name it: by `name` (client_id or member_id) and `text`.
+
+    `first_seq`, `last_seq`: the first and the last line of the file that speaks for it.
+    """
+
+    source: int
+    name: str
+    text: str
+    first_seq: int
+    last_seq: int
 
 
 @dataclass(frozen=True)
@@ -212,6 +228,36 @@ class OpenTransaction:
 
 
 @dataclass(frozen=True)
+class GroupAnswer:
+    """What a broker answered to a member of the group: every join, assignment, leave, and every refusal.
+
+    `time_ns`: when the harness read of it; `wall_ns`: when the answer had been sent. `lane`, `member`, `member_id`: -1
+    unknown. `epoch` as asked, `answered_epoch` as answered (of a join its generation). `assigned`: the slices it
+    was told to own; None where the answer lists none. `owned`: the slices a KIP-848 member said it owns.
+    """
+
+    source: int
+    seq: int
+    time_ns: int
+    wall_ns: int | None
+    duration_ns: int
+    api: str  # JOIN_GROUP, SYNC_GROUP, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, LEAVE_GROUP, OFFSET_COMMIT, TXN_…
+    error: int
+    lane: int = -1
+    member: int = -1
+    member_id: int = -1
+    connection: str | None = None
+    client_id: str | None = None
+    instance_id: str | None = None
+    epoch: int | None = None
+    answered_epoch: int | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    assigned: tuple[int, ...] | None = None
+    owned: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """Everything about a trial that is not in a slice."""
 
@@ -229,7 +275,9 @@ class Circumstances:
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
     connections: tuple[Connection, ...] = ()
+    own_clients: tuple[OwnClient, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
+    group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
     settings: Settings = Settings()
     calibrated_rate: float | None = None
     partitions_added: bool = False

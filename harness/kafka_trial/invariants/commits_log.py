@@ -56,7 +56,8 @@ def commits(batch: Batch) -> Table:
     stretch = np.cumsum(tombstones | _firsts(log["slice"]))
     found = log.having(stretch=stretch, value=log["offset"]).take(~tombstones)
     peak_row = max_before(found["stretch"], found["value"])
-    committer = _committers(batch, found)
+    committer = _committers(batch, found, "member")
+    client = np.where(committer >= 0, _committers(batch, found, "client"), -1)
     effect_ns = batch.monotonic(found["effect_wall_ns"], found["effect_time_ns"])
     return found.having(
         effect_ns=effect_ns,
@@ -64,7 +65,7 @@ def commits(batch: Batch) -> Table:
         peak=picked(found["value"], peak_row, NONE),
         committer=committer,
         life=life_at(batch, committer, effect_ns),
-        owned=np.where(committer >= 0, ownership_at(batch, found["slice"], committer, found["place"]), -1),
+        owned=np.where(client >= 0, ownership_at(batch, found["slice"], client, found["place"]), -1),
     )
 
 
@@ -187,16 +188,19 @@ def _firsts(group: Array) -> Bools:
     return first
 
 
-def _committers(batch: Batch, commits: Table) -> Ints:
-    """Returns who asked for each commit: the one whose accepted request matches it in position and time."""
+def _committers(batch: Batch, commits: Table, who: str) -> Ints:
+    """Returns who asked for each commit: the one whose accepted request matches it in position and time.
+
+    `who`: told apart by "member", a process, or by "client", where several group members live in one.
+    """
     asked = _requests(batch)
     size = len(commits)
     mine, wanted = _targets(asked, commits)
     first = asked["wall_ns"] - asked["until"] - LOG_TOLERANCE_NS
     end = asked["wall_ns"] + LOG_TOLERANCE_NS + 1
     committer, matches = np.full(size, UNKNOWN, np.int64), np.zeros(size, np.int64)
-    for member in np.unique(asked["member"]):  # some dozens at most: one for each lane
-        own = asked["member"] == member
+    for member in np.unique(asked[who]):  # some dozens at most: one for each lane
+        own = asked[who] == member
         fits = covering(mine[own], first[own], end[own], wanted, commits["wall_ns"]) > 0
         committer[fits & ((committer < 0) | (member >= 0))] = member
         matches += fits & (member >= 0)
@@ -219,7 +223,20 @@ def _requests(batch: Batch) -> Table:
     """Returns the accepted commit requests with their member, OPERATOR where no member runs in the lane."""
     asked = batch.of(Kind.COMMIT_REQUEST)
     asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE))
-    return asked.having(member=members_of(batch, asked["who"], otherwise=OPERATOR))
+    member = members_of(batch, asked["who"], otherwise=OPERATOR)
+    return asked.having(member=member, client=_clients_of(batch, asked, member))
+
+
+def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
+    """Returns the client behind each request: the member, where it is alone in its lane; else by the member id in the
+    request, else by its connection. AMBIGUOUS where neither tells."""
+    known = batch.clients
+    epochs = batch.of(Kind.COMMIT_EPOCH).sorted_by("source", "seq")
+    row = exactly(epochs["source"], epochs["seq"], asked["source"], asked["seq"])
+    by_id = known.of_member_id[picked(epochs["who"], row, -1)]
+    client = np.where(by_id >= 0, by_id, known.of_connection[asked["connection"]])
+    several = np.isin(asked["who"], sorted(known.lanes))
+    return np.where(several, np.where(client >= 0, client, AMBIGUOUS), member)
 
 
 def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:

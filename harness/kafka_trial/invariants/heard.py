@@ -68,7 +68,7 @@ def heard_ns(circumstances: Circumstances, answers: Table) -> Ints:
 def answers_of(batch: Batch, requests: Table) -> Table:
     """Returns rows of requests (COMMIT_REQUEST, FETCH_ASKED, …) as `answers`, one each."""
     sent_ns = batch.monotonic(requests["wall_ns"], requests["time_ns"])
-    took_ns = np.where(requests["kind"] == Kind.FETCH_ASKED, 0, requests["until"])  # there it is a size
+    took_ns = np.where(requests["kind"] == Kind.FETCH_ASKED, requests["place"], requests["until"])
     return requests.only("source", "connection").having(
         lane=requests["who"], begun_ns=sent_ns - took_ns, sent_ns=sent_ns
     )

@@ -162,7 +162,7 @@ def _first_completions(batch: Batch) -> Table:
     done = batch.completions
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
     first = done.take(first_of(joined(done["slice"], done["offset"])))
-    return first.take(~excused(batch, first["begun_in"], first["time_ns"]))
+    return first.take(~excused(batch, first["begun_in"], first["offset"], first["time_ns"]))
 
 
 def _paired(late: Table, later: Table) -> Table:
@@ -192,7 +192,7 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
 def _overlapping_across_files(batch: Batch) -> Table:
     """Returns the handlers that ran beside one of another file for longer than clocks and pipes may differ."""
     handlers = batch.handlers
-    handlers = handlers.take(~excused(batch, handlers["possession"], handlers["end_ns"]))
+    handlers = handlers.take(~excused(batch, handlers["possession"], handlers["offset"], handlers["end_ns"]))
     handlers = handlers.having(end_ns=batch.earliest(handlers["end_ns"]))
     slow = handlers.take(handlers["end_ns"] - handlers["start_ns"] > TOLERANCE_NS)
     found = [

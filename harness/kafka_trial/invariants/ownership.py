@@ -16,31 +16,40 @@ from kafka_trial.invariants.kernels import (
     Bools,
     Ints,
     at_or_before,
-    covering,
     exactly,
     max_before,
     picked,
 )
+from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.zombies import begun_though_told, doubted, fetched_though_told
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
+FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and nobody saw what it fetched"
+
 
 @invariant("split-ownership", family="ownership", needs=("offsets log",), level="none")
 def split_ownership(batch: Batch) -> Findings:
-    """Two members owned a partition at once: by the offsets log, or by their own word although one had been told.
+    """Two members owned a partition at once: by the offsets log, or because one went on although it had been told.
 
     "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
-    lost the partition without being told is excused (`zombie-work`); one whose commit was refused was told.
+    lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
+    a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`told.py`). A record
+    that it was delivered though it fetched it later is a split; and any that it begins after it has said itself that
+    its commit was refused so. Never legal. Where the request log does not hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
     """
     logged, told = _split_by_log(batch), _split_though_told(batch)
     both = stacked(logged, told)
     rows = both.only("slice", "order", "log_offset", "offset", "by")
-    return Findings(rows, [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])])
+    beside = _beside_owners(batch)
+    unsure = beside.take(doubted(batch, beside["possession"], beside["time_ns"]))["slice"]
+    proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
+    return Findings(rows, proofs, [(FETCHES_UNKNOWN, unsure)])
 
 
 @invariant("work-after-revoke", family="ownership", needs=("own word",), level="events")
@@ -63,19 +72,19 @@ def work_after_revoke(batch: Batch) -> Findings:
 
 @invariant("zombie-work", family="ownership", needs=("own word", "offsets log"), level="events")
 def zombie_work(batch: Batch) -> Findings:
-    """A member worked on a partition that others had been given, before it was told so.
+    """A member worked on a partition that others had been given, before it was told so, or on what it had fetched then.
 
-    No plain consumer can prevent it: it was frozen or cut off, and finishes what it holds when it wakes. Counted; legal
-    unless the claim says that effects are fenced.
+    No plain consumer can prevent it: it was frozen or cut off, and finishes what it holds when it wakes; the answer
+    that tells it reaches a background thread. Counted; legal unless the claim says that effects are fenced.
 
     Smallest history: m0 `assigned`, group record gives the partition to m1, `delivered` by m0 a second later.
     """
     work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     windows = batch.zombies
     loss_ns = picked(windows["loss_ns"], work["possession"], NEVER)
-    told_seq = picked(windows["told_seq"], work["possession"], NONE)
-    inside = (loss_ns != NEVER) & (batch.earliest(work["time_ns"]) - TOLERANCE_NS > loss_ns) & (work["seq"] < told_seq)
-    work = work.take(inside)
+    inside = (loss_ns != NEVER) & (batch.earliest(work["time_ns"]) - TOLERANCE_NS > loss_ns)
+    knowing = fetched_though_told(batch, work["possession"], work["offset"], work["time_ns"])
+    work = work.take(inside & ~knowing & (work["seq"] < picked(windows["said_seq"], work["possession"], NEVER)))
     loss = picked(windows["loss"], work["possession"], -1)
     rows = table(slice=work["slice"], order=work["offset"], offset=work["offset"], what=_what(work))
     grant = (picked(batch.grants["source"], loss, -1), picked(batch.grants["seq"], loss, -1))
@@ -104,36 +113,38 @@ def _split_by_log(batch: Batch) -> Table:
 
 
 def _split_though_told(batch: Batch) -> Table:
-    """Returns deliveries to a member that had been told of its loss while another one's possession was open."""
-    windows = batch.zombies
+    """Returns deliveries to members that had been told that others have the partition: of records that they fetched
+    later, or that they began later than their own word of it."""
+    work = _beside_owners(batch)
+    windows, possession = batch.zombies, work["possession"]
+    told_ns, said_ns = (picked(windows[name], possession, NEVER) for name in ("told_ns", "said_ns"))
+    now_ns = batch.earliest(work["time_ns"]) - TOLERANCE_NS
+    fetched = (now_ns > told_ns) & fetched_though_told(batch, possession, work["offset"], work["time_ns"])
+    begun = (now_ns > said_ns) & begun_though_told(batch, possession, work["time_ns"])
+    answer = table(
+        source=np.where(fetched, picked(windows["told_source"], possession, -1), work["source"]),
+        seq=picked(windows["told_seq"], possession, -1),
+    )
+    answer = answer.having(seq=np.where(fetched, answer["seq"], picked(windows["said_seq"], possession, -1)))
+    answer, work = (rows.take(fetched | begun) for rows in (answer, work))
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", answer, work)
+
+
+def _beside_owners(batch: Batch) -> Table:
+    """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
     work = batch.deliveries.take(batch.deliveries["possession"] >= 0)
-    possession = work["possession"]
-    told = picked(windows["by_refusal"], possession, 0) == 1
-    after = (batch.earliest(work["time_ns"]) - TOLERANCE_NS > picked(windows["told_ns"], possession, NEVER)) & (
-        work["time_ns"] > picked(windows["until_ns"], possession, NEVER)
-    )
-    work = work.take(told & after & _held_by_others(batch, work))
-    refusal = work.having(seq=picked(windows["told_seq"], work["possession"], -1))
-    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", refusal, work)
+    work = work.take(picked(batch.zombies["loss"], work["possession"], -1) >= 0)
+    return work.take(_given_to_others(batch, work))
 
 
-def _held_by_others(batch: Batch, work: Table) -> Bools:
-    """Returns whether another member's possession of the partition was open at each moment."""
-    held = batch.possessions
-    end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
-    lasting = end > held["open_ns"]
-    held, end = held.take(lasting), end[lasting]
-    size = len(batch.circumstances.members) + 1
-    member = picked(batch.possessions["member"], work["possession"], -1)
-    all_open = covering(held["slice"], held["open_ns"], end, work["slice"], work["time_ns"])
-    own_open = covering(
-        held["slice"] * size + held["member"] + 1,
-        held["open_ns"],
-        end,
-        work["slice"] * size + member + 1,
-        work["time_ns"],
-    )
-    return all_open > own_open
+def _given_to_others(batch: Batch, work: Table) -> Bools:
+    """Returns whether the last record that gave the partition to anybody gave it to others than the member."""
+    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING).sorted_by("slice", "time_ns")
+    row = at_or_before(grants["slice"], grants["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS)
+    holder = picked(batch.holders, work["possession"], -1)
+    member = np.where(holder >= 0, holder, picked(batch.possessions["member"], work["possession"], -1))
+    given: Bools = row >= 0
+    return given & ~owned_by(batch, work["slice"], member, picked(grants["place"], row, NONE))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:

@@ -35,20 +35,23 @@ if TYPE_CHECKING:
 
 
 def grants(batch: Batch) -> Table:
-    """Returns slice, member_id, member (-1 unknown), protocol, place, until, time_ns, source, seq; sorted by place.
+    """Returns slice, member_id, member (-1 unknown), client, protocol, place, until, time_ns, source, seq; by place.
 
     The member id has the partition from `place` to `until` in the log, as the records say; nobody's gaps are left open.
+    `client` is the group member, where several live in one process (`clients.py`), else the process itself.
     """
     rows = batch.of(Kind.GRANT).sorted_by("slice", "place")
     classic = rows["flag"] == Protocol.CLASSIC
     listed = _next_listing(rows["slice"], rows["place"])
     taken_back = np.where(classic, listed, _next_classic(rows, classic))
     until = np.where(classic, taken_back, np.minimum(rows["until"], taken_back))
+    of_id = batch.clients.of_member_id
     owners = np.array([*batch.circumstances.owners, -1], np.int64)
     return table(
         slice=rows["slice"],
         member_id=rows["who"].astype(np.int64),
         member=owners[rows["who"]],
+        client=np.where(of_id[rows["who"]] >= 0, of_id[rows["who"]], owners[rows["who"]]),
         protocol=rows["flag"].astype(np.int64),
         place=rows["place"],
         until=until,
@@ -77,21 +80,26 @@ def bridged(batch: Batch) -> Table:
 
 
 def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bools:
-    """Returns whether one of the member's ids has the partition at that place of the log (gaps left open)."""
-    return _held(batch.grants, slices, members, places)
+    """Returns whether one of the member's ids has the partition at that place of the log (gaps left open).
+
+    A member is a process, or one of several clients in it (`clients.py`).
+    """
+    by_client = batch.grants.having(member=batch.grants["client"])
+    return _held(batch.grants, slices, members, places) | _held(by_client, slices, members, places)
 
 
-def ownership_at(batch: Batch, slices: Array, members: Array, places: Array) -> Ints:
-    """Returns 1 where the member owns the partition at that place of the log, 0 where others do, -1 where unknown.
+def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> Ints:
+    """Returns 1 where the client owns the partition at that place of the log, 0 where others do, -1 where unknown.
 
     Unknown: no record before the place gave it to anybody, or an owner's id was never seen on any lane.
     """
     whole = bridged(batch)
+    whole = whole.having(member=whole["client"])
     if not len(whole):
         return np.full(len(slices), -1, np.int64)
     anybody = covering(whole["slice"], whole["place"], whole["until"], slices, places) > 0
     strangers = _held(whole, slices, np.full(len(slices), -1), places)
-    return np.where(_held(whole, slices, members, places), 1, np.where(anybody & ~strangers, 0, -1))
+    return np.where(_held(whole, slices, clients, places), 1, np.where(anybody & ~strangers, 0, -1))
 
 
 def _held(grants: Table, slices: Array, members: Array, places: Array) -> Bools:

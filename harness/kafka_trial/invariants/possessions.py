@@ -6,6 +6,7 @@ further `assigned` listing it (which opens the next), `stopped`, `exited`. Insid
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,21 +22,22 @@ STILL_OPEN, BY_STOP, BY_EXIT = 0, 100, 101  # how a possession closed, beside th
 
 
 def possessions(batch: Batch) -> Table:
-    """Returns slice, source, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before.
+    """Returns slice, source, client, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before.
 
-    Sorted by (slice, source, open_seq); a row's number is the possession's number. `close_*` of one that was never
-    closed is NEVER. `before` is the number of the same file's possession before it, or -1.
+    Sorted by (slice, source, client, open_seq); a row's number is the possession's number. `close_*` of one that was
+    never closed is NEVER. `before` is the number of the same file's possession before it, or -1.
     """
     own = batch.own
     opened = own.take(own["opens"])
     closes = _closes(batch)
-    file = joined(opened["slice"], opened["source"])
+    file = opened["file"]
     before = np.arange(len(opened)) - 1
     same = (before >= 0) & (file[before] == file) if len(file) else np.zeros(0, np.bool_)
     life = life_of(batch, opened["source"])
     return table(
         slice=opened["slice"],
         source=opened["source"],
+        client=opened["client"],
         life=life,
         member=picked(batch.lives["member"], life, -1),
         open_seq=opened["seq"],
@@ -46,15 +48,18 @@ def possessions(batch: Batch) -> Table:
 
 
 def own_words(batch: Batch) -> Table:
-    """Returns what members said themselves, sorted by (slice, source, seq), each with the possession it falls into.
+    """Returns what members said themselves, sorted by (slice, source, client, seq), each with the possession it is in.
 
-    Columns: slice, source, seq, kind, time_ns, offset; `file` (slice and source as one), `opens` (an `assigned`),
-    `possession` (its number, -1 where none is open), `revoked` (the latest callback here was revoked or lost) and
-    `attempt`: where progress is in transactions, one that failed begins the partition anew where it began.
+    Columns: slice, source, seq, kind, time_ns, offset; `client` (which of several in the process says it, -1 where
+    there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `possession` (its number, -1 where
+    none is open), `revoked` (the latest callback here was revoked or lost) and `attempt`: where progress is in
+    transactions, one that failed begins the partition anew where it began.
     """
-    own = batch.of(*OWN_WORD).only("slice", "source", "seq", "kind", "time_ns", "offset")
-    own = own.sorted_by("slice", "source", "seq")
-    file = joined(own["slice"], own["source"])
+    own = batch.of(*OWN_WORD)
+    client = _told_apart(batch)[own["who"]]
+    own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
+    own = own.sorted_by("slice", "source", "client", "seq")
+    file = joined(own["slice"], own["source"], own["client"] + 1)
     callback = last_true(file, np.isin(own["kind"], CALLBACKS))
     said = picked(own["kind"], callback, 0)
     opens = own["kind"] == Kind.ASSIGNED
@@ -67,6 +72,21 @@ def own_words(batch: Batch) -> Table:
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
         attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.circumstances.settings.progress == "transaction")),
     )
+
+
+def _told_apart(batch: Batch) -> Ints:
+    """Returns the number of each own client whose process has others at the same time, else -1; and -1 at the end.
+
+    Names that come one after the other are one client's, which rejoined or began anew.
+    """
+    named = batch.circumstances.own_clients
+    several = np.full(len(named) + 1, -1, np.int64)
+    order = sorted(range(len(named)), key=lambda number: (named[number].source, named[number].first_seq))
+    for one, other in pairwise(order):
+        if named[one].source == named[other].source and named[other].first_seq < named[one].last_seq:
+            of_file = [number for number in order if named[number].source == named[one].source]
+            several[of_file] = of_file
+    return several
 
 
 def life_of(batch: Batch, sources: Array) -> Ints:

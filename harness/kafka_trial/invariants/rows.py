@@ -33,7 +33,9 @@ there is `kernels.NONE`.
 | ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
 | ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
 
-Rows of requests have the number of their `connection` (a place in the circumstances' connections), all others -1.
+Rows of a member's own word have in `who` the number of the client that the line names (a place in the circumstances'
+own_clients), else -1. Rows of requests have the number of their `connection` (a place in the circumstances'
+connections), all others -1.
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record

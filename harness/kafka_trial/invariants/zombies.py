@@ -1,8 +1,10 @@
 """Zombie windows: when a member worked on after it had lost a partition without being told (DESIGN: untold loss).
 
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
-by the end of the possession, or by a refused commit of its own. What it holds then it may finish. No plain consumer can
-prevent that: inside the window overlap and reordering are excused.
+by the end of the possession, or by an answer that it heard (`told.py`). What it holds at that end it may finish, and
+after an answer whatever it had fetched by then; a record fetched later is never excused. Where it says itself that its
+commit was refused, it may finish what it has in hand then. No plain consumer can prevent the rest: inside the window
+overlap and reordering are excused.
 """
 
 from __future__ import annotations
@@ -29,41 +31,80 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.told import commit_refused_ns, fetched_by, told
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
 def windows(batch: Batch) -> Table:
-    """Returns for each possession: loss_ns, loss (the grant's row), told_seq, told_ns, by_refusal, until_ns.
+    """Returns for each possession when it was lost (loss_ns, loss: the grant's row) and when its member was told.
 
-    Without an untold loss `loss` is -1 and `loss_ns` NEVER. `until_ns` is when the handler in hand at told ended.
+    Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that told
+    the member while it was open (NEVER, -1 where none did); `fetched`: the position up to which it had fetched by then
+    (see `told.fetched_by`), `fetches_known`: whether the request log holds its fetches. `said_ns`, `said_seq`: its own
+    line of a commit that was refused so, `finished_ns`: that, or the end of the handler in hand then. `until_ns`: when
+    the possession was closed, or the handler in hand at that moment ended.
     """
     held = batch.possessions
     loss = _losses(batch)
     loss_ns = picked(batch.grants["time_ns"], loss, NEVER)
-    refused_seq, refused_ns = _refused(batch, loss_ns)
-    by_refusal = (loss >= 0) & (refused_seq < held["close_seq"])
-    told_seq = np.where(by_refusal, refused_seq, held["close_seq"])
-    told_ns = np.where(by_refusal, refused_ns, held["close_ns"])
+    answer = told(batch, loss_ns)
+    fetched, known = fetched_by(batch, answer["heard_ns"])
+    refused_ns = commit_refused_ns(batch, loss_ns)
+    said_seq, said_ns = _said_to_fail(batch, np.maximum(loss_ns, refused_ns - TOLERANCE_NS))
+    said_seq, said_ns = (np.where(refused_ns == NEVER, NEVER, one) for one in (said_seq, said_ns))
     return table(
         loss=loss,
         loss_ns=loss_ns,
-        told_seq=told_seq,
-        told_ns=told_ns,
-        by_refusal=by_refusal,
-        until_ns=np.maximum(told_ns, _in_hand(batch, told_seq)),
+        told_ns=answer["heard_ns"],
+        told_source=answer["source"],
+        told_seq=answer["seq"],
+        fetched=fetched,
+        fetches_known=known,
+        said_seq=said_seq,
+        said_ns=said_ns,
+        finished_ns=np.maximum(said_ns, _in_hand(batch, said_seq)),
+        until_ns=np.maximum(held["close_ns"], _in_hand(batch, held["close_seq"])),
     )
 
 
-def excused(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
-    """Returns whether each moment lies in the zombie window of its possession (-1: of none)."""
+def excused(batch: Batch, possessions: Array, offsets: Array, time_ns: Array) -> Bools:
+    """Returns whether each handling of a record lies in the zombie window of its possession (-1: of none)."""
     windows = batch.zombies
     loss_ns, until_ns = (
         picked(windows[name], possessions, start) for name, start in (("loss_ns", NEVER), ("until_ns", NONE))
     )
     inside: Bools = (loss_ns != NEVER) & (time_ns >= loss_ns - TOLERANCE_NS) & (time_ns <= until_ns)
-    return inside
+    knowing = fetched_though_told(batch, possessions, offsets, time_ns) | begun_though_told(batch, possessions, time_ns)
+    return inside & ~knowing
+
+
+def fetched_though_told(batch: Batch, possessions: Array, offsets: Array, time_ns: Array) -> Bools:
+    """Returns whether each record was fetched after its possession's member had been told that it was lost."""
+    windows = batch.zombies
+    fetched, told_ns = (picked(windows[name], possessions, NEVER) for name in ("fetched", "told_ns"))
+    later: Bools = (offsets >= fetched) & (time_ns > told_ns)
+    return later
+
+
+def begun_though_told(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
+    """Returns whether each moment comes after the member had said itself that it was refused, and had empty hands."""
+    later: Bools = time_ns > picked(batch.zombies["finished_ns"], possessions, NEVER)
+    return later
+
+
+def doubted(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
+    """Returns whether each moment is one at which nobody can tell what the member knew and had fetched.
+
+    It was told, or said itself that a commit of its had failed, and the request log holds no fetches of it.
+    """
+    windows = batch.zombies
+    heard_ns = np.minimum(windows["told_ns"], _said_to_fail(batch, windows["loss_ns"])[1])
+    unknown = ~windows["fetches_known"] & (heard_ns < batch.possessions["close_ns"])
+    after_ns = picked(np.where(unknown, heard_ns, NEVER), possessions, NEVER)
+    doubtful: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    return doubtful & ~begun_though_told(batch, possessions, time_ns)
 
 
 def _losses(batch: Batch) -> Ints:
@@ -73,8 +114,8 @@ def _losses(batch: Batch) -> Ints:
     grants = batch.grants.take(order)
     ends = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
     which, rows = in_ranges(*between(grants["slice"], grants["time_ns"], held["slice"], held["open_ns"], ends))
-    mine = held["member"][which]
-    foreign = (grants["member"][rows] != mine) & ~owned_by(batch, grants["slice"][rows], mine, grants["place"][rows])
+    mine = np.where(batch.holders >= 0, batch.holders, held["member"])[which]
+    foreign = ~owned_by(batch, grants["slice"][rows], mine, grants["place"][rows])
     which, rows = which[foreign], rows[foreign]
     first = first_of(which)
     losses = np.full(len(held), -1, np.int64)
@@ -82,33 +123,37 @@ def _losses(batch: Batch) -> Ints:
     return losses
 
 
-def _refused(batch: Batch, loss_ns: Ints) -> tuple[Ints, Ints]:
-    """Returns seq and time of the member's first refused commit after each loss; NEVER where there is none."""
+def _said_to_fail(batch: Batch, after_ns: Ints) -> tuple[Ints, Ints]:
+    """Returns seq and time of the first line after each moment in which the possession's member, while it held it, said
+    that a commit had failed: of the partition, or of nothing in particular; NEVER where there is none."""
     held = batch.possessions
     own = batch.own.take(batch.own["kind"] == Kind.COMMIT_FAIL)
-    listed = own.only("slice", "source", "seq", "time_ns")
     of_file = np.array(batch.circumstances.refusals, np.int64).reshape(-1, 3)
-    after = np.minimum(loss_ns, NEVER - 1) + 1
-    by_slice = listed.sorted_by("slice", "source", "time_ns")
+    after = np.minimum(after_ns, NEVER - 1) + 1
+    by_slice = own.only("slice", "source", "client", "seq", "time_ns")
+    by_slice = by_slice.sorted_by("slice", "source", "client", "time_ns")
     group, wanted = _files(by_slice, held)
     first = at_or_after(group, by_slice["time_ns"], wanted, after)
     seq, time = picked(by_slice["seq"], first, NEVER), picked(by_slice["time_ns"], first, NEVER)
     unlisted = of_file[np.lexsort((of_file[:, 2], of_file[:, 0]))]
     general = at_or_after(unlisted[:, 0], unlisted[:, 2], held["source"], after)
+    general = np.where(held["client"] < 0, general, -1)  # of several clients nobody knows whose it was
     general_seq, general_ns = picked(unlisted[:, 1], general, NEVER), picked(unlisted[:, 2], general, NEVER)
     earlier = general_seq < seq
-    return np.where(earlier, general_seq, seq), np.where(earlier, general_ns, time)
+    seq, time = np.where(earlier, general_seq, seq), np.where(earlier, general_ns, time)
+    inside = seq < held["close_seq"]
+    return np.where(inside, seq, NEVER), np.where(inside, time, NEVER)
 
 
 def _files(rows: Table, held: Table) -> tuple[Ints, Ints]:
-    both = joined(np.concatenate([rows["slice"], held["slice"]]), np.concatenate([rows["source"], held["source"]]))
+    both = joined(*(np.concatenate([rows[name], held[name]]) for name in ("slice", "source", "client")))
     return both[: len(rows)], both[len(rows) :]
 
 
-def _in_hand(batch: Batch, told_seq: Ints) -> Ints:
-    """Returns when the handlers that a possession's member had in hand at told ended; NONE where it had none."""
+def _in_hand(batch: Batch, at_seq: Ints) -> Ints:
+    """Returns when the handlers that a possession's member had in hand there ended; NONE where it had none."""
     handlers = batch.handlers
-    told = picked(told_seq, handlers["possession"], NONE)
-    in_hand = (handlers["possession"] >= 0) & (handlers["start_seq"] <= told) & (told < handlers["end_seq"])
+    end = picked(at_seq, handlers["possession"], NONE)
+    in_hand = (handlers["possession"] >= 0) & (handlers["start_seq"] <= end) & (end < handlers["end_seq"])
     held = handlers.take(in_hand)
     return per_group(held["possession"], held["end_ns"], len(batch.possessions), how="max", start=NONE)

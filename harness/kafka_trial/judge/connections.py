@@ -24,6 +24,7 @@ class Connections:
     _numbers: dict[tuple[int, int, str], int] = field(default_factory=dict)
     _clients: list[str | None] = field(default_factory=list)
     _latest: list[tuple[int, int]] = field(default_factory=list)
+    _fetching: set[int] = field(default_factory=set)
 
     def take(self, source: int, columns: Columns) -> None:
         """Takes the requests of a block, and adds its column of numbers."""
@@ -32,6 +33,8 @@ class Connections:
         rows = np.flatnonzero(columns.is_kind("request") & (codes >= 0) & (columns["lane"] != NONE))
         if len(rows):
             numbers[rows] = self._numbered(source, columns, rows, names, codes)
+            fetched = numbers[columns.codes("api", {"FETCH": 1}, fold=True) == 1]
+            self._fetching |= set(np.unique(fetched[fetched >= 0]).tolist())
         columns.add(NUMBER, numbers)
 
     def _numbered(self, source: int, columns: Columns, rows: Array, names: list[str], codes: Array) -> Array:
@@ -62,7 +65,8 @@ class Connections:
 
     def all(self) -> tuple[Connection, ...]:
         """Returns what is known of each connection."""
+        known = zip(self._numbers.items(), self._clients, self._latest, strict=True)
         return tuple(
-            Connection(source, lane, client, None if wall == NONE else wall, time)
-            for (source, lane, _), client, (wall, time) in zip(self._numbers, self._clients, self._latest, strict=True)
+            Connection(*key, client, None if wall == NONE else wall, time, number in self._fetching)
+            for (key, number), client, (wall, time) in known
         )

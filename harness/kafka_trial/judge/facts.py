@@ -14,7 +14,9 @@ from typing import Any
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
+from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.membership import membership_of
+from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
@@ -43,7 +45,9 @@ class Facts:
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     injecting: dict[int, int] = field(default_factory=dict)  # when each fault began to be put in force
     connections: Connections = field(default_factory=Connections)
+    own_clients: OwnClients = field(default_factory=OwnClients)
     memberships: list[Membership] = field(default_factory=list)
+    group_answers: list[Answer] = field(default_factory=list)
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
@@ -96,7 +100,9 @@ class Facts:
             refusals=tuple(sorted(self.refusals)),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
             connections=self.connections.all(),
+            own_clients=self.own_clients.all(),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
+            group_answers=answered(self.group_answers, self._lanes()),
             settings=settings,
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,

@@ -40,14 +40,13 @@ class Fetches:
         every, size = np.concatenate([rows, dropped_rows]), len(dropped)
         error = entries["error"][known]
         self._take_connections(columns, rows, slices)
-        lasted_ms = np.nan_to_num(columns.reals("duration_ms")[rows])
         return {
             "slice": np.concatenate([slices, dropped]),
             "kind": np.concatenate([np.full(len(rows), Kind.FETCH_ASKED), np.full(size, Kind.FETCH_DROPPED)]),
             "seq": columns["seq"][every],
             "time_ns": time_ns[every],
             "offset": np.concatenate([entries["offset"][known], np.zeros(size, np.int64)]),
-            "place": np.concatenate([(lasted_ms * 1_000_000).astype(np.int64), np.full(size, NONE)]),
+            "place": np.concatenate([_duration_ns(columns, rows), np.full(size, NONE)]),
             "wall_ns": columns["source_wall_ns"][every],
             "until": np.concatenate([entries["size_bytes"][known].clip(0), np.zeros(size, np.int64)]),
             "who": columns["lane"][every].clip(-1, 2**31 - 1),
@@ -88,3 +87,8 @@ class Fetches:
             self._fetched[name] = now
         pairs = np.array(found, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
+
+
+def _duration_ns(columns: Columns, rows: Array) -> Array:
+    duration: Array = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
+    return duration

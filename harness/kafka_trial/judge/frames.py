@@ -22,10 +22,12 @@ from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
+from kafka_trial.judge.group_answers import take_group_answers
 from kafka_trial.judge.identities import Identities, marks
 from kafka_trial.judge.lines import Block, Census, read_blocks
 from kafka_trial.judge.made import ROWS, made_rows
 from kafka_trial.judge.named import Named
+from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
 from kafka_trial.judge.taken_commits import TakenCommits
@@ -113,6 +115,7 @@ class FileReader:
         self._whole.take(columns)
         self._take_facts(block, columns)
         self.facts.connections.take(self.source, columns)
+        self.facts.own_clients.take(self.source, columns, own=self.source in self.facts.lives)
         self._grants.take(columns)
         time_ns = self._times(columns)
         parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
@@ -141,6 +144,7 @@ class FileReader:
             if self._whole.take_body(body):
                 self.facts.take(self.source, body)
         _take_lanes(self.facts, columns)
+        take_group_answers(self.facts, self.source, block, columns)
         self._take_own_word(columns)
 
     def _take_own_word(self, columns: Columns) -> None:
@@ -193,6 +197,7 @@ class FileReader:
             offset=position,
             place=np.where(np.isin(kinds, IDENTIFIED), mark, columns["log_offset"][rows]),
             wall_ns=wall_ns,
+            who=columns[OWN_CLIENT][rows],
             flag=flag,
             key=key,
         )
@@ -274,7 +279,7 @@ class FileReader:
             place=np.where(inside == 1, IN_TRANSACTION, NONE),
             wall_ns=columns["source_wall_ns"][rows],
             until=duration_ns,
-            who=columns["lane"][rows].clip(-1, 2**31 - 1),
+            who=np.where(columns.is_kind("request"), columns["lane"].clip(-1, 2**31 - 1), columns[OWN_CLIENT])[rows],
             flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
             connection=columns[CONNECTION_NO][rows],
         )

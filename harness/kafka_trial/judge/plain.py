@@ -10,11 +10,13 @@ from kafka_trial.invariants.circumstances import (
     Circumstances,
     Connection,
     Epoch,
+    GroupAnswer,
     Life,
     LostEvents,
     Membership,
     OomRise,
     OpenTransaction,
+    OwnClient,
     Peak,
     Settings,
     Window,
@@ -36,7 +38,9 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "lives": tuple(Life(**life) for life in plain["lives"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
+            "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
+            "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
             "settings": Settings(**dict(plain["settings"]) | {"no_effect": tuple(plain["settings"]["no_effect"])}),
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
@@ -54,3 +58,8 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},
         }
     )
+
+
+def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:
+    listed = {name: None if plain[name] is None else tuple(plain[name]) for name in ("assigned", "owned")}
+    return GroupAnswer(**dict(plain) | listed)

@@ -1,0 +1,135 @@
+"""Clients: which group members live in one process, by the request log; a lane alone cannot tell them apart.
+
+Two members of a process are two where their answers interleave: a process that starts again with another client id, or
+rejoins under another member id, is one after the other. They are told apart by client id; where they share one, by the
+connections on which their member ids were seen, for a connection is one client's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import Circumstances, GroupAnswer
+from kafka_trial.invariants.kernels import Array, Ints
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+Name = tuple[int, str, int]  # lane, client id, and the first of its member ids where others have the same client id
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The client behind each connection and each member id, by number; -1 where it is not told, or alone in its lane.
+
+    `lanes` are those in which several group members live; a number is greater than those of all members, so that a
+    member and a client are never the same owner.
+    """
+
+    of_connection: Ints
+    of_member_id: Ints
+    lanes: frozenset[int]
+    named: Mapping[tuple[int, str], int]  # by lane and client id, where one client has it
+    size: int  # a number above all those of members and clients
+
+
+def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array) -> Ints:
+    """Returns the group member behind each request: of several in a lane by member id (a number), else by connection;
+    else who runs in the lane. -1 where nothing tells."""
+    known, about = batch.clients, batch.circumstances
+    table = np.full(max([*about.lanes, -1, int(lanes.max(initial=-1))]) + 2, -1, np.int64)
+    table[list(about.lanes)] = list(about.lanes.values())
+    by_id = known.of_member_id[member_ids]
+    client = np.where(by_id >= 0, by_id, known.of_connection[connections])
+    return np.where(np.isin(lanes, sorted(known.lanes)), client, table[lanes])
+
+
+def holders(batch: Batch) -> Ints:
+    """Returns the group member of each possession: the process, or its client where several group members live in it;
+    -1 where its lines do not name one that the request log knows."""
+    about, held = batch.circumstances, batch.possessions
+    numbers = {name: number for number, name in enumerate(about.member_ids)}
+    shared = {about.lanes[lane]: lane for lane in sorted(batch.clients.lanes)}
+    member_of = {life.source: life.member for life in about.lives}
+    clients = [-1] * (len(about.own_clients) + 1)
+    for number, own in enumerate(about.own_clients):
+        lane = shared.get(member_of.get(own.source, -1), -1)
+        by_id = batch.clients.of_member_id[numbers.get(own.text, -1)]
+        clients[number] = batch.clients.named.get((lane, own.text), -1) if own.name == "client_id" else int(by_id)
+    several = np.isin(held["member"], sorted(shared))
+    return np.where(several, np.array(clients, np.int64)[held["client"]], held["member"])
+
+
+def clients(circumstances: Circumstances) -> Clients:
+    """Returns the clients of lanes that hold several group members."""
+    by_lane: dict[int, list[GroupAnswer]] = defaultdict(list)
+    for answer in circumstances.group_answers:
+        if answer.lane in circumstances.lanes and answer.member_id >= 0:
+            by_lane[answer.lane].append(answer)
+    shared = {lane: answers for lane, answers in sorted(by_lane.items()) if _interleave(answers)}
+    of_id = {number: name for answers in shared.values() for number, name in _names(answers)}
+    numbers = {name: len(circumstances.members) + at for at, name in enumerate(sorted(set(of_id.values())))}
+    by_connection = {
+        (one.source, one.lane, one.connection): of_id[one.member_id] for answers in shared.values() for one in answers
+    }
+    alone = {name[:2]: name for name in numbers if sum(other[:2] == name[:2] for other in numbers) == 1}
+    found = (
+        by_connection.get((one.source, one.lane, one.name), alone.get((one.lane, one.client_id or "")))
+        for one in circumstances.connections
+    )
+    ids = (of_id.get(number) for number in range(len(circumstances.member_ids)))
+    return Clients(
+        _numbered(found, numbers),
+        _numbered(ids, numbers),
+        frozenset(shared),
+        {place: numbers[name] for place, name in alone.items()},
+        len(circumstances.members) + len(numbers) + 1,
+    )
+
+
+def _numbered(names: Iterable[Name | None], numbers: dict[Name, int]) -> Ints:
+    """Returns the numbers of some names, and -1 at the end for what has none."""
+    return np.array([*(-1 if name is None else numbers[name] for name in names), -1], np.int64)
+
+
+def _interleave(answers: Sequence[GroupAnswer]) -> bool:
+    """Tells whether two member ids were in the group at once: one was let in before the last answer to the other."""
+    spans: dict[int, tuple[int, int]] = {}
+    for one in answers:
+        if not one.error:
+            begun_ns = one.time_ns - one.duration_ns  # a join may be answered when its process has long gone
+            first, last = spans.get(one.member_id, (begun_ns, begun_ns))
+            spans[one.member_id] = min(first, begun_ns), max(last, begun_ns)
+    ordered = sorted(spans.values())
+    return any(later[0] < earlier[1] for earlier, later in pairwise(ordered))
+
+
+def _names(answers: Sequence[GroupAnswer]) -> Iterator[tuple[int, Name]]:
+    """Yields each member id of a lane with the name of its client."""
+    by_client: dict[str, list[GroupAnswer]] = defaultdict(list)
+    for answer in answers:
+        by_client[answer.client_id or ""].append(answer)
+    for client, own in by_client.items():
+        together = _joined_by_connection(own) if _interleave(own) else {}
+        for answer in own:
+            yield answer.member_id, (answer.lane, client, together.get(answer.member_id, -1))
+
+
+def _joined_by_connection(answers: Sequence[GroupAnswer]) -> dict[int, int]:
+    """Returns the first of the member ids that were seen on the same connections as each one, one after the other."""
+    first: dict[int, int] = {}
+    for one in sorted(answers, key=lambda answer: answer.time_ns):
+        first.setdefault(one.member_id, one.member_id)
+    on: dict[tuple[int, str], int] = {}
+    for one in answers:
+        if one.connection is not None:
+            other = on.setdefault((one.source, one.connection), one.member_id)
+            low, high = sorted((first[other], first[one.member_id]))
+            first = {number: low if root == high else root for number, root in first.items()}
+    return first

@@ -1,0 +1,165 @@
+"""What brokers told members of partitions that they had lost, and what the members fetched before and after it.
+
+A member is told by a fencing error on any request of its group (22 ILLEGAL_GENERATION, 25 UNKNOWN_MEMBER_ID,
+82 FENCED_INSTANCE_ID, 110 FENCED_MEMBER_EPOCH), or by its own rejoin: an assignment that lacks the partition. Other
+errors (14, 15, 16, 27, 113) are to be retried and say nothing of ownership, and a client's time-out tells nothing. The
+answer must have been heard (`heard.py`). It often reaches a background thread: what the member had fetched by then it
+may finish; a record fetched later it took though it knew. Where the member itself says that its commit was refused, and
+the request log shows by such an error, it is no background thread that knows: then it may finish what it has in hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.clients import members_at
+from kafka_trial.invariants.clocks import monotonic
+from kafka_trial.invariants.heard import heard_ns
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    at_or_after,
+    between,
+    first_of,
+    greatest_in,
+    in_ranges,
+    joined,
+    ordered,
+    picked,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+FENCING: Final = (22, 25, 82, 110)
+COMMITS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
+
+
+def told(batch: Batch, loss_ns: Ints) -> Table:
+    """Returns for each possession the first answer after its loss that told its member: heard_ns, source, seq.
+
+    `heard_ns` is NEVER, source and seq are -1 where there is none while the possession is open.
+    """
+    answers = _answers(batch)
+    fenced, assigned = (answers.take(answers[name]) for name in ("fences", "assigns"))
+    found = [_first_fencing(batch, fenced, loss_ns), _first_assignment(batch, assigned, loss_ns)]
+    by_fencing, by_rejoin = (
+        (picked(rows["heard_ns"], row, NEVER), picked(rows["source"], row, -1), picked(rows["seq"], row, -1))
+        for rows, row in zip((fenced, assigned), found, strict=True)
+    )
+    earlier = by_fencing[0] <= by_rejoin[0]
+    heard, source, seq = (np.where(earlier, one, other) for one, other in zip(by_fencing, by_rejoin, strict=True))
+    inside = heard < batch.possessions["close_ns"]
+    return table(
+        heard_ns=np.where(inside, heard, NEVER), source=np.where(inside, source, -1), seq=np.where(inside, seq, -1)
+    )
+
+
+def commit_refused_ns(batch: Batch, loss_ns: Ints) -> Ints:
+    """Returns when each possession's member first heard after its loss that a commit was fenced; NEVER: never."""
+    answers = _answers(batch)
+    refused = answers.take(answers["fences"] & answers["commits"])
+    return picked(refused["heard_ns"], _first_fencing(batch, refused, loss_ns), NEVER)
+
+
+def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
+    """Returns for each possession up to which position its member had fetched by `told_ns`, and whether that is known.
+
+    A record at that position or above, delivered afterwards, was fetched afterwards. NEVER: nothing was fetched later.
+    A fetch that was under way at `told_ns` counts as before it, and so does one that began within the tolerance.
+    """
+    held = batch.possessions
+    asked = _fetches(batch)
+    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=batch.holders))
+    after_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - 1) + TOLERANCE_NS + 1
+    later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
+    later = np.where(picked(asked["begun_ns"], later, NEVER) < held["close_ns"], later, -1)
+    first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], after_ns)
+    highest = picked(asked["offset"], greatest_in(asked["offset"], first, end), NONE)
+    position = np.maximum(picked(asked["offset"], later, NEVER), highest)
+    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(batch.holders, _fetching(batch))
+
+
+def _fetching(batch: Batch) -> list[int]:
+    """Returns the group members of which the request log holds fetches, of whatever partition."""
+    about, clients = batch.circumstances, batch.clients
+    alone = [about.lanes[lane] for lane in about.fetching if lane in about.lanes and lane not in clients.lanes]
+    fetches = [number for number, one in enumerate(about.connections) if one.fetches]
+    return [*alone, *(client for client in clients.of_connection[fetches].tolist() if client >= 0)]
+
+
+def _fetches(batch: Batch) -> Table:
+    """Returns the fetches of members, sorted by (slice, member, begun)."""
+    asked = batch.of(Kind.FETCH_ASKED)
+    sent_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    member = members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1))
+    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["place"], 0))
+    asked = asked.take(asked["member"] >= 0)
+    return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"]))
+
+
+def _by_member(batch: Batch, rows: Table) -> Ints:
+    return rows["slice"] * (batch.clients.size + 1) + rows["member"] + 1
+
+
+def _first_fencing(batch: Batch, fenced: Table, loss_ns: Ints) -> Ints:
+    """Returns the first fencing error that was answered to each possession's member after its loss."""
+    after = np.minimum(loss_ns, NEVER - 1) + 1
+    return at_or_after(fenced["member"], fenced["sent_ns"], batch.holders, after)
+
+
+def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
+    """Returns the first assignment answered to each possession's member after its loss that lacks the partition."""
+    held = batch.possessions
+    after = np.minimum(loss_ns, NEVER - 1) + 1
+    first, end = between(assigned["member"], assigned["sent_ns"], batch.holders, after, np.full(len(held), NEVER))
+    which, rows = in_ranges(first, np.where(loss_ns == NEVER, first, end))
+    listed = batch.circumstances.group_answers
+    numbers = enumerate(assigned["number"].tolist())
+    given = [(row, place) for row, number in numbers for place in listed[number].assigned or ()]
+    pairs = np.array(given, np.int64).reshape(-1, 2)
+    both = joined(
+        np.concatenate([pairs[:, 0], rows]), np.concatenate([pairs[:, 1], batch.slices[held["slice"][which]]])
+    )
+    lacking = ~np.isin(both[len(pairs) :], both[: len(pairs)])
+    which, rows = which[lacking], rows[lacking]
+    found = np.full(len(held), -1, np.int64)
+    one = first_of(which)
+    found[which[one]] = rows[one]
+    return found
+
+
+def _answers(batch: Batch) -> Table:
+    """Returns the answers that group members heard: number, member, sent_ns, heard_ns, source, seq, and whether each
+    `fences`, `assigns` or answers `commits`. Sorted by (member, sent)."""
+    circumstances = batch.circumstances
+    listed = circumstances.group_answers
+    known = {(one.source, one.lane, one.name): number for number, one in enumerate(circumstances.connections)}
+    connections = [known.get((one.source, one.lane, one.connection or ""), -1) for one in listed]
+    columns = {
+        "number": range(len(listed)),
+        "connection": connections,
+        "wall_ns": [NONE if one.wall_ns is None else one.wall_ns for one in listed],
+        **{name: [getattr(one, name) for one in listed] for name in ("member_id", "source", "seq", "lane", "time_ns")},
+        **{name: [getattr(one, name) for one in listed] for name in ("duration_ns", "error")},
+        "lists": [one.assigned is not None for one in listed],
+    }
+    rows = Table({name: np.array(values, np.int64) for name, values in columns.items()})
+    sent_ns = monotonic(circumstances, rows["wall_ns"], rows["time_ns"])
+    rows = rows.having(sent_ns=sent_ns, begun_ns=sent_ns - rows["duration_ns"])
+    rows = rows.having(
+        member=members_at(batch, rows["lane"], rows["connection"], rows["member_id"]),
+        heard_ns=heard_ns(circumstances, rows),
+        fences=np.isin(rows["error"], FENCING),
+        commits=np.array([one.api in COMMITS for one in listed], np.bool_),
+        assigns=(rows["error"] == 0) & (rows["lists"] == 1),
+    )
+    rows = rows.take((rows["heard_ns"] != NEVER) & (rows["member"] >= 0))
+    return rows.take(ordered(rows["member"], rows["sent_ns"], rows["source"], rows["seq"]))

@@ -1,0 +1,300 @@
+"""What ends the excuse of a member that lost a partition untold: literal histories, each of at most eight lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from group_lines import beat, heartbeat, joined, left, synced
+from histories import (
+    EXAMPLE,
+    Line,
+    after,
+    asked,
+    assigned,
+    at_once,
+    batch_of,
+    commit,
+    delivered,
+    fault,
+    fetched,
+    finding,
+    handled,
+    healed,
+    history,
+    holds,
+    judged,
+    lasting,
+    on,
+    owner,
+    processed,
+    revoked,
+    said,
+    told,
+    undecided,
+    with_settings,
+)
+from kafka_trial.claim import Claim
+from kafka_trial.hearing.asked import Scope
+from kafka_trial.hearing.hearing import gather
+from kafka_trial.judge.judge import judge_events
+from kafka_trial.verdict import decide
+
+# m0 has fetched records 0 and 1, and works on the first one; then the log gives the partition to m1.
+LOST = [fetched("m0", 0, size_bytes=99), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]
+EXPELLED = heartbeat("m0", error=25)
+LATER = [after(1), fetched("m0", 2, size_bytes=99), after(1)]  # it goes on where it had fetched to
+SPLIT = [{"offset": 2, "by": "told"}]
+
+
+def split(*lines: Line | list[Line], **frame: object) -> list[dict[str, object]]:
+    """What split-ownership finds when m0 has lost the partition."""
+    return judged("split-ownership", [*LOST, *lines], records=3, partitions=2, **frame)
+
+
+def test_a_record_fetched_after_the_member_was_told_is_a_split() -> None:
+    """Its heartbeat was refused, it fetched on, and it was delivered the next record."""
+    found = finding("split-ownership", [*LOST, EXPELLED, *LATER, delivered("m0", 2)], records=3)
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        (SPLIT[0], ("requests-b0#3", "consumer-m0-0#3"))
+    ]
+
+
+@pytest.mark.parametrize("error", [22, 25, 82, 110])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        heartbeat("m0"),
+        beat("m0"),
+        synced("m0"),
+        joined("m0"),
+        asked("OFFSET_COMMIT", "m0", 1, error=1),
+        asked("TXN_OFFSET_COMMIT", "m0", 1, error=1),
+        on(1, asked("OFFSET_COMMIT", "m0", 1, error=1)),
+    ],
+    ids=["Heartbeat", "ConsumerGroupHeartbeat", "SyncGroup", "JoinGroup", "commit", "in a transaction", "elsewhere"],
+)
+def test_a_fencing_error_on_any_request_of_the_group_tells(answer: Line, error: int) -> None:
+    """Whatever it was asked for; the library may swallow it."""
+    assert split(refused(answer, error), *LATER, delivered("m0", 2)) == SPLIT
+
+
+@pytest.mark.parametrize("error", [0, 14, 15, 16, 27, 113])
+def test_other_errors_say_nothing_of_ownership(error: int) -> None:
+    """They are to be retried: that is zombie work, which no plain consumer can prevent."""
+    lines = [refused(heartbeat("m0"), error), *LATER, delivered("m0", 2)]
+    assert split(*lines) == []
+    assert len(judged("zombie-work", [*LOST, *lines], records=3)) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (synced("m0", generation=2), SPLIT),
+        (synced("m0", 1, generation=2), SPLIT),
+        (synced("m0", 0, generation=2), []),
+        (synced("m0", generation=2, error=27), []),
+        (beat("m0", [1], epoch=2), SPLIT),
+        (beat("m0", [0, 1], epoch=2), []),
+        (beat("m0", epoch=2), []),
+        (joined("m0", generation=2), []),
+        (left("m0"), []),
+        (synced("m1", generation=2), []),
+        (heartbeat("m1", error=25), []),
+    ],
+    ids=[
+        "it is given nothing",
+        "it is given another one",
+        "it is given this one",
+        "the group is still rebalancing",
+        "KIP-848: it is given another one",
+        "KIP-848: it is given this one as well",
+        "KIP-848: as before",
+        "joining alone says nothing of partitions",
+        "nor does leaving",
+        "another member's assignment",
+        "another member's refusal",
+    ],
+)
+def test_its_own_rejoin_tells_by_what_it_is_given(answer: Line, found: list[dict[str, object]]) -> None:
+    """An assignment without the partition."""
+    assert split(answer, *LATER, delivered("m0", 2)) == found
+
+
+def test_a_time_out_tells_nothing() -> None:
+    """The member says that its commit failed; no broker refused it."""
+    assert split(commit("m0", 1, "fail"), *LATER, delivered("m0", 2)) == []
+    assert split(said("m0", "commit", outcome="fail"), *LATER, delivered("m0", 2)) == []
+
+
+def test_a_refusal_before_the_loss_tells_nothing_of_it() -> None:
+    """Nor one in the very instant of the loss."""
+    lines = [fetched("m0", 0, size_bytes=99), assigned("m0"), EXPELLED, owner("m1"), at_once(lasting(EXPELLED, 0))]
+    assert judged("split-ownership", [*lines, *LATER, delivered("m0", 2)], records=3) == []
+
+
+def test_what_it_had_fetched_before_it_may_finish() -> None:
+    """It has two records in its buffer when its heartbeat thread hears, and takes ten seconds for each."""
+    lines = [EXPELLED, after(10), processed("m0", 0), delivered("m0", 1), after(10), processed("m0", 1)]
+    assert split(*lines) == []
+    assert split(*lines, *LATER) == []
+
+
+def test_what_was_on_its_way_when_it_was_told_counts_as_fetched_before() -> None:
+    """The fetch began before the answer; clocks and threads are allowed half a second besides."""
+    next_one = [EXPELLED, after(0.9), lasting(fetched("m0", 2, size_bytes=99), 0.5), after(1)]
+    assert split(*next_one, delivered("m0", 2)) == []
+    begun_later = [EXPELLED, after(1.1), lasting(fetched("m0", 2, size_bytes=99), 0.5), after(1)]
+    assert split(*begun_later, delivered("m0", 2)) == SPLIT
+
+
+@pytest.mark.parametrize(
+    ("fetches", "found"),
+    [
+        ([fetched("m1", 2, size_bytes=99)], []),
+        ([on(1, fetched("m0", 2, size_bytes=99))], []),
+        ([fetched("m0", 3, size_bytes=99)], []),
+        ([], []),
+        ([fetched("m0", 1, size_bytes=99)], SPLIT),
+        ([fetched("m0", 2), fetched("m0", 3)], SPLIT),
+    ],
+    ids=["another member's", "another partition's", "of later records", "none", "of an earlier one", "two fetches"],
+)
+def test_only_its_own_later_fetches_of_the_record_convict(fetches: list[Line], found: list[dict[str, object]]) -> None:
+    """From a position at or below it."""
+    assert split(EXPELLED, after(1), *fetches, after(1), delivered("m0", 2)) == found
+
+
+def test_where_nobody_saw_what_it_fetched_the_case_is_undecided() -> None:
+    """Told by a broker, or by its own word; without either it is plain zombie work."""
+    unseen = [*LOST[1:], after(1)]
+    assert undecided("split-ownership", [*unseen, EXPELLED, after(1), delivered("m0", 2)], records=3) == 1
+    assert (
+        undecided("split-ownership", [*unseen, commit("m0", 1, "fail"), after(1), delivered("m0", 2)], records=3) == 1
+    )
+    assert undecided("split-ownership", [*unseen, delivered("m0", 2)], records=3) == 0
+
+
+def test_an_answer_that_was_not_heard_tells_nothing() -> None:
+    """It was held, and its connection ended with the fault."""
+    on_its_own = replace(EXPELLED, fields=EXPELLED.fields | {"connection": "to the coordinator"})
+    cut = [fault("stall", "m0"), after(0.2), on_its_own, after(0.2), healed()]
+    assert split(*cut, *LATER, delivered("m0", 2)) == []
+
+
+def test_an_answer_that_was_held_tells_when_the_fault_is_over() -> None:
+    """Its connection went on: what it fetched meanwhile it may finish, what it fetched then it may not."""
+    held = [fault("stall", "m0"), after(0.2), EXPELLED, fetched("m0", 2, size_bytes=99), after(2), healed(), after(0.2)]
+    assert split(*held, heartbeat("m0"), after(1), delivered("m0", 2)) == []
+    on_it = [heartbeat("m0", error=27), *LATER[:1], fetched("m0", 3, size_bytes=99), after(1)]
+    assert split(*held, *on_it, delivered("m0", 2), delivered("m0", 3)) == [{"offset": 3, "by": "told"}]
+
+
+def test_a_member_that_was_stopped_is_told_when_it_runs_again() -> None:
+    """It wakes with what it had fetched, hears that it was expelled, finishes its handler and loses the partition."""
+    stopped = [fault("pause", "m0"), after(6), EXPELLED, healed(), processed("m0", 0), delivered("m0", 1)]
+    assert split(*stopped, processed("m0", 1), EXPELLED, revoked("m0")) == []
+
+
+def test_work_between_loss_and_answer_stays_excused() -> None:
+    """A record fetched after the loss and handled before the answer; then it is told, and lets go."""
+    assert split(*LATER, handled("m0", 2), EXPELLED, after(1), revoked("m0")) == []
+
+
+def test_a_partition_given_back_is_its_own_again() -> None:
+    """It was told, rejoined, and the log gives it the partition again."""
+    assert split(EXPELLED, owner("m0"), *LATER, delivered("m0", 2)) == []
+
+
+def test_the_end_of_the_possession_tells_first() -> None:
+    """Its lost callback returned before the answer: from there on its work is work-after-revoke."""
+    lines = [revoked("m0"), EXPELLED, *LATER, delivered("m0", 2)]
+    assert split(*lines) == []
+    assert len(judged("work-after-revoke", [*LOST, *lines], records=3)) == 1
+
+
+FENCED = asked("OFFSET_COMMIT", "m0", 1, error=25)
+FAILED = commit("m0", 1, "fail")
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([FENCED, FAILED, processed("m0", 0), after(1), delivered("m0", 1)], [1]),
+        ([FENCED, said("m0", "commit", outcome="fail"), processed("m0", 0), after(1), delivered("m0", 1)], [1]),
+        ([FAILED, FENCED, processed("m0", 0), after(1), delivered("m0", 1)], [1]),
+        ([FENCED, FAILED, processed("m0", 0), after(0.47), delivered("m0", 1)], []),
+        ([FENCED, FAILED, after(1), delivered("m0", 1), processed("m0", 1), processed("m0", 0)], []),
+        ([FENCED, processed("m0", 0), after(1), delivered("m0", 1)], []),
+        ([EXPELLED, FAILED, processed("m0", 0), after(1), delivered("m0", 1)], []),
+        ([FENCED, on(1, FAILED), processed("m0", 0), after(1), delivered("m0", 1)], []),
+        ([FAILED, after(1), FENCED, processed("m0", 0), after(1), delivered("m0", 1)], []),
+    ],
+    ids=[
+        "it says so itself",
+        "without naming a partition",
+        "its line comes first",
+        "within the tolerance",
+        "with a record in hand",
+        "it says nothing: a background thread may have heard",
+        "it was told by its heartbeat, and its commit may have run out of time",
+        "of another partition",
+        "an earlier one ran out of time",
+    ],
+)
+def test_its_own_word_of_a_refusal_that_the_log_shows_ends_the_excuse_of_its_buffer(
+    lines: list[Line], found: list[int]
+) -> None:
+    """No background thread knew, but the member itself: it may finish what it has in hand, not what it had fetched."""
+    assert [one["offset"] for one in split(*lines)] == found
+
+
+def test_under_kip_848_a_fenced_epoch_tells() -> None:
+    """It was fenced while m1 got the partition, and goes on fetching."""
+    lost = [holds("m0", 0), assigned("m0"), holds("m0"), holds("m1", 0), after(1)]
+    lines = [refused(beat("m0"), 110), *LATER, delivered("m0", 2)]
+    assert judged("split-ownership", [*lost, *lines], records=3) == SPLIT
+
+
+def test_zombie_work_counts_what_is_excused_only() -> None:
+    """Before it was told and what it had fetched by then; not what it fetched later."""
+    lines = [processed("m0", 0), EXPELLED, after(1), handled("m0", 1), *LATER, handled("m0", 2)]
+    found = judged("zombie-work", [*LOST, *lines], records=3)
+    assert [(one["offset"], one["what"]) for one in found] == [(0, "processed"), (1, "delivered"), (1, "processed")]
+
+
+def test_order_is_not_excused_for_a_record_fetched_after_the_member_was_told() -> None:
+    """m0 completes record 2 after m1 completed record 3: excused as long as m0 did not know."""
+    others = [assigned("m1"), handled("m1", 3)]
+    keys = {"records": ["k", "k", "k", "k"], "settings": with_settings()}
+    late = [*LATER, *others, after(1), delivered("m0", 2), processed("m0", 2)]
+    assert judged("reordered-key", [*LOST, *late], **keys) == []
+    assert len(judged("reordered-key", [*LOST, EXPELLED, *late], **keys)) == 1
+
+
+def test_the_window_names_the_answer_and_what_had_been_fetched() -> None:
+    """By the number of its line, and the position from which on records were fetched later."""
+    lines = [*LOST, EXPELLED, *LATER]
+    windows = batch_of(lines, records=3).zombies
+    assert told(windows, "loss", "told_source", "told_seq", "fetched", "fetches_known") == [
+        (0, windows["told_source"][0], 3, 2, True)
+    ]
+
+
+def test_it_fails_though_the_defect_took_the_evidence_of_the_fault_away() -> None:
+    """A member that was stopped past its session should have left; one that swallows its expulsion does not."""
+    about = {"fault_no": 0, "fault": "pause", "target": "member: m0", "member": "m0"}
+    none = {"bit": False, "heals": True, "healed_traffic": True, "message": "the group was rebalanced, but nobody left"}
+    stopped = [fault("pause", "m0"), after(6), healed(), Line("nemesis", "evidence", about | none), EXPELLED]
+    events = history([*LOST, *stopped, *LATER, delivered("m0", 2), processed("m0", 2)], records=3)
+    case = gather(judge_events(events, EXAMPLE), [one for one in events if one.source == "nemesis"], Scope(1))
+    verdict = decide(case, Claim("unclaimed", order="none"))
+    assert (verdict.verdict, [one.anomaly for one in verdict.violations]) == ("fail", ["split-ownership"])
+    assert any("nobody left" in reason for reason in verdict.reasons)
+
+
+def refused(answer: Line, error: int) -> Line:
+    """The same answer with that error, on it as a whole and on each of its entries."""
+    entries = [entry | {"error": error} for entry in answer.fields.get("entries") or ()]
+    return replace(answer, fields=answer.fields | {"error": error} | ({"entries": entries} if entries else {}))
