@@ -211,7 +211,8 @@ def asked(api: str, member: str, value: int, *, error: int = 0, epoch: int | Non
     lane = {} if member == "operator" else {"lane": int(member[1:]), "member_id": f"id-{member}"}
     lane |= {} if epoch is None else {"epoch": epoch}
     entries = [_position(value) | {"error": error}]
-    return Line("requests-b0", "request", {"api": api, "group": GROUP, "duration_ms": 25.0, "entries": entries} | lane)
+    about = {"api": api, "group": GROUP, "duration_ms": 25.0, "error": error, "entries": entries}
+    return Line("requests-b0", "request", about | lane)
 
 
 def fetched(member: str, position: int | None, *, size_bytes: int = 0, complete: bool | None = None) -> Line:

@@ -165,6 +165,36 @@ class OpenTransaction:
 
 
 @dataclass(frozen=True)
+class GroupAnswer:
+    """What a broker answered to a member of the group: every join, assignment, leave, and every refusal.
+
+    `time_ns`: when the harness read of it; `wall_ns`: when the answer had been sent. `lane`, `member`, `member_id`: -1
+    unknown. `epoch` as asked, `answered_epoch` as answered (of a join its generation). `assigned`: the slices it
+    was told to own; None where the answer lists none. `owned`: the slices a KIP-848 member said it owns.
+    """
+
+    source: int
+    seq: int
+    time_ns: int
+    wall_ns: int | None
+    duration_ns: int
+    api: str  # JOIN_GROUP, SYNC_GROUP, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, LEAVE_GROUP, OFFSET_COMMIT, TXN_…
+    error: int
+    lane: int = -1
+    member: int = -1
+    member_id: int = -1
+    connection: str | None = None
+    client_id: str | None = None
+    instance_id: str | None = None
+    epoch: int | None = None
+    answered_epoch: int | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    assigned: tuple[int, ...] | None = None
+    owned: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """Everything about a trial that is not in a slice."""
 
@@ -182,6 +212,7 @@ class Circumstances:
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
+    group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
     settings: Settings = Settings()
     calibrated_rate: float | None = None
     partitions_added: bool = False

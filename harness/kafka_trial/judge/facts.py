@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
+from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
@@ -39,6 +40,7 @@ class Facts:
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     memberships: list[Membership] = field(default_factory=list)
+    group_answers: list[Answer] = field(default_factory=list)
     witnesses: dict[str, str] = field(default_factory=dict)
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
@@ -89,6 +91,7 @@ class Facts:
             refusals=tuple(sorted(self.refusals)),
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
+            group_answers=answered(self.group_answers, self._lanes()),
             settings=settings,
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,

@@ -21,6 +21,7 @@ from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.grants import Grants
+from kafka_trial.judge.group_answers import take_group_answers
 from kafka_trial.judge.identities import Identities, marks
 from kafka_trial.judge.lines import Block, Census, read_blocks
 from kafka_trial.judge.made import ROWS, made_rows
@@ -132,6 +133,7 @@ class FileReader:
             if self._whole.take_body(body):
                 self.facts.take(self.source, body)
         _take_lanes(self.facts, columns)
+        take_group_answers(self.facts, self.source, block, columns)
         self._take_own_word(columns)
 
     def _take_own_word(self, columns: Columns) -> None:

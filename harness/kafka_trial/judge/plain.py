@@ -9,6 +9,7 @@ from typing import Any
 from kafka_trial.invariants.circumstances import (
     Circumstances,
     Epoch,
+    GroupAnswer,
     Life,
     Membership,
     OomRise,
@@ -34,6 +35,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "lives": tuple(Life(**life) for life in plain["lives"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
+            "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
             "settings": Settings(**plain["settings"]),
             "lanes": dict(plain["lanes"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
@@ -50,3 +52,8 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},
         }
     )
+
+
+def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:
+    listed = {name: None if plain[name] is None else tuple(plain[name]) for name in ("assigned", "owned")}
+    return GroupAnswer(**dict(plain) | listed)
