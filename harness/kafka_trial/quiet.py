@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from kafka_trial.consumers.spec import EvidenceGiven
 from kafka_trial.fixture_header import FixtureHeader
 from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.judge.evidence import NO_EVENTS, NOTHING_TELLS
+from kafka_trial.judge.evidence import NO_EVENTS, NO_SINK
 
 LEVELS = ("none", "sink", "events")  # each has what those before it have
-SILENCE = (f": {NO_EVENTS}", f": {NOTHING_TELLS}: {NO_EVENTS} and has no sink")  # ends of reasons
+SILENCE = (f": {NO_EVENTS}", f": {NO_SINK}")  # ends of reasons
 
 
 def levels_of(evidence: EvidenceGiven) -> tuple[str, ...]:

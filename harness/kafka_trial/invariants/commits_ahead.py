@@ -24,6 +24,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -103,7 +104,8 @@ def _life(batch: Batch, own: Table) -> Ints:
 
 def _delivered_offsets(batch: Batch) -> Table:
     """Returns possession, offset, source, seq (its first delivery) and done_seq (first completion in the file)."""
-    held = batch.deliveries.take(batch.deliveries["possession"] >= 0)
+    given = batch.deliveries
+    held = given.take((given["possession"] >= 0) & (given["told_by"] == SAID))
     held = held.take(ordered(held["possession"], held["offset"]))
     first = held.take(first_of(joined(held["possession"], held["offset"])))
     done = batch.completions.take(ordered(batch.completions["file"], batch.completions["offset"]))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.by_effects import done_again
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering, told_by_members
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -77,15 +78,20 @@ def unseen(batch: Batch) -> Findings:
     return Findings(rows, [(late["source"], late["seq"])])
 
 
-@invariant("redelivered", family="delivery", needs=("own word",), level="events")
+@invariant("redelivered", family="delivery", needs=("possessions", "work"), level="events")
 def redelivered(batch: Batch) -> Findings:
     """A record was delivered again in another possession, at or above the floor: legal, unless at-most-once is claimed.
 
     "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). Inside one
     possession a second delivery is a `nonmonotonic-poll`.
 
+    Of a consumer that prints nothing of its work it is a further effect.
+
     Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
     """
+    if batch.circumstances.prints_no_work:
+        effects, floors, below = done_again(batch)
+        return _redeliveries(batch, effects.take(~below), floors[~below])
     again, floor = _again(batch)
     return _redeliveries(batch, again.take(again["offset"] >= floor), floor[again["offset"] >= floor])
 
@@ -93,7 +99,7 @@ def redelivered(batch: Batch) -> Findings:
 @invariant(
     "illegal-redelivery",
     family="delivery",
-    needs=("own word", "offsets log", "requests"),
+    needs=("possessions", "work", "offsets log", "requests"),
     level="events",
     progress_in_kafka=True,
 )
@@ -101,10 +107,14 @@ def illegal_redelivery(batch: Batch) -> Findings:
     """A record was delivered again below the floor of its possession: the member did not start where it was told to.
 
     "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
-    durable although the member never saw the answer: the floor is the broker's word.
+    durable although the member never saw the answer: the floor is the broker's word. Of a consumer that prints nothing
+    of its work it is a further effect, of a member whose first fetch since it was assigned asked below the floor.
 
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
     """
+    if batch.circumstances.prints_no_work:
+        effects, floors, below = done_again(batch)
+        return _redeliveries(batch, effects.take(below), floors[below])
     again, floor = _again(batch)
     return _redeliveries(batch, again.take(again["offset"] < floor), floor[again["offset"] < floor])
 
@@ -196,6 +206,6 @@ def _again(batch: Batch) -> tuple[Table, Array]:
 
 def _redeliveries(batch: Batch, again: Table, floor: Array) -> Findings:
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"], floor=floor)
-    opened = batch.own.take(batch.own["opens"])
-    possession = again["possession"]
-    return Findings(rows, [(again["source"], again["seq"]), (opened["source"][possession], opened["seq"][possession])])
+    held, possession = batch.possessions, again["possession"]
+    opened = [picked(held[name], possession, -1) for name in ("proof_source", "proof_seq")]
+    return Findings(rows, [(again["source"], again["seq"]), (opened[0], opened[1])])

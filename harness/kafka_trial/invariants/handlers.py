@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.kernels import NEVER, Ints, exactly, first_of, joined, next_in, ordered, picked
+from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.rows import WITHOUT_OUTPUT, Kind
 from kafka_trial.invariants.table import Table, table
 
@@ -21,7 +22,8 @@ def handlers(batch: Batch) -> Table:
     A delivery is finished by the next completion of the same record in the same file, unless the record was delivered
     there again in between: then the first delivery was given up, and has no end. Sorted by (slice, source, start_seq).
     """
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    said = batch.own["told_by"] == SAID
+    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & said)
     work = work.take(ordered(work["file"], work["offset"]))
     record = joined(work["file"], work["offset"])
     following = next_in(record)

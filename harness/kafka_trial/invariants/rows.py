@@ -11,7 +11,7 @@ there is `kernels.NONE`.
 | ABORTED_RECORD (its transaction was) | of the record | mark of its id | | | | |
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
 | PROCESSED | of the record | | | | | WITHOUT_OUTPUT |
-| EFFECT (outcome ok) | of the record with its id | | | | | |
+| EFFECT (outcome ok) | of the record with its id | in an output topic | | | its partition there | |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |

@@ -12,7 +12,7 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Window
-from kafka_trial.invariants.kernels import counts
+from kafka_trial.invariants.kernels import at_or_before, counts, picked
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -65,7 +65,21 @@ def _work(batch: Batch) -> Table:
             what=np.full(len(commits), 2),
         ),
     )
+    work = stacked(work, _effects(batch)) if batch.circumstances.prints_no_work else work
     return work.take(work["member"] >= 0)
+
+
+def _effects(batch: Batch) -> Table:
+    """Returns the effects of members that print nothing as their work: of whoever had got the partition last."""
+    effects = batch.of(Kind.EFFECT)
+    held = batch.possessions.sorted_by("slice", "open_ns")
+    row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
+    return table(
+        slice=effects["slice"],
+        member=picked(held["member"], row, -1),
+        time_ns=effects["time_ns"],
+        what=np.full(len(effects), 1),
+    )
 
 
 def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[int]]]:
