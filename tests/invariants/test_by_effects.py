@@ -120,7 +120,7 @@ def test_without_a_sink_the_reason_names_the_lines_that_would_cure_it() -> None:
 
 def test_without_a_sink_the_commits_tell_of_the_end() -> None:
     """A silent group that committed all is done; one that stands still is stuck."""
-    done = [*M0, phase("drain"), committed(2, by="m0"), after(13)]
+    done: list[Line | list[Line]] = [*M0, phase("drain"), committed(2, by="m0"), after(13)]
     assert judged("stuck-partition", done, settings=NOTHING) == judged("late-convergence", done, settings=NOTHING) == []
-    stuck = [*M0, committed(1, by="m0"), phase("drain"), after(30)]
+    stuck: list[Line | list[Line]] = [*M0, committed(1, by="m0"), phase("drain"), after(30)]
     assert len(judged("stuck-partition", stuck, settings=NOTHING)) == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from group_lines import beat, joined, left, synced
@@ -35,9 +38,9 @@ OF_POSSESSIONS = (
 ALIKE = ["a", "a", "a"]
 
 
-def held(lines: list[Line | list[Line]], **frame: object) -> list[tuple[object, ...]]:
+def held(lines: Iterable[Line | list[Line]], **frame: Any) -> list[tuple[object, ...]]:
     """Returns member, opening and closing (ms) of the possessions of partition 0."""
-    return told(batch_of(lines, **frame).possessions, "member", "open_ns", "close_ns")  # type: ignore[arg-type]
+    return told(batch_of(lines, **frame).possessions, "member", "open_ns", "close_ns")
 
 
 def test_a_possession_opens_at_the_assignment_and_ends_at_one_without_it() -> None:
