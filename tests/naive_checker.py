@@ -529,6 +529,12 @@ class Partition:
         return [(e.time_ns, offset) for e in heard for name, offset in offsets if name == e.id]
 
     @cached_property
+    def given(self) -> list[Work]:
+        """What members were given: by their deliveries or, in files that tell of none, by what they did."""
+        telling = {e.source for e in self.trial.of_kind("delivered")}
+        return self.deliveries + [done for done in self.completions if done.event.source not in telling]
+
+    @cached_property
     def handlers(self) -> list[Handler]:
         return [Handler(delivery, self._end_of(delivery)) for delivery in self.deliveries]
 
@@ -1428,11 +1434,11 @@ def misplaced(p: Partition) -> Iterator[Found | None]:
 
 def nonmonotonic_poll(p: Partition) -> Iterator[Found]:
     """A step back, or a standstill, within one possession; what is tried again is none."""
-    for delivery in p.deliveries:
+    for delivery in p.given:
         if (
             delivery.possession is not None
             and not p.is_retry(delivery)
-            and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.deliveries))
+            and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.given))
         ):
             yield p.found(delivery.offset)
 
@@ -1461,9 +1467,9 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
     the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped, nor
     what was done by then where the consumer keeps its progress itself, and so can know."""
     log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
-    for delivery in [d for d in p.deliveries if d.possession is not None]:
-        earlier = [other.offset for other in _before(delivery, p.deliveries)]
-        taken = [work.offset for work in p.deliveries + p.completions if work.possession == delivery.possession]
+    for delivery in [d for d in p.given if d.possession is not None]:
+        earlier = [other.offset for other in _before(delivery, p.given)]
+        taken = [work.offset for work in p.given + p.completions if work.possession == delivery.possession]
         if not earlier:
             continue
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:

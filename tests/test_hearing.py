@@ -208,6 +208,16 @@ def test_a_planned_fault_without_evidence_did_not_bite() -> None:
     ]
 
 
+def test_a_member_that_assigns_itself_and_fetches_was_never_without_partitions() -> None:
+    """It prints no `assigned`; another one that fetched nothing has failed, and so has one that subscribes."""
+    events = [said("consumer_failure", seq=seq, member=f"m{seq}", name="never-assigned") for seq in (0, 1)]
+    by_hand = replace(WELL, settings=Settings(protocol="none"), members=("m0", "m1"), lanes={0: 0, 1: 1}, fetching=(0,))
+    (failure,) = case(events, circumstances=by_hand).failures
+    assert (failure.anomaly, failure.events) == ("never-assigned", ("run#1",))
+    (both,) = case(events, circumstances=replace(by_hand, settings=Settings())).failures
+    assert both.count == 2
+
+
 def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() -> None:
     """Two members without partitions are one failure, with both events."""
     failures = [

@@ -1,4 +1,4 @@
-"""Quiet consumers: what must be seen at which level, and that a sound one is left open for its silence alone."""
+"""Quiet consumers: what must be seen at which level, and that a sound one passes where a sink shows its work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_trial.fixture_header import FixtureHeader
 from kafka_trial.invariants.circumstances import Circumstances, Life, Peak
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.judge.declared import settings_of
-from kafka_trial.judge.evidence import Seen, missing_evidence
+from kafka_trial.judge.evidence import NO_SINK, Seen, missing_evidence
 from kafka_trial.quiet import for_silence_alone, levels_of, shown_at
 from kafka_trial.verdict import Verdict, decide
 
@@ -57,16 +57,20 @@ def test_what_a_sin_must_show_follows_from_the_levels(
 
 
 @pytest.mark.parametrize("name", QUIET_SOUND)
-def test_a_sound_quiet_consumer_is_unknown_for_its_silence_alone(name: str) -> None:
-    """Where all witnesses saw all, nothing was found, and only its own word is missing: no pass, no other gap."""
+def test_a_sound_quiet_consumer_passes_where_a_sink_shows_its_work(name: str) -> None:
+    """Where all witnesses saw all and nothing was found; without a sink it is unknown for its silence alone."""
     verdict = unblemished(name)
-    assert (verdict.verdict, verdict.violations, for_silence_alone(verdict.reasons)) == ("unknown", (), True)
+    if "sink" in levels_of(spec_from_toml(registry.find_consumer(name)).evidence):
+        assert (verdict.verdict, verdict.violations, verdict.reasons) == ("pass", (), ())
+    else:
+        assert (verdict.verdict, verdict.violations, for_silence_alone(verdict.reasons)) == ("unknown", (), True)
 
 
-def test_at_the_sink_only_what_own_words_show_is_left_open() -> None:
-    """What is left of a claim of at least once, without order: where it started, and what it did after it was told."""
-    (reason,) = unblemished("python-at-least-once/quiet").reasons
-    assert reason == "claimed but not judged: illegal-redelivery, work-after-revoke: the consumer prints no events"
+def test_without_a_sink_a_claim_of_what_brokers_show_passes() -> None:
+    """Nothing of its delivery is claimed, and no order; the same with at-least-once is told which sink is wanting."""
+    assert unblemished("python-async-commit/quiet", delivery="unclaimed").verdict == "pass"
+    (reason,) = unblemished("python-async-commit/quiet").reasons
+    assert reason.endswith(NO_SINK)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,7 @@ def test_any_other_reason_is_not_silence(reasons: list[str]) -> None:
     assert not reasons or not for_silence_alone([silent, *reasons])
 
 
-def unblemished(name: str) -> Verdict:
+def unblemished(name: str, *, delivery: str | None = None) -> Verdict:
     """Returns the verdict on a consumer of which all was seen that its evidence offers, and nothing was found."""
     toml = registry.find_consumer(name)
     spec = spec_from_toml(toml)
@@ -98,4 +102,4 @@ def unblemished(name: str) -> Verdict:
         missing = missing_evidence(one, circumstances, seen)
         gap = {} if missing is None else {"not_judged": missing.because, "applies": missing.applies}
         found.append(Found(one.name, **gap))
-    return decide(Case(tuple(found)), spec.claim)
+    return decide(Case(tuple(found)), replace(spec.claim, delivery=delivery or spec.claim.delivery))

@@ -11,10 +11,11 @@ from collections.abc import Collection, Sequence
 from kafka_trial.consumers.spec import EvidenceGiven
 from kafka_trial.fixture_header import FixtureHeader
 from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.judge.evidence import NO_EVENTS, NOTHING_TELLS
+from kafka_trial.judge.evidence import NO_EVENTS, NO_SINK, NOTHING_TELLS
 
 LEVELS = ("none", "sink", "events")  # each has what those before it have
-SILENCE = (f": {NO_EVENTS}", f": {NOTHING_TELLS}: {NO_EVENTS} and has no sink")  # ends of reasons
+# Ends of reasons; the first two were said before effects told of the order, and before the sink was named.
+SILENCE = (f": {NO_EVENTS}", f": {NOTHING_TELLS}: {NO_EVENTS} and has no sink", f": {NO_SINK}")
 
 
 def levels_of(evidence: EvidenceGiven) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ def shown_at(levels: Collection[str], header: FixtureHeader) -> tuple[str, ...]:
 
 
 def for_silence_alone(reasons: Sequence[str]) -> bool:
-    """Tells whether these reasons of an *unknown* are all that the consumer's silence left open: a sound one's end."""
+    """Tells whether these reasons of an *unknown* are all that the silence of a consumer without a sink left open."""
     return bool(reasons) and all(
         reason.startswith("claimed but not judged: ") and reason.endswith(SILENCE) for reason in reasons
     )

@@ -37,8 +37,8 @@ KILLED = exited("m0", signal=9)
         ([M0, delivered("m0", 0), delivered("m0", 2), delivered("m0", 4)], [(1, 0, 2), (3, 2, 4)]),
         ([M0, delivered("m0", 2), delivered("m0", 0), delivered("m0", 4)], [(3, 2, 4)]),
         ([M0, delivered("m0", 2)], []),
-        ([delivered("m0", 0), delivered("m0", 2)], []),
-        ([M0, delivered("m0", 0), delivered("m0", 2), processed("m1", 1)], [(1, 0, 2)]),
+        ([on(1, M0), delivered("m0", 0), delivered("m0", 2)], []),
+        ([M0, delivered("m0", 0), delivered("m0", 2), on(1, assigned("m1")), processed("m1", 1)], [(1, 0, 2)]),
         ([M0, delivered("m0", 0), processed("m0", 1), delivered("m0", 2)], []),
         ([*JUMP, M0, delivered("m0", 1)], [(1, 0, 2)]),
         ([*JUMP, revoked("m0"), processed("m0", 1)], [(1, 0, 2)]),
@@ -163,5 +163,7 @@ def test_poll_skip_only_looks_broken_where_its_own_store_told_it_to_go_on(
 ) -> None:
     """Somebody who had lost the partition untold did the record; the owner looked that up, and went on behind it."""
     settings = with_settings(progress=progress)
-    found = judged(NAME, [M0, delivered("m0", 0), *lines], records=5, partitions=2, settings=settings)
+    found = judged(
+        NAME, [M0, on(1, assigned("m1")), delivered("m0", 0), *lines], records=5, partitions=2, settings=settings
+    )
     assert [one["offset"] for one in found] == skips

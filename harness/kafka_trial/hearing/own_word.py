@@ -63,14 +63,25 @@ def _unshown(plan: Mapping[str, Any], number: int) -> tuple[int, Fault]:
 
 
 def told_with_proof(judgement: Judgement) -> set[tuple[str, str]]:
-    """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof."""
+    """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof, or the brokers'
+    logs refute."""
     found = {failure: judgement.findings.get(anomaly) for failure, anomaly in TOLD_BY.items()}
-    return {
+    told = {
         (failure, str(one.attributes.get("member")))
         for failure, finding in found.items()
         if finding is not None and finding.not_judged is None
         for one in finding.instances
     }
+    return told | {("never-assigned", name) for name in _fetching_by_hand(judgement)}
+
+
+def _fetching_by_hand(judgement: Judgement) -> list[str]:
+    """Returns the members that assign partitions to themselves and were seen to fetch: they had some, said or not."""
+    circumstances = judgement.circumstances
+    if circumstances.settings.protocol != "none":
+        return []
+    lanes = [lane for lane in circumstances.fetching if lane in circumstances.lanes]
+    return [circumstances.members[circumstances.lanes[lane]] for lane in lanes]
 
 
 def failures_of(said: Said, told: Collection[tuple[str, str]] = ()) -> tuple[tuple[Violation, ...], list[str]]:

@@ -213,5 +213,6 @@ def _lives(circumstances: Circumstances) -> Table:
     }
     columns["killed"] = np.array([life.killed for life in lives], np.bool_)
     columns["crashed"] = np.array([life.crashed for life in lives], np.bool_)
-    columns["invokes"] = np.array([life.invokes for life in lives], np.bool_)
+    for name in ("invokes", "assigns", "delivers", "completes"):
+        columns[name] = np.array([getattr(life, name) for life in lives], np.bool_)
     return Table(columns)

@@ -65,7 +65,8 @@ class Life:
     """One incarnation of a member: the bounds of its file. Absent ends are None.
 
     `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`. `asked`: whether the
-    harness had asked it to go (no, stop, overdue, kill; None where its last line does not say).
+    harness had asked it to go (no, stop, overdue, kill; None where its last line does not say). `assigns`, `delivers`,
+    `completes`: whether its file holds a line of a rebalance callback, a `delivered`, a `processed`.
     """
 
     source: int
@@ -83,6 +84,14 @@ class Life:
     asked: str | None = None
     asked_ns: int | None = None
     within_s: float | None = None
+    assigns: bool = False
+    delivers: bool = False
+    completes: bool = False
+
+    @property
+    def works(self) -> bool:
+        """Whether it said of any record that it had it."""
+        return self.delivers or self.completes
 
     @property
     def killed(self) -> bool:
@@ -303,6 +312,11 @@ class Circumstances:
     witnesses: Mapping[str, str] = field(default_factory=dict)
     control_read: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def prints_no_work(self) -> bool:
+        """Whether no member said of any record that it had it: then a sink alone can tell what was done."""
+        return not any(life.works for life in self.lives)
 
     @property
     def drain_ns(self) -> int | None:

@@ -26,6 +26,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -117,7 +118,8 @@ def _own_commits(batch: Batch) -> Table:
 def _delivered_offsets(batch: Batch) -> Table:
     """Returns possession, offset, source, seq (its first delivery) and done_seq (first completion in the file, or a bad
     line that names the record and may have been one)."""
-    held = batch.deliveries.take(batch.deliveries["possession"] >= 0)
+    given = batch.deliveries
+    held = given.take((given["possession"] >= 0) & (given["told_by"] == SAID))
     held = held.take(ordered(held["possession"], held["offset"]))
     first = held.take(first_of(joined(held["possession"], held["offset"])))
     done = batch.of(Kind.PROCESSED, Kind.UNREADABLE)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.by_effects import done_again
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
 from kafka_trial.invariants.in_flight import in_flight
@@ -76,7 +77,7 @@ def unseen(batch: Batch) -> Findings:
     return Findings(rows, [(late["source"], late["seq"])])
 
 
-@invariant("redelivered", family="delivery", needs=("own word",), level="events")
+@invariant("redelivered", family="delivery", needs=("possessions", "work"), level="events")
 def redelivered(batch: Batch) -> Findings:
     """A record was delivered again, at or above the floor of its possession: legal, unless at-most-once is claimed.
 
@@ -84,8 +85,13 @@ def redelivered(batch: Batch) -> Findings:
     possession, or inside one where the record or a later one had been completed (else it was `retried`). A record that
     was completed twice was delivered again, whatever the member printed of its deliveries.
 
+    Of a consumer that prints nothing of its work it is a further effect.
+
     Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
     """
+    if batch.circumstances.prints_no_work:
+        effects, floors, below = done_again(batch)
+        return _redeliveries(batch, effects.take(~below), floors[~below])
     again, floor = _again(batch)
     legal = (again["offset"] >= floor) | ~again["elsewhere"]
     return _redeliveries(batch, again.take(legal), floor[legal])
@@ -94,7 +100,7 @@ def redelivered(batch: Batch) -> Findings:
 @invariant(
     "illegal-redelivery",
     family="delivery",
-    needs=("own word", "offsets log", "requests"),
+    needs=("possessions", "work", "offsets log", "requests"),
     level="events",
     progress_in_kafka=True,
 )
@@ -102,10 +108,14 @@ def illegal_redelivery(batch: Batch) -> Findings:
     """A record was delivered again below the floor of its possession: the member did not start where it was told to.
 
     "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
-    durable although the member never saw the answer: the floor is the broker's word.
+    durable although the member never saw the answer: the floor is the broker's word. Of a consumer that prints nothing
+    of its work it is a further effect, of a member whose first fetch since it was assigned asked below the floor.
 
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
     """
+    if batch.circumstances.prints_no_work:
+        effects, floors, below = done_again(batch)
+        return _redeliveries(batch, effects.take(below), floors[below])
     again, floor = _again(batch)
     below = (again["offset"] < floor) & again["elsewhere"]
     return _redeliveries(batch, again.take(below), floor[below])
@@ -181,6 +191,6 @@ def _again(batch: Batch) -> tuple[Table, Array]:
 
 def _redeliveries(batch: Batch, again: Table, floor: Array) -> Findings:
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"], floor=floor)
-    opened = batch.own.take(batch.own["opens"])
-    possession = again["possession"]
-    return Findings(rows, [(again["source"], again["seq"]), (opened["source"][possession], opened["seq"][possession])])
+    held, possession = batch.possessions, again["possession"]
+    opened = [picked(held[name], possession, -1) for name in ("proof_source", "proof_seq")]
+    return Findings(rows, [(again["source"], again["seq"]), (opened[0], opened[1])])

@@ -87,8 +87,11 @@ def _answered(batch: Batch) -> Ints:
 
 
 def _first_deliveries(batch: Batch) -> Ints:
+    """Returns when each possession's work began: at its first delivery or, where a broker tells of it, first fetch."""
     deliveries = batch.deliveries.take(batch.deliveries["possession"] >= 0)
-    return per_group(deliveries["possession"], deliveries["time_ns"], len(batch.possessions), how="min", start=NEVER)
+    size = len(batch.possessions)
+    first = per_group(deliveries["possession"], deliveries["time_ns"], size, how="min", start=NEVER)
+    return np.minimum(first, batch.possessions["begun_ns"])
 
 
 def _durable(batch: Batch) -> Ints:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kafka_trial.invariants.kernels import NEVER, Ints, exactly, first_of, joined, next_in, ordered, picked, previous_in
 from kafka_trial.invariants.later_states import by_later_states
+from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -27,7 +28,8 @@ def handlers(batch: Batch) -> Table:
     unless the record was delivered there again in between: then the first delivery was given up, and has no end.
     Sorted by (slice, source, start_seq).
     """
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)))
+    said = batch.own["told_by"] == SAID
+    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)) & said)
     work = work.having(batch=_batches(batch, work))
     work = work.take(ordered(work["file"], work["offset"]))
     record = joined(work["file"], work["offset"])

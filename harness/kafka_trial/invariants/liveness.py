@@ -133,7 +133,7 @@ def false_lag(group: Group) -> Findings:
 @invariant(
     "stuck-partition",
     family="liveness",
-    needs=("records", "handled", "offsets log", "snapshot"),
+    needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
 )
@@ -168,7 +168,7 @@ def stuck_partition(group: Group) -> Findings:
 @invariant(
     "late-convergence",
     family="liveness",
-    needs=("records", "handled", "offsets log", "snapshot"),
+    needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
 )

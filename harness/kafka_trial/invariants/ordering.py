@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.by_effects import late_effects
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.handlers import keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-@invariant("nonmonotonic-poll", family="ordering", needs=("own word",), level="events")
+@invariant("nonmonotonic-poll", family="ordering", needs=("own word", "possessions"), level="events")
 def nonmonotonic_poll(batch: Batch) -> Findings:
     """Inside one possession a delivery stepped back to a record, or to one before it, that was delivered already.
 
@@ -53,14 +54,15 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     return Findings(rows, [(before["source"], before["seq"]), (after["source"], after["seq"])])
 
 
-@invariant("reordered-key", family="ordering", needs=("own word", "records"), level="events")
+@invariant("reordered-key", family="ordering", needs=("possessions", "records", "work"), level="events")
 def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
     Inside a possession every completion counts of what was delivered there; across possessions, and across transactions
     that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an
-    untold loss.
+    untold loss. Of a consumer that prints nothing of its work the first effects count, in the order of the sink's file
+    (of each partition of an output topic).
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
     """
@@ -82,7 +84,9 @@ def reordered_key(batch: Batch) -> Findings:
     return Findings(rows, [(late["later_source"], late["later_seq"]), (late["source"], late["seq"])])
 
 
-@invariant("overlapping-handlers", family="ordering", needs=("own word",), level="events")
+@invariant(
+    "overlapping-handlers", family="ordering", needs=("handler starts", "own word", "possessions"), level="events"
+)
 def overlapping_handlers(batch: Batch) -> Findings:
     """Two records of a partition were in handlers at once (same_key: two of one key).
 
@@ -120,6 +124,8 @@ def overlapping_handlers(batch: Batch) -> Findings:
 
 def _late_ones(batch: Batch, *, same_key: bool) -> Table:
     """Returns the completions that came after one of a later record, with that one as `later_*`."""
+    if batch.circumstances.prints_no_work:
+        return _paired(*late_effects(batch, same_key=same_key))
     inside, across = _late_inside(batch, same_key=same_key), _late_across(batch, same_key=same_key)
     return stacked(inside, across)
 

@@ -21,6 +21,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_log import owned_by
+from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.zombies import begun_though_told, doubted, fetched_though_told
@@ -52,7 +53,7 @@ def split_ownership(batch: Batch) -> Findings:
     return Findings(rows, proofs, [(FETCHES_UNKNOWN, unsure)])
 
 
-@invariant("work-after-revoke", family="ownership", needs=("own word",), level="events")
+@invariant("work-after-revoke", family="ownership", needs=("callbacks", "own word"), level="events")
 def work_after_revoke(batch: Batch) -> Findings:
     """A member was delivered or completed a record of a partition after its own revoked or lost callback had returned.
 
@@ -63,14 +64,14 @@ def work_after_revoke(batch: Batch) -> Findings:
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
     """
     own = batch.own
-    late = own.take(own["revoked"] & np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    late = own.take(own["revoked"] & _works(own))
     late = late.take(~_in_hand_when_lost(batch, late))
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
     callback = picked(batch.own["seq"], _callback_before(batch, late), -1)
     return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])])
 
 
-@invariant("zombie-work", family="ownership", needs=("own word", "offsets log"), level="events")
+@invariant("zombie-work", family="ownership", needs=("own word", "possessions", "offsets log"), level="events")
 def zombie_work(batch: Batch) -> Findings:
     """A member worked on a partition that others had been given, before it was told so, or on what it had fetched then.
 
@@ -79,7 +80,7 @@ def zombie_work(batch: Batch) -> Findings:
 
     Smallest history: m0 `assigned`, group record gives the partition to m1, `delivered` by m0 a second later.
     """
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    work = batch.own.take(_works(batch.own))
     windows = batch.zombies
     loss_ns = picked(windows["loss_ns"], work["possession"], NEVER)
     inside = (loss_ns != NEVER) & (batch.earliest(work["time_ns"]) - TOLERANCE_NS > loss_ns)
@@ -89,6 +90,12 @@ def zombie_work(batch: Batch) -> Findings:
     rows = table(slice=work["slice"], order=work["offset"], offset=work["offset"], what=_what(work))
     grant = (picked(batch.grants["source"], loss, -1), picked(batch.grants["seq"], loss, -1))
     return Findings(rows, [grant, (work["source"], work["seq"])])
+
+
+def _works(own: Table) -> Bools:
+    """Returns which rows are lines that tell of work."""
+    works: Bools = np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (own["told_by"] == SAID)
+    return works
 
 
 def _what(work: Table) -> Array:

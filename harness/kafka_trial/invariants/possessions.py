@@ -1,7 +1,8 @@
-"""Possessions: when a member held a partition by its own word (DESIGN: ownership epochs).
+"""Possessions: when a member held a partition, by its own word, else by the brokers' (DESIGN: ownership epochs).
 
 A possession opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing it, a
 further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by seq.
+Where a file has no `assigned` of a partition, the request log tells (`witnessed.py`), and the order is one of times.
 """
 
 from __future__ import annotations
@@ -11,21 +12,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, joined, last_true, next_in, picked
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    joined,
+    last_true,
+    next_in,
+    ordered,
+    picked,
+)
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
-from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.witnessed import witnessed
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-STILL_OPEN, BY_STOP, BY_EXIT = 0, 100, 101  # how a possession closed, beside the kinds of callback
+STILL_OPEN, BY_STOP, BY_EXIT, BY_ANSWER = 0, 100, 101, 102  # how a possession closed, beside the kinds of callback
+SAID, STANDS_IN, ANSWERED = 0, 1, 2  # who tells of a row of `own`: a line; a completion, of its delivery; a broker
+_BEFORE, _AFTER = -1, 1  # where a row that was made stands beside the line of the same seq
 
 
 def possessions(batch: Batch) -> Table:
-    """Returns slice, source, client, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before.
+    """Returns slice, source, client, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before,
+    proof_source, proof_seq, begun_ns, begun_at.
 
     Sorted by (slice, source, client, open_seq); a row's number is the possession's number. `close_*` of one that was
-    never closed is NEVER. `before` is the number of the same file's possession before it, or -1.
+    never closed is NEVER. `before` is the number of the same file's possession before it, or -1. `proof_*` is the event
+    that opened it. Of one that the request log tells of, `begun_ns` and `begun_at` are when its member first fetched,
+    and from which position; NEVER and NONE where it did not, and of those that members told of themselves.
     """
     own = batch.own
     opened = own.take(own["opens"])
@@ -43,6 +62,10 @@ def possessions(batch: Batch) -> Table:
         open_seq=opened["seq"],
         open_ns=opened["time_ns"],
         before=np.where(same, before, -1),
+        proof_source=opened["proof_source"],
+        proof_seq=opened["proof_seq"],
+        begun_ns=opened["begun_ns"],
+        begun_at=opened["begun_at"],
         **closes,
     )
 
@@ -54,11 +77,16 @@ def own_words(batch: Batch) -> Table:
     there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `possession` (its number, -1 where
     none is open), `revoked` (the latest callback here was revoked or lost) and `attempt`: where progress is in
     transactions, one that failed begins the partition anew where it began.
+
+    `told_by`: SAID; STANDS_IN for the delivery before a completion, where the file tells of no delivery; ANSWERED for
+    an assignment by the request log. What was made has the seq of the line beside it, `proof_*` is the event it is
+    from, and `begun_*`, `ends_ns` are of assignments (see `possessions`; when brokers said that it was over).
     """
     own = batch.of(*OWN_WORD)
     client = _told_apart(batch)[own["who"]]
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
-    own = own.sorted_by("slice", "source", "client", "seq")
+    own = stacked(_said(own), _stand_ins(batch, own), _answered(batch, own))
+    own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))
     file = joined(own["slice"], own["source"], own["client"] + 1)
     callback = last_true(file, np.isin(own["kind"], CALLBACKS))
     said = picked(own["kind"], callback, 0)
@@ -96,6 +124,62 @@ def life_of(batch: Batch, sources: Array) -> Ints:
     return places[sources]
 
 
+def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:
+    """Returns rows with the columns that only made ones need."""
+    return own.having(
+        source=own["source"].astype(np.int64),
+        kind=own["kind"].astype(np.int64),
+        told_by=np.full(len(own), told_by),
+        beside=np.full(len(own), beside),
+        proof_source=own["source"].astype(np.int64),
+        proof_seq=own["seq"],
+        begun_ns=np.full(len(own), NEVER),
+        begun_at=np.full(len(own), NONE),
+        ends_ns=np.full(len(own), NEVER),
+    )
+
+
+def _stand_ins(batch: Batch, own: Table) -> Table:
+    """Returns a delivery for each completion of a file that tells of none: whoever handled a record was given it."""
+    life = life_of(batch, own["source"])
+    silent = (life >= 0) & (picked(batch.lives["delivers"], life, 1) == 0)
+    done = own.take(silent & (own["kind"] == Kind.PROCESSED))
+    return _said(done.having(kind=np.full(len(done), Kind.DELIVERED)), told_by=STANDS_IN, beside=_BEFORE)
+
+
+def _answered(batch: Batch, own: Table) -> Table:
+    """Returns an assignment for each possession that only the request log tells of, in the place of its time."""
+    found = witnessed(batch)
+    mine, theirs = _files(own, found)
+    tells = picked(batch.lives["assigns"], life_of(batch, found["source"]), 1) == 1
+    worked = np.isin(theirs, mine[np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))])
+    found = found.take(~np.isin(theirs, mine[own["kind"] == Kind.ASSIGNED]) & (~tells | worked))
+    rows = table(
+        slice=found["slice"],
+        source=found["source"],
+        seq=_seq_at(own, found, found["place_ns"]),
+        kind=np.full(len(found), Kind.ASSIGNED),
+        time_ns=found["open_ns"],
+        offset=np.full(len(found), NONE),
+        client=np.full(len(found), -1),
+    )
+    kept = ("proof_source", "proof_seq", "begun_ns", "begun_at", "ends_ns")
+    return _said(rows, told_by=ANSWERED, beside=_AFTER).having(**{name: found[name] for name in kept})
+
+
+def _files(own: Table, found: Table) -> tuple[Ints, Ints]:
+    both = joined(*(np.concatenate([own[name], found[name]]) for name in ("slice", "source")))
+    return both[: len(own)], both[len(own) :]
+
+
+def _seq_at(own: Table, rows: Table, time_ns: Array) -> Ints:
+    """Returns the seq of the last line of each row's file and slice that was heard by some time; 0 before the first."""
+    lines = own.sorted_by("slice", "source", "seq")
+    file, wanted = _files(lines, rows)
+    last = at_or_before(file, lines["time_ns"], wanted, time_ns)
+    return picked(lines["seq"], last, 0)
+
+
 def _closes(batch: Batch) -> dict[str, Array]:
     own = batch.own
     callbacks = own.take(np.isin(own["kind"], CALLBACKS))
@@ -103,16 +187,29 @@ def _closes(batch: Batch) -> dict[str, Array]:
     seq, time = (picked(callbacks[name], following, NEVER) for name in ("seq", "time_ns"))
     kind = picked(callbacks["kind"], following, STILL_OPEN)
     opened = callbacks["opens"]
+    closes = _at_answers(own, callbacks.take(opened), {"seq": seq[opened], "ns": time[opened], "by": kind[opened]})
     life = life_of(batch, callbacks["source"][opened])
     end_seq = _closed_seq(batch, callbacks["source"][opened])
-    end_ns = picked(batch.lives["closed_ns"], life, NEVER)
+    end_ns = np.where(end_seq == NEVER, NEVER, picked(batch.lives["closed_ns"], life, NEVER))
     exit_seq = picked(batch.lives["exited_seq"], life, NONE)
-    ended = end_seq < seq[opened]
+    ended = (end_seq < closes["seq"]) | ((closes["by"] == BY_ANSWER) & (end_ns < closes["ns"]))
     end_kind = np.where(exit_seq == end_seq, BY_EXIT, BY_STOP)
     return {
-        "close_seq": np.where(ended, end_seq, seq[opened]),
-        "close_ns": np.where(ended, end_ns, time[opened]),
-        "closed_by": np.where(ended, end_kind, kind[opened]),
+        "close_seq": np.where(ended, end_seq, closes["seq"]),
+        "close_ns": np.where(ended, end_ns, closes["ns"]),
+        "closed_by": np.where(ended, end_kind, closes["by"]),
+    }
+
+
+def _at_answers(own: Table, opened: Table, closes: dict[str, Array]) -> dict[str, Array]:
+    """Returns how possessions closed, those that a broker's answer ended before included."""
+    by_answer: Bools = opened["ends_ns"] < closes["ns"]
+    lines = own.take(own["told_by"] == SAID)
+    seq = _seq_at(lines, opened, opened["ends_ns"])
+    return {
+        "seq": np.where(by_answer, seq, closes["seq"]),
+        "ns": np.where(by_answer, opened["ends_ns"], closes["ns"]),
+        "by": np.where(by_answer, BY_ANSWER, closes["by"]),
     }
 
 

@@ -12,7 +12,7 @@ there is `kernels.NONE`.
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
 | PROCESSED | of the record | | | | | its Outcome |
 | FAILED (will be tried again) | of the record | | | | | |
-| EFFECT (outcome ok, info) | of the record with its id | | | | | 1: ok |
+| EFFECT (outcome ok, info) | of the record with its id | in an output topic | | | its partition there | 1: ok |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |

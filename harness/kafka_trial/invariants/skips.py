@@ -34,7 +34,7 @@ LAST_ACT = "a member that was killed may have taken the record in its last act"
 EXPIRED = "the log start overtook the position: the reset policy decided where to go on"
 
 
-@invariant("poll-skip", family="ordering", needs=("own word", "records"), level="events")
+@invariant("poll-skip", family="ordering", needs=("own word", "possessions", "records"), level="events")
 def poll_skip(batch: Batch) -> Findings:
     """Inside one possession the deliveries jumped over a readable record, and no later delivery there made it good.
 

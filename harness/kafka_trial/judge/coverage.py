@@ -13,7 +13,7 @@ import numpy as np
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Window
 from kafka_trial.invariants.commits_log import members_of
-from kafka_trial.invariants.kernels import Ints, counts
+from kafka_trial.invariants.kernels import Ints, at_or_before, counts, picked
 from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -80,11 +80,20 @@ def _work(batch: Batch) -> Table:
             MOVED,
         ),
     )
+    work = stacked(work, _effects(batch)) if batch.circumstances.prints_no_work else work
     return work.take(work["member"] >= 0)
 
 
 def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:
     return table(slice=slices, member=members, time_ns=time_ns, what=np.full(len(slices), what))
+
+
+def _effects(batch: Batch) -> Table:
+    """Returns the effects of members that print nothing as their work: of whoever had got the partition last."""
+    effects = batch.of(Kind.EFFECT)
+    held = batch.possessions.sorted_by("slice", "open_ns")
+    row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
+    return _done(effects["slice"], picked(held["member"], row, -1), effects["time_ns"], PROCESSED)
 
 
 def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[int]]]:

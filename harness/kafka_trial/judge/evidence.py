@@ -10,6 +10,19 @@ from kafka_trial.invariants.invariant import Invariant
 
 NO_EVENTS = "the consumer prints no events"
 NOTHING_TELLS = "nothing tells what was handled"
+CURE = 'sink = "http" under [evidence] and SINK_URL = "{sink_url}" under [env] would let it be judged'
+NO_SINK = f"{NOTHING_TELLS}: {NO_EVENTS} and has no sink ({CURE})"
+# What a sink cannot show of a consumer that prints nothing, and what decides that property of its claim instead.
+ELSEWHERE = {
+    "nonmonotonic-poll": "its order is judged by its first effects, what it did again by the further ones",
+    "poll-skip": "its order is judged by its first effects, what it left out as skipped or unseen",
+    "overlapping-handlers": "when its handlers began nobody can see, and its order is judged by its first effects",
+    "false-lag": "what it has left at the end is judged by its commits, as stuck or late",
+    "work-after-revoke": "it tells of no callback, and what it did to others' partitions is judged by commits",
+}
+
+
+BY_COMMITS = ("false-lag", "work-after-revoke")
 
 
 @dataclass(frozen=True)
@@ -25,10 +38,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class NotJudged:
-    """Why an invariant was not judged; `applies` is False where its rule is not about this consumer."""
+    """Why an invariant was not judged; `applies` is False where its rule is not about this consumer.
+
+    `partly`: some of what it looks at was there; what it found of that stands.
+    """
 
     because: str
     applies: bool = True
+    partly: bool = False
 
 
 def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: Seen) -> NotJudged | None:
@@ -41,12 +58,14 @@ def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: S
     if invariant.progress_in_transaction and progress != "transaction":
         return NotJudged(f"its progress is not in its transactions (progress: {progress})", applies=False)
     in_brokers = circumstances.settings.in_offsets_log
+    if (instead := _judged_elsewhere(invariant.name, circumstances, seen)) is not None:
+        return NotJudged(instead, applies=False)
     for need in sorted(invariant.needs):
         because = NEEDS[need](circumstances, seen)
         if because is not None and need in ("ids", "effects"):
             return NotJudged(because, applies=_claims_effects(circumstances))
         if because is not None and (in_brokers or need not in ("offsets log", "requests")):
-            return NotJudged(because, applies=need not in MAY_LACK)
+            return NotJudged(because, applies=need not in MAY_LACK, partly=need in PARTLY)
     return None
 
 
@@ -57,6 +76,16 @@ def partly_missing(invariant: Invariant, circumstances: Circumstances) -> str | 
     if circumstances.settings.body != "value":
         return 'effects: nothing declares that their body is the record\'s value ([evidence] body = "value")'
     return None if circumstances.bodies_compared else "effects: no body of theirs could be compared with what was sent"
+
+
+def _judged_elsewhere(name: str, circumstances: Circumstances, seen: Seen) -> str | None:
+    """Returns why an anomaly cannot be seen of this consumer, and need not be: another one decides what is claimed."""
+    if name not in ELSEWHERE or seen.delivered or seen.processed:
+        return None
+    by_commits = circumstances.settings.silent and circumstances.settings.in_offsets_log
+    decided = by_commits and name in BY_COMMITS
+    decided |= name != "false-lag" and _by_effects(circumstances, seen) is None
+    return f"{NO_EVENTS}: {ELSEWHERE[name]}" if decided else None
 
 
 def _records(circumstances: Circumstances, seen: Seen) -> str | None:
@@ -71,7 +100,7 @@ def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
         return unread
     declared = settings.events not in (None, "none") or settings.has_sink
     if not declared and settings.events is not None:
-        return f"{NOTHING_TELLS}: {NO_EVENTS} and has no sink"
+        return NO_SINK
     return None if declared or seen.processed or seen.effects else NOTHING_TELLS
 
 
@@ -99,6 +128,58 @@ def _own_word(circumstances: Circumstances, seen: Seen) -> str | None:
     if circumstances.settings.events == "none":
         return NO_EVENTS
     return None if seen.delivered or seen.processed else "no record was delivered by the consumer's own word"
+
+
+def _by_effects(circumstances: Circumstances, seen: Seen) -> str | None:
+    """Why effects do not show the work; None where they do: the sink was read whole, and heard of something."""
+    if circumstances.settings.events not in (None, "none") and circumstances.settings.sink in (None, "none"):
+        return "no record was delivered by the consumer's own word"
+    if circumstances.settings.silent:
+        return NO_SINK
+    return _effects(circumstances, seen) or (None if seen.effects else "no effect was of a record of the control read")
+
+
+def _work(circumstances: Circumstances, seen: Seen) -> str | None:
+    """The members' lines, else the effects."""
+    if seen.delivered or seen.processed:
+        return None
+    return _by_effects(circumstances, seen)
+
+
+def _moves(circumstances: Circumstances, seen: Seen) -> str | None:
+    """What was handled; of a consumer that shows nothing of it, its commits, which the offsets log tells."""
+    if circumstances.settings.silent and circumstances.settings.in_offsets_log:
+        return None
+    return _handled(circumstances, seen)
+
+
+def _possessions(circumstances: Circumstances, seen: Seen) -> str | None:
+    """Members that worked had their partitions by their own word, or by the request log."""
+    by_answers = {one.member for one in circumstances.group_answers if one.assigned}
+    by_fetches = {circumstances.lanes[lane] for lane in circumstances.fetching if lane in circumstances.lanes}
+    known = by_answers | by_fetches if _requests(circumstances, seen) is None else set()
+    unknown = {life.member for life in circumstances.lives if life.works and not life.assigns} - known
+    if not unknown:
+        return None
+    names = ", ".join(sorted(circumstances.members[member] for member in unknown))
+    return f"nobody knows which partitions {names} had: no assigned line, and no assignment in the request log"
+
+
+def _handler_starts(circumstances: Circumstances, seen: Seen) -> str | None:
+    """Every member that says when a handler ended says when one began, and some handlers ended."""
+    ends_only = {life.member for life in circumstances.lives if life.completes and not life.delivers}
+    if ends_only:
+        names = ", ".join(sorted(circumstances.members[member] for member in ends_only))
+        return f"nobody knows when handlers of {names} began: no delivered line"
+    if circumstances.lives and not any(life.completes for life in circumstances.lives):
+        return "nobody knows when handlers ended: no processed line"
+    return None
+
+
+def _callbacks(circumstances: Circumstances, seen: Seen) -> str | None:
+    workers = [life for life in circumstances.lives if life.works]
+    told = not workers or any(life.assigns for life in workers)
+    return None if told else "no member tells of rebalance callbacks"
 
 
 def _offsets_log(circumstances: Circumstances, seen: Seen) -> str | None:
@@ -170,6 +251,11 @@ NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
     "records": _records,
     "handled": _handled,
     "own word": _own_word,
+    "work": _work,
+    "moves": _moves,
+    "possessions": _possessions,
+    "handler starts": _handler_starts,
+    "callbacks": _callbacks,
     "sends": _sends,
     "ids": _ids,
     "effects": _effects,
@@ -187,8 +273,10 @@ NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
     "outputs": _outputs,
 }
 MAY_LACK = (
+    "callbacks",
     "memory limit",
     "exits",
     "oom counter",
     "aborted records",
 )  # where these are not there, no claim stays open for it
+PARTLY = ("possessions", "handler starts")  # what of them is there convicts, and cannot acquit

@@ -22,6 +22,7 @@ from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
 Body = Mapping[str, Any]
+TELLS = ("invokes", "assigns", "delivers", "completes")  # what a member's file tells of at all
 
 
 @dataclass
@@ -147,7 +148,7 @@ def _started(facts: Facts, source: int, body: Body) -> None:
         "member": member,
         "incarnation": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
-        **{key: value for key, value in facts.lives.get(source, {}).items() if key in ("worked_ns", "invokes")},
+        **{key: value for key, value in facts.lives.get(source, {}).items() if key in ("worked_ns", *TELLS)},
     }
 
 

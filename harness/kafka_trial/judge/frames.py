@@ -54,6 +54,7 @@ REQUEST_KINDS = {
     "TXNOFFSETCOMMIT": Kind.COMMIT_REQUEST,
     "OFFSETFETCH": Kind.FETCH_ANSWER,
 }
+TOLD_BY = {"assigns": tuple(ENTRY_KINDS), "delivers": ("delivered",), "completes": ("processed",)}
 IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
 OF_GROUP = (Kind.COMMITTED, Kind.COMMIT_ABORTED, Kind.COMMIT_TOMBSTONE)
 POSITIONED = (
@@ -158,6 +159,8 @@ class FileReader:
         if life is None:
             return
         life["invokes"] = life.get("invokes", False) or bool((outcomes == 1).any())
+        for name, kinds in TOLD_BY.items():
+            life[name] = life.get(name, False) or bool(len(columns.rows_of(*kinds)))
         worked = columns.rows_of("delivered", "processed")
         if len(worked):
             life["worked_ns"] = max(life.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
@@ -291,6 +294,7 @@ class FileReader:
         self.facts.sink_seen |= bool((outcome[rows] == 1).any())
         which, slices, offsets = self.ids.places(columns.text("id", rows))
         rows = rows[which]
+        in_topic = ~columns.absent("topic")[rows]
         return made_rows(
             self.source,
             slice=slices,
@@ -299,6 +303,8 @@ class FileReader:
             time_ns=columns["time_ns"][rows],
             offset=offsets,
             flag=np.where(outcome[rows] == 1, 1, 0),
+            place=np.where(in_topic, columns["offset"][rows], NONE),
+            who=np.where(in_topic, columns["partition"][rows].clip(-1, 2**31 - 1), -1),
         )
 
     def _wanted(self, columns: Columns, kinds: Array) -> Array:

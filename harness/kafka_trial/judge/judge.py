@@ -174,9 +174,10 @@ class _Gathered:
         missing = NotJudged(f"the invariant crashed: {broken}") if broken else None
         if missing is None and seen is not None:
             missing = missing_evidence(invariant, self._circumstances, seen)
-        if missing is not None:
+        if missing is not None and not (missing.partly and self._anomalies[name]):
             return Finding(name, invariant.family, not_judged=missing)
-        undecided = {reason: count for reason, count in sorted(self._undecided[name].items()) if count}
+        open_cases = Counter(self._undecided[name]) + Counter([missing.because] if missing is not None else [])
+        undecided = {reason: count for reason, count in sorted(open_cases.items()) if count}
         instances = tuple(sorted(self._anomalies[name], key=_in_order))
         partly = partly_missing(invariant, self._circumstances) if seen is not None else None
         return Finding(name, invariant.family, instances, self._counts[name], undecided, partly=partly)

@@ -1,0 +1,208 @@
+"""Witnessed possessions: when a member held a partition by the request log, for libraries without rebalance callbacks.
+
+A possession opens at the answer that gives its member the partition (SyncGroup, ConsumerGroupHeartbeat), and ends at
+the answer that gives it an assignment without it, or at its leave. An assignment that lists it again opens the next
+one only where the member asked for its position anew: an eager member does, a cooperative one goes on. Of a member
+that was never given anything (`protocol = "none"`) the first fetch opens, and a restart: an OffsetFetch whose answer
+it goes back to. Fetches that end say nothing: clients leave partitions out while they are full.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
+from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    between,
+    joined,
+    max_before,
+    next_in,
+    ordered,
+    picked,
+    previous_in,
+)
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table, stacked, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+COLUMNS = ("slice", "source", "member", "open_ns", "ends_ns", "proof_source", "proof_seq")
+
+
+def witnessed(batch: Batch) -> Table:
+    """Returns slice, source (the member's file), member, open_ns, place_ns, ends_ns, proof_source, proof_seq, begun_ns
+    and begun_at, sorted by slice, source and open_ns.
+
+    `place_ns` is where it opens among the lines of its file, which are heard a little late: the answer to its first
+    fetch with records, if it held the partition before; else a tolerance before it opened. `begun_*`: its first fetch.
+    """
+    given, fetched = _given(batch), _fetches(batch)
+    found = stacked(given, _taken_by_hand(batch, given, fetched))
+    found = found.take(found["source"] >= 0).sorted_by("slice", "source", "open_ns")
+    file = joined(found["slice"], found["source"])
+    following = picked(found["open_ns"], next_in(file), NEVER)
+    first = _first_fetch(fetched, found, following)
+    with_records = _first_fetch(fetched.take(fetched["bytes"] > 0), found, following)
+    begun_ns = picked(fetched["at_ns"], first, NEVER)
+    records_ns = picked(fetched["at_ns"][fetched["bytes"] > 0], with_records, NEVER)
+    again = np.where(records_ns == NEVER, found["open_ns"], records_ns)
+    return found.having(
+        ends_ns=np.minimum(found["ends_ns"], following),
+        place_ns=np.where(previous_in(file) >= 0, again, found["open_ns"] - TOLERANCE_NS),
+        begun_ns=begun_ns,
+        begun_at=picked(fetched["offset"], first, NONE),
+    )
+
+
+def file_of(batch: Batch, members: Array, at_ns: Array) -> Ints:
+    """Returns the file of the incarnation that each member was by then, -1 where it was none."""
+    lives = batch.lives  # sorted by (member, start)
+    row = at_or_before(lives["member"], lives["started_ns"], members, at_ns)
+    return np.where(members >= 0, picked(lives["source"], row, -1), -1)
+
+
+# --- by assignments ------------------------------------------------------------------------------------------------
+
+
+def _given(batch: Batch) -> Table:
+    """Returns the possessions that brokers gave."""
+    answers = [one for one in batch.circumstances.group_answers if one.member >= 0 and _settles(one)]
+    pairs = _pairs(batch, answers)
+    before = previous_in(joined(pairs["who"], pairs["slice"]))
+    goes_on = (before >= 0) & (picked(pairs["answer"], before, NONE) == pairs["answer"] - 1)
+    fresh = ~goes_on | _asked_anew(batch, pairs)
+    chain, opened = np.cumsum(fresh) - 1, pairs.take(fresh)
+    last = np.zeros(len(opened), np.int64)
+    last[chain] = np.arange(len(pairs))
+    return opened.having(ends_ns=pairs["until_ns"][last]).only(*COLUMNS)
+
+
+def _settles(answer: GroupAnswer) -> bool:
+    """Tells whether an answer says what its member holds from then on: an assignment, or that it has left."""
+    left = answer.api == "LEAVE_GROUP" or (answer.epoch is not None and answer.epoch < 0)
+    return answer.error == 0 and (answer.assigned is not None or left)
+
+
+def _answers(batch: Batch, answers: list[GroupAnswer]) -> Table:
+    """Returns the answers in the order of each member id on its lane: `who`, and `until_ns`, when the next one came."""
+    names = ("member", "lane", "member_id", "source", "seq", "time_ns", "wall_ns")
+    columns = {
+        name: np.array([NONE if (value := getattr(one, name)) is None else value for one in answers], np.int64)
+        for name in names
+    }
+    told = table(**columns, number=np.arange(len(answers)))
+    told = told.having(at_ns=batch.monotonic(told["wall_ns"], told["time_ns"]))
+    told = told.take(ordered(told["lane"], told["member_id"], told["at_ns"], told["source"], told["seq"]))
+    who = joined(told["lane"], told["member_id"])
+    return told.having(who=who, until_ns=picked(told["at_ns"], next_in(who), NEVER))
+
+
+def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
+    """Returns each (answer, slice of this batch) that was given, sorted by member id, slice and time."""
+    told = _answers(batch, answers)
+    listed = [answers[number].assigned or () for number in told["number"].tolist()]
+    answer = np.repeat(np.arange(len(listed)), np.array([len(one) for one in listed], np.int64))
+    given = np.array([number for one in listed for number in one], np.int64)
+    place = np.searchsorted(batch.slices, given).clip(0, max(batch.size - 1, 0))
+    here = batch.slices[place] == given if batch.size else np.zeros(len(given), np.bool_)
+    answer, place = answer[here], place[here]
+    pairs = table(
+        answer=answer,
+        slice=place.astype(np.int64),
+        who=told["who"][answer],
+        member=told["member"][answer],
+        open_ns=told["at_ns"][answer],
+        until_ns=told["until_ns"][answer],
+        proof_source=told["source"][answer],
+        proof_seq=told["seq"][answer],
+    )
+    pairs = pairs.having(source=file_of(batch, pairs["member"], pairs["open_ns"]))
+    return pairs.take(ordered(pairs["who"], pairs["slice"], pairs["answer"]))
+
+
+def _asked_anew(batch: Batch, pairs: Table) -> Bools:
+    """Returns whether the member was answered a position after each assignment, and before its next one."""
+    answers = batch.fetch_answers
+    size = len(batch.circumstances.members) + 1
+    row = at_or_after(
+        answers["slice"] * size + answers["member"] + 1,
+        answers["at_ns"],
+        pairs["slice"] * size + pairs["member"] + 1,
+        pairs["open_ns"] - LOG_TOLERANCE_NS,
+    )
+    anew: Bools = picked(answers["at_ns"], row, NEVER) < pairs["until_ns"]
+    return anew
+
+
+# --- by fetches ----------------------------------------------------------------------------------------------------
+
+
+def _fetches(batch: Batch) -> Table:
+    """Returns slice, member, source, at_ns, offset, bytes of every fetch by a member, sorted by the first four."""
+    asked = batch.of(Kind.FETCH_ASKED)
+    asked = asked.having(
+        member=members_of(batch, asked["who"], otherwise=-1),
+        at_ns=batch.monotonic(asked["wall_ns"], asked["time_ns"]),
+        bytes=asked["until"],
+        proof_source=asked["source"].astype(np.int64),
+        proof_seq=asked["seq"],
+    )
+    asked = asked.having(source=file_of(batch, asked["member"], asked["at_ns"]))
+    asked = asked.take((asked["source"] >= 0) & (asked["flag"] == 0))
+    return asked.sorted_by("slice", "source", "at_ns", "proof_source", "proof_seq")
+
+
+def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
+    """Returns the possessions of members that were never given anything, and fetch all the same."""
+    fetched = fetched.take(_by_hand(batch, fetched["source"]))
+    file = joined(fetched["slice"], fetched["source"])
+    highest = picked(fetched["offset"], max_before(file, fetched["offset"]), NONE)
+    answers = batch.fetch_answers
+    size = len(batch.circumstances.members) + 1
+    row = at_or_before(
+        answers["slice"] * size + answers["member"] + 1,
+        answers["at_ns"],
+        fetched["slice"] * size + fetched["member"] + 1,
+        fetched["at_ns"],
+    )
+    before = previous_in(file)
+    since = picked(fetched["at_ns"], before, NONE)
+    fresh = (row >= 0) & (picked(answers["at_ns"], row, NONE) > since)
+    back = fresh & (picked(answers["value"], row, NONE) == fetched["offset"]) & (fetched["offset"] < highest)
+    opened = fetched.take((before < 0) | back)
+    return opened.having(open_ns=opened["at_ns"], ends_ns=np.full(len(opened), NEVER)).only(*COLUMNS)
+
+
+def _by_hand(batch: Batch, sources: Ints) -> Bools:
+    """Returns which files are of members that assign partitions to themselves: the consumer says so, or they work
+    without having been given any."""
+    if batch.circumstances.settings.protocol == "none":
+        return np.ones(len(sources), np.bool_)
+    works = np.isin(sources, [life.source for life in batch.circumstances.lives if life.works])
+    return works & ~np.isin(sources, _given_anything(batch))
+
+
+def _given_anything(batch: Batch) -> Ints:
+    """Returns the files of the members that were given a partition, of whatever slice."""
+    answers = [one for one in batch.circumstances.group_answers if one.assigned and not one.error and one.member >= 0]
+    told = _answers(batch, answers)
+    return file_of(batch, told["member"], told["at_ns"])
+
+
+def _first_fetch(fetched: Table, held: Table, following: Ints) -> Ints:
+    """Returns the first fetch of each possession, -1 where there is none."""
+    both = joined(*(np.concatenate([fetched[name], held[name]]) for name in ("slice", "source")))
+    group, wanted = both[: len(fetched)], both[len(fetched) :]
+    first, end = between(group, fetched["at_ns"], wanted, held["open_ns"], following)
+    return np.where(first < end, first, -1)

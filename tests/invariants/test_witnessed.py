@@ -1,0 +1,193 @@
+"""Possessions by the request log: of members that print no `assigned`; and what is not judged where nobody tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from group_lines import beat, joined, left, synced
+from histories import (
+    Line,
+    after,
+    answered,
+    assigned,
+    batch_of,
+    commit,
+    delivered,
+    exited,
+    fetched,
+    finding,
+    handled,
+    judged,
+    not_judged,
+    owner,
+    processed,
+    revoked,
+    started,
+    told,
+    with_settings,
+)
+
+BY_HAND = with_settings(protocol="none")
+OF_POSSESSIONS = (
+    *("redelivered", "illegal-redelivery", "nonmonotonic-poll", "poll-skip", "reordered-key"),
+    *("overlapping-handlers", "zombie-work"),
+)
+ALIKE = ["a", "a", "a"]
+
+
+def held(lines: Iterable[Line | list[Line]], **frame: Any) -> list[tuple[object, ...]]:
+    """Returns member, opening and closing (ms) of the possessions of partition 0."""
+    return told(batch_of(lines, **frame).possessions, "member", "open_ns", "close_ns")
+
+
+def test_a_possession_opens_at_the_assignment_and_ends_at_one_without_it() -> None:
+    """A SyncGroup gives the partition, the next one does not."""
+    assert held([synced("m0", 0), *handled("m0", 0), synced("m0")]) == [(0, 10, 40)]
+
+
+def test_a_possession_ends_when_its_member_leaves() -> None:
+    """A LeaveGroup without an error."""
+    assert held([synced("m0", 0), left("m0")]) == [(0, 10, 20)]
+
+
+def test_a_kip_848_heartbeat_gives_and_takes() -> None:
+    """Only an assignment says something; a heartbeat without one goes on as before."""
+    assert held([beat("m0", [0]), beat("m0"), beat("m0", [])]) == [(0, 10, 30)]
+
+
+def test_a_possession_ends_with_its_process() -> None:
+    """A killed member was told nothing; its next incarnation begins anew."""
+    lines = [synced("m0", 0), exited("m0", signal=9), started("m0-1"), synced("m0", 0), answered("m0", 0)]
+    assert held(lines) == [(0, 10, 20), (0, 40, "never")]
+
+
+def test_a_cooperative_member_goes_on_over_a_rebalance() -> None:
+    """It is given the partition again, and does not ask for its position."""
+    assert held([synced("m0", 0), *handled("m0", 0), synced("m0", 0, 1)], partitions=2) == [
+        (0, 10, "never"),
+        (0, 40, "never"),
+    ]
+
+
+def test_an_eager_member_begins_anew_in_each_generation() -> None:
+    """It asks where to start, so what it is delivered again is a redelivery."""
+    lines = [synced("m0", 0), answered("m0", 0), fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
+    again = [synced("m0", 0), answered("m0", 0), fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
+    assert [one["offset"] for one in judged("redelivered", [*lines, *again])] == [0]
+    assert judged("nonmonotonic-poll", [*lines, *again]) == []
+
+
+def test_a_step_back_without_a_restart_is_found_though_no_callback_is_printed() -> None:
+    """The library has none: the brokers say that the partition was its own all the while."""
+    lines = [synced("m0", 0), *handled("m0", 0, 1, 0)]
+    assert [one["offset"] for one in judged("nonmonotonic-poll", lines)] == [0]
+
+
+def test_a_restart_below_the_answered_position_is_found_though_no_callback_is_printed() -> None:
+    """m1 was answered 1, and begins at 0."""
+    lines = [synced("m0", 0), *handled("m0", 0), synced("m0"), synced("m1", 0), answered("m1", 1)]
+    found = judged("illegal-redelivery", [*lines, fetched("m1", 0, size_bytes=9), *handled("m1", 0)])
+    assert [(one["offset"], one["floor"]) for one in found] == [(0, 1)]
+
+
+def test_what_is_heard_late_belongs_to_the_possession_before() -> None:
+    """A line is read after it was written: nothing of the new one can come before its first records."""
+    lines = [synced("m0", 0), *handled("m0", 0), synced("m0", 0), answered("m0", 0), processed("m0", 0)]
+    assert judged("nonmonotonic-poll", [*lines, fetched("m0", 0, size_bytes=9), *handled("m0", 0)]) == []
+
+
+def test_its_own_word_outranks_nothing_and_needs_no_help() -> None:
+    """A member that prints its callbacks is taken by them."""
+    assert held([synced("m0", 0), assigned("m0"), synced("m0"), revoked("m0")]) == [(0, 20, 40)]
+
+
+@pytest.mark.parametrize("name", OF_POSSESSIONS)
+def test_what_needs_possessions_is_not_judged_where_nobody_tells_of_them(name: str) -> None:
+    """82,299 deliveries of 4,476 records once came out with no redelivery, all judged."""
+    assert not_judged(name, handled("m0", 0, 1, 0, 1)) == (
+        "nobody knows which partitions m0 had: no assigned line, and no assignment in the request log"
+    )
+
+
+def test_one_member_of_three_without_possessions_is_named() -> None:
+    """The others told of theirs: what is not seen of one is not judged of all."""
+    lines = [assigned("m0"), *handled("m0", 0), *(assigned("m1", 1), *handled("m2", 1))]
+    assert "m2 had" in not_judged("nonmonotonic-poll", lines, members=3)
+
+
+def test_what_was_found_stands_though_one_member_tells_of_no_possession() -> None:
+    """Missing lines keep nobody from being convicted by those that are there; the rest stays open."""
+    lines = [assigned("m0"), *handled("m0", 0, 1, 0), *handled("m1", 1)]
+    found = finding("nonmonotonic-poll", lines)
+    assert (found.not_judged, len(found.instances), sum(found.undecided.values())) == (None, 1, 1)
+
+
+# --- assigned by hand ----------------------------------------------------------------------------------------------
+
+
+def test_of_a_member_that_assigns_itself_the_fetches_tell() -> None:
+    """The first one opens; a step back behind it is one."""
+    lines = [fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1, 0)]
+    assert [one["offset"] for one in judged("nonmonotonic-poll", lines, settings=BY_HAND)] == [0]
+
+
+def test_a_restart_by_hand_begins_a_possession() -> None:
+    """It asks for its position, and goes back there."""
+    lines = [fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1), fetched("m0", 2), answered("m0", 0)]
+    again = [fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
+    assert judged("nonmonotonic-poll", [*lines, *again], settings=BY_HAND) == []
+    assert [one["offset"] for one in judged("redelivered", [*lines, *again], settings=BY_HAND)] == [0]
+
+
+def test_a_gauge_that_asks_for_its_position_is_no_restart() -> None:
+    """It goes on where it was."""
+    lines = [fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1), answered("m0", 0), fetched("m0", 2, size_bytes=9)]
+    assert len(held([*lines, *handled("m0", 2)], settings=BY_HAND)) == 1
+
+
+# --- completions alone ---------------------------------------------------------------------------------------------
+
+
+def test_a_rewind_is_found_by_completions() -> None:
+    """It prints only what it has done: whoever did a record was given it."""
+    lines: list[Line | list[Line]] = [assigned("m0"), *(processed("m0", offset) for offset in (0, 1, 0, 1))]
+    assert [one["offset"] for one in judged("nonmonotonic-poll", lines)] == [0, 1]
+
+
+def test_two_members_that_do_everything_are_found_by_completions() -> None:
+    """One after the other; the second began below where the broker told it to."""
+    lines = [assigned("m0"), processed("m0", 0), revoked("m0"), answered("m1", 1), assigned("m1"), processed("m1", 0)]
+    assert [one["offset"] for one in judged("illegal-redelivery", lines)] == [0]
+
+
+def test_overlap_is_not_judged_by_completions() -> None:
+    """Nobody knows when the handlers began."""
+    lines = [assigned("m0"), processed("m0", 0), processed("m0", 1)]
+    assert not_judged("overlapping-handlers", lines) == "nobody knows when handlers of m0 began: no delivered line"
+
+
+def test_overlap_is_not_judged_by_deliveries() -> None:
+    """Nor when they ended."""
+    assert not_judged("overlapping-handlers", [assigned("m0"), delivered("m0", 0), delivered("m0", 1)]) == (
+        "nobody knows when handlers ended: no processed line"
+    )
+
+
+def test_a_completion_that_stands_for_a_delivery_is_told_once_after_a_revocation() -> None:
+    """One line is one piece of work."""
+    assert len(judged("work-after-revoke", [assigned("m0"), revoked("m0"), processed("m0", 0)])) == 1
+
+
+def test_work_after_revoke_does_not_apply_where_no_callback_is_printed() -> None:
+    """The library has none; the brokers' word of who owned what is judged by others."""
+    found = finding("work-after-revoke", [owner("m0"), joined("m0"), synced("m0", 0), *handled("m0", 0)])
+    assert found.not_judged is not None
+    assert not found.not_judged.applies
+
+
+def test_a_commit_tells_of_no_possession() -> None:
+    """It may be of any partition."""
+    assert "m0 had" in not_judged("redelivered", [*handled("m0", 0), commit("m0", 1), after(1), *handled("m0", 0)])
