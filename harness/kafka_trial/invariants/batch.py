@@ -162,6 +162,11 @@ class Batch:
         return commits_log.standing(self, None)
 
     @cached_property
+    def position_answers(self) -> Table:
+        """See `floors.position_answers`."""
+        return floors.position_answers(self)
+
+    @cached_property
     def fetch_answers(self) -> Table:
         """See `floors.fetch_answers`."""
         return floors.fetch_answers(self)

@@ -31,8 +31,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_log import ownership_at
-from kafka_trial.invariants.possessions import life_of
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 

@@ -48,18 +48,19 @@ def floors(batch: Batch) -> Ints:
 
 
 def fetch_answers(batch: Batch) -> Table:
-    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three.
+    """Returns `position_answers`, and whether somebody starts from each (`starts`), see `restarts.with_starts`."""
+    return restarts.with_starts(batch, batch.position_answers)
 
-    And whether somebody starts from each (`starts`), see `restarts.with_starts`.
-    """
+
+def position_answers(batch: Batch) -> Table:
+    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three."""
     answers = batch.of(Kind.FETCH_ANSWER)
     answers = answers.having(
         member=commits_log.members_of(batch, answers["who"], otherwise=-1),
         at_ns=batch.monotonic(answers["wall_ns"], answers["time_ns"]),
         value=answers["offset"],
     )
-    answers = answers.take((answers["flag"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
-    return restarts.with_starts(batch, answers)
+    return answers.take((answers["flag"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
 
 
 def _answered(batch: Batch) -> Ints:

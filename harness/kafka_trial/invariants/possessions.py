@@ -25,6 +25,7 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.witnessed import witnessed
@@ -115,13 +116,6 @@ def _told_apart(batch: Batch) -> Ints:
             of_file = [number for number in order if named[number].source == named[one].source]
             several[of_file] = of_file
     return several
-
-
-def life_of(batch: Batch, sources: Array) -> Ints:
-    """Returns the place of each source's life in `batch.lives`, -1 where a source is no member's."""
-    places = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
-    places[batch.lives["source"]] = np.arange(len(batch.lives))
-    return places[sources]
 
 
 def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:

@@ -133,7 +133,7 @@ def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
 
 def _asked_anew(batch: Batch, pairs: Table) -> Bools:
     """Returns whether the member was answered a position after each assignment, and before its next one."""
-    answers = batch.fetch_answers
+    answers = batch.position_answers
     size = len(batch.circumstances.members) + 1
     row = at_or_after(
         answers["slice"] * size + answers["member"] + 1,
@@ -168,7 +168,7 @@ def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
     fetched = fetched.take(_by_hand(batch, fetched["source"]))
     file = joined(fetched["slice"], fetched["source"])
     highest = picked(fetched["offset"], max_before(file, fetched["offset"]), NONE)
-    answers = batch.fetch_answers
+    answers = batch.position_answers
     size = len(batch.circumstances.members) + 1
     row = at_or_before(
         answers["slice"] * size + answers["member"] + 1,
