@@ -60,6 +60,22 @@ def test_a_life_in_our_own_dialect() -> None:
     ]
 
 
+def test_a_line_may_say_which_client_of_its_process_speaks() -> None:
+    """The ids of client and member pass into its event, and into no other; what is no text is left out."""
+    told = events(
+        {"name": "partitions_assigned", "partitions": [PLACE], "client_id": "a", "member_id": "a-1"},
+        {"name": "record_delivered", **PLACE, "offset": 7, "member_id": 3, "client_id": None},
+        {"name": "error", "message": "x", "client_id": "b"},
+        b"no line",
+    )
+    assert told == [
+        {"kind": "assigned", "entries": [PLACE], "client_id": "a", "member_id": "a-1"},
+        {"kind": "delivered", **PLACE, "offset": 7},
+        {"kind": "error", "message": "x", "client_id": "b"},
+        {"kind": "bad_line", "message": "no line", "size_bytes": 7},
+    ]
+
+
 def test_javas_verifiable_consumer_as_it_prints() -> None:
     """A printed record is delivered and processed; counts are no event; commits have no invoke."""
     told = events(

@@ -28,7 +28,8 @@ class Wire:
     """Translates the lines of one incarnation; `record` writes an event and returns its seq."""
 
     def __init__(self, record: Record, *, dialect: str) -> None:
-        self._record = record
+        self._write = record
+        self._client: dict[str, str] = {}
         self._readers = DIALECTS[dialect]
         self._pending: deque[tuple[int, list[dict[str, Any]]]] = deque(maxlen=PENDING_COMMITS_MAX)
         self._bad = 0
@@ -43,18 +44,24 @@ class Wire:
                 raise ValueError("the line is too long")
             body = orjson.loads(line.text)
             reader = self._readers[body["name"]]
+            self._client = _client(body)
             reader(self, body, time_ns)
         except (ValueError, KeyError, TypeError, orjson.JSONEncodeError):
             self._bad_line(line, time_ns)
 
+    def _record(self, kind: str, **fields: Any) -> int:
+        return self._write(kind, **fields, **self._client)
+
     def close(self, *, time_ns: int) -> None:
         """Says how many bad lines were not quoted any more."""
+        self._client = {}
         unquoted = self._bad - BAD_LINES_QUOTED_MAX
         if unquoted > 0:
             message = f"({unquoted} further bad lines, not quoted)"
             self._record("bad_line", time_ns=time_ns, message=message, size_bytes=self._bad_bytes)
 
     def _bad_line(self, line: Line, time_ns: int) -> None:
+        self._client = {}
         self._bad += 1
         if self._bad > BAD_LINES_QUOTED_MAX:
             self._bad_bytes += line.size_bytes
@@ -169,6 +176,11 @@ def _place(body: Body) -> dict[str, Any]:
         "id": _short(body.get("id")),
         "key": _short(body.get("key")),
     }
+
+
+def _client(body: Body) -> dict[str, str]:
+    """Which client of its process a line speaks for, where it says so: several may share one process."""
+    return {name: told for name in ("client_id", "member_id") if (told := _short(body.get(name)))}
 
 
 def _list(value: Any) -> list[Any]:

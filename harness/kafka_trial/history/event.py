@@ -27,7 +27,8 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                                       (harness: the process is gone; last line. asked: no = it went by itself; stop = it
                                        had been asked to, asked_ns; overdue = asked, and killed after within_s; kill =
                                        killed by the harness unasked. Absent where an earlier version wrote the line)
-                    every line carries member and incarnation
+                    every line carries member and incarnation; client_id? member_id? (as the consumer printed them: which
+                                      of several clients in its process speaks)
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
                                       checksum? (CRC-32 of a body that must be the record's value: it is no JSON with the id)
                                       (of a sink topic: topic, partition and offset are the output's own, and no member
