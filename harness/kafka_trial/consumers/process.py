@@ -18,8 +18,8 @@ from kafka_trial.consumers.consumer import ConsumerSpec, Group, Member, MemberFa
 from kafka_trial.consumers.launch import Errand, environment, words
 from kafka_trial.consumers.member import ProcessMember
 from kafka_trial.consumers.placeholders import fill
-from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
 from kafka_trial.consumers.readiness import exited, is_ready, never_assigned
+from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Pen
 from kafka_trial.history.store import RunFolder

@@ -15,6 +15,7 @@ PROGRESS_KINDS = ("kafka", "transaction", "sink", "checkpoint", "none")
 EVENT_DIALECTS = ("jsonl", "verifiable", "none")
 SINKS = ("http", "topic", "postgres", "none")
 SINKS_LATER = ("postgres",)
+STDOUTS = ("lines", "buffered")
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 
 
@@ -41,11 +42,12 @@ class ProgressPlace:
 
 @dataclass(frozen=True)
 class EvidenceGiven:
-    """What the consumer lets us see: its own lines, and where its output goes."""
+    """What the consumer lets us see: its own lines (flushed one by one, or buffered), and where its output goes."""
 
     events: str = "jsonl"
     sink: str = "none"
     dead_letter_topic: str = ""
+    stdout: str = "lines"
 
 
 @dataclass(frozen=True)

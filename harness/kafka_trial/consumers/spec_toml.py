@@ -20,6 +20,7 @@ from kafka_trial.consumers.spec import (
     PROTOCOLS,
     SINKS,
     SINKS_LATER,
+    STDOUTS,
     STOP_SIGNALS,
     ConsumerSpec,
     EvidenceGiven,
@@ -173,6 +174,7 @@ def _progress_problems(progress: ProgressPlace) -> list[str]:
 def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
+    problems += choice_problem("[evidence] stdout", evidence.stdout, STDOUTS)
     if evidence.sink in SINKS_LATER:
         problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems

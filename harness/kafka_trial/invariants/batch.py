@@ -15,7 +15,7 @@ import numpy as np
 
 from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
 from kafka_trial.invariants.circumstances import Circumstances
-from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
+from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -26,7 +26,8 @@ class Batch:
     def __init__(self, rows: Table, circumstances: Circumstances, keys: Sequence[str] = ()) -> None:
         self.circumstances = circumstances
         self.keys = keys
-        self._rows = rows
+        self._heard = rows
+        self._rows = clocks.own_times(circumstances, rows)
         self._by_kind = _runs(rows["kind"])
         codes = np.unique(rows["slice"])
         self.slices: Ints = codes.astype(np.int64)
@@ -148,11 +149,19 @@ class Batch:
     @cached_property
     def had_it_not_stood_still(self) -> Batch:
         """The same rows, as if the harness had heard everything when it was said."""
-        return Batch(self._rows, replace(self.circumstances, standstills=()), self.keys)
+        return Batch(self._heard, replace(self.circumstances, standstills=()), self.keys)
 
     def earliest(self, heard_ns: Ints) -> Ints:
         """See `clocks.earliest`."""
         return clocks.earliest(self.circumstances, heard_ns)
+
+    def uncertainty(self, sources: Array, time_ns: Ints) -> Ints:
+        """See `clocks.uncertainty`."""
+        return clocks.uncertainty(self.circumstances, sources, time_ns)
+
+    def vague(self, sources: Array) -> Bools:
+        """See `clocks.vague`."""
+        return clocks.vague(self.circumstances, sources)
 
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
         """See `clocks.monotonic`."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import OPERATOR, told_by_members
 from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -123,7 +122,8 @@ def _ahead_by_log(batch: Batch) -> Table:
     row = raising["latest"]
     records, first = batch.records, batch.first_handled
     handled_ns = picked(first.time_ns, row, NONE)
-    late = (row >= 0) & (batch.earliest(handled_ns) > raising["effect_ns"] + TOLERANCE_NS) & ~raising["unheard"]
+    uncertain_ns = batch.uncertainty(picked(batch.handled["source"], picked(first.row, row, -1), -1), handled_ns)
+    late = (row >= 0) & (batch.earliest(handled_ns) > raising["effect_ns"] + uncertain_ns) & ~raising["unheard"]
     inside = raising["flag"] & IN_TRANSACTION > 0
     late &= (handled_ns == NEVER) | ~(told_by_members(batch, raising) | inside)
     commits, row = raising.take(late), row[late]

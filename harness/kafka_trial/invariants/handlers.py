@@ -76,8 +76,11 @@ def handled(batch: Batch) -> Table:
     """Returns slice, offset, time_ns, source, seq of the first handling of each offset: a completion or an effect.
 
     Where the output goes to a topic, only what is committed there is done; a completion counts if it leaves no output.
+    What a member says that prints only when its buffer is full, it may have done as soon as it had printed before.
     """
     done = batch.of(Kind.PROCESSED, Kind.EFFECT)
+    vague = (done["kind"] == Kind.PROCESSED) & batch.vague(done["source"])
+    done = done.having(time_ns=np.where(vague, done["until"], done["time_ns"]))
     if batch.circumstances.settings.sink == "topic":
         done = done.take((done["kind"] == Kind.EFFECT) | (done["flag"] == WITHOUT_OUTPUT))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -70,7 +69,8 @@ def zombie_work(batch: Batch) -> Findings:
     windows = batch.zombies
     loss_ns = picked(windows["loss_ns"], work["possession"], NEVER)
     told_seq = picked(windows["told_seq"], work["possession"], NONE)
-    inside = (loss_ns != NEVER) & (batch.earliest(work["time_ns"]) - TOLERANCE_NS > loss_ns) & (work["seq"] < told_seq)
+    said_ns = batch.earliest(work["time_ns"]) - batch.uncertainty(work["source"], work["time_ns"])
+    inside = (loss_ns != NEVER) & (said_ns > loss_ns) & (work["seq"] < told_seq)
     work = work.take(inside)
     loss = picked(windows["loss"], work["possession"], -1)
     rows = table(slice=work["slice"], order=work["offset"], offset=work["offset"], what=_what(work))
@@ -105,7 +105,8 @@ def _split_though_told(batch: Batch) -> Table:
     work = batch.deliveries.take(batch.deliveries["possession"] >= 0)
     possession = work["possession"]
     told = picked(windows["by_refusal"], possession, 0) == 1
-    after = (batch.earliest(work["time_ns"]) - TOLERANCE_NS > picked(windows["told_ns"], possession, NEVER)) & (
+    said_ns = batch.earliest(work["time_ns"]) - batch.uncertainty(work["source"], work["time_ns"])
+    after = (said_ns > picked(windows["told_ns"], possession, NEVER)) & (
         work["time_ns"] > picked(windows["until_ns"], possession, NEVER)
     )
     work = work.take(told & after & _held_by_others(batch, work))

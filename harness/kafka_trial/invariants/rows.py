@@ -30,6 +30,9 @@ there is `kernels.NONE`.
 | ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
 | ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
 
+Of what a member said itself `wall_ns` is the line's own time, on the harness's clock and as far as it can be believed,
+and `until` is when the lines had been read that were read before it (`judge/own_times.py`).
+
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
 that lists the partition (protocol CLASSIC).

@@ -33,6 +33,7 @@ def settings_of(path: Path) -> Settings:
         "memory_max_bytes": claim.get("memory_max_bytes"),
         "events": evidence.get("events", "jsonl"),
         "sink": evidence.get("sink", "none"),
+        "stdout": evidence.get("stdout"),
     }
     return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
 

@@ -49,6 +49,8 @@ class Facts:
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
+    timed: list[int] = field(default_factory=list)
+    false_times: list[tuple[int, int, int]] = field(default_factory=list)
     sink_seen: bool = False
     ids_told: bool = False
     sends: int = 0
@@ -93,6 +95,8 @@ class Facts:
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
+            timed=tuple(self.timed),
+            false_times=tuple(self.false_times),
             **self.pulse.circumstances(),
             **self.vitals.circumstances(),
             **self.transactions.circumstances(),

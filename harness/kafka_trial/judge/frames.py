@@ -25,6 +25,7 @@ from kafka_trial.judge.identities import Identities, marks
 from kafka_trial.judge.lines import Block, Census, read_blocks
 from kafka_trial.judge.made import ROWS, made_rows
 from kafka_trial.judge.named import Named
+from kafka_trial.judge.own_times import OwnTimes
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
 from kafka_trial.judge.taken_commits import TakenCommits
@@ -93,6 +94,7 @@ class FileReader:
         self.known = known
         self._named = Named(facts, source, known)
         self._latest_ns = NONE
+        self._own_times = OwnTimes(facts, source)
         self._placeless: list[int] = []
         self._whole = Wholeness(facts.sources[source])
         self._grants = Grants(facts, source)
@@ -106,7 +108,9 @@ class FileReader:
         self._take_facts(block, columns)
         self._grants.take(columns)
         time_ns = self._times(columns)
-        parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
+        own_ns, since_ns = self._own_times.take(columns, time_ns)
+        parts = [self._plain(columns, time_ns, own_ns, since_ns), self._listed(columns, time_ns, own_ns, since_ns)]
+        parts.append(self._effects(columns))
         parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
         made = fetched, transaction_rows(self.facts, columns), self._taken.rows(columns)
@@ -115,6 +119,7 @@ class FileReader:
 
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
+        self._own_times.tell()
         return made_rows(self.source, **self._grants.rows())
 
     def defects(self) -> list[str]:
@@ -149,7 +154,7 @@ class FileReader:
         if len(worked):
             life["worked_ns"] = max(life.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
 
-    def _plain(self, columns: Columns, time_ns: Array) -> pa.Table:
+    def _plain(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
         """Returns the rows of events that concern one slice."""
         kinds = columns.codes("kind", PLAIN_KINDS)
         rows = np.flatnonzero(self._wanted(columns, kinds))
@@ -171,7 +176,7 @@ class FileReader:
         self._taken.take(columns, rows[inside], slices[inside])
         wall_ns = np.where(
             columns["commit_time_ms"][rows] == NONE,
-            columns["source_wall_ns"][rows],
+            own_ns[rows],
             columns["commit_time_ms"][rows] * 1_000_000,
         )
         return made_rows(
@@ -183,6 +188,7 @@ class FileReader:
             offset=position,
             place=np.where(np.isin(kinds, IDENTIFIED), mark, columns["log_offset"][rows]),
             wall_ns=wall_ns,
+            until=since_ns[rows],
             flag=flag,
             key=key,
         )
@@ -207,7 +213,7 @@ class FileReader:
         self.facts.transactions.aborted_records += int(aborted.sum())
         self.known.aborted.take(mark=mark[aborted], slice=slices[aborted], offset=offsets[aborted])
 
-    def _listed(self, columns: Columns, time_ns: Array) -> pa.Table:
+    def _listed(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
         """Returns a row for each entry of the events that list several partitions."""
         kinds = columns.codes("kind", ENTRY_KINDS)
         said = columns.codes("outcome", COMMIT_KINDS)
@@ -232,8 +238,8 @@ class FileReader:
             time_ns=time_ns[rows],
             offset=entries["committed_offset"][placed],
             place=np.where(inside == 1, IN_TRANSACTION, NONE),
-            wall_ns=columns["source_wall_ns"][rows],
-            until=duration_ns,
+            wall_ns=own_ns[rows],
+            until=np.where(columns.is_kind("request")[rows], duration_ns, since_ns[rows]),
             who=columns["lane"][rows].clip(-1, 2**31 - 1),
             flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
         )

@@ -44,9 +44,12 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
                 name: tuple(plain[name])
                 for name in (
                     *("sources", "members", "member_ids", "owners", "environment"),
-                    *("topic_changes", "fetching", "logs"),
+                    *("topic_changes", "fetching", "logs", "timed"),
                 )
             },
-            **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},
+            **{
+                name: tuple(map(tuple, plain[name]))
+                for name in ("clocks", "delays", "standstills", "readings", "refusals", "false_times")
+            },
         }
     )
