@@ -5,7 +5,7 @@ everything where that is the obvious way to say it. `judge(events, facts)` retur
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
 consumer), progress (kafka, …: where the committed position lives), sink (topic: only what is committed there is
-done), delivery (the claim's), reset (the policy),
+done), stdout (buffered: lines come when a buffer is full), delivery (the claim's), reset (the policy),
 memory_max_bytes (the claim's).
 """
 
@@ -21,7 +21,9 @@ from typing import Any
 from kafka_trial.history.event import Event
 
 SECOND_NS = 1_000_000_000
-TOLERANCE_NS = 500_000_000  # between sources
+TOLERANCE_NS = 500_000_000  # between sources, where nobody measured how late a line was read
+CLOCKS_NS = 10_000_000  # what the clocks of brokers and harness may differ by, as they are read
+MEASURED_WITHIN_NS = 3 * SECOND_NS
 DECIDING = {
     *("by_operator", "in_flight_at_crash", "same_key", "recovered", "own", "restart_inside", "fell", "skipped_record"),
     *("class", "found_in", "over_limit", "repeats"),
@@ -184,8 +186,11 @@ class Trial:
     """A history and its facts, with the lookups that several slices share."""
 
     def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
-        self.events = sorted(events, key=lambda event: (event.source, event.seq))
+        self.heard = sorted(events, key=lambda event: (event.source, event.seq))
         self.facts = facts
+        self.events = self.heard
+        self.untimed: set[str] = set()  # files with work of which nobody knows when it was printed
+        self.events = self._placed()
         self.stood_still = True  # False: as if all had been heard when it was said
 
     def of_kind(self, *kinds: str) -> list[Event]:
@@ -310,14 +315,106 @@ class Trial:
         pair = min(self.clocks, key=lambda e: (abs(e.details["wall_ns"] - wall_ns), e.time_ns))
         return int(pair.details.get("read_ns", pair.time_ns) + wall_ns - pair.details["wall_ns"])
 
+    @cached_property
+    def standstills(self) -> list[tuple[int, int]]:
+        """When the harness stood still, or one of its readers did for longer than sources may differ."""
+        late = [e for e in self.of_kind("scheduling_delay") if e.details["delay_ns"] > TOLERANCE_NS // 2]
+        late += [e for e in self.of_kind("reading_delay") if e.details["delay_ns"] > TOLERANCE_NS]
+        return [
+            (e.time_ns - e.details["delay_ns"] - e.details.get("every_ns", SECOND_NS), e.time_ns)
+            for e in sorted(late, key=lambda e: e.time_ns)
+        ]
+
     def earliest_ns(self, heard_ns: float) -> float:
         """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
         after may have waited as well."""
-        for late in self.of_kind("scheduling_delay") if self.stood_still else ():
-            begin_ns = late.time_ns - late.details["delay_ns"] - late.details.get("every_ns", SECOND_NS)
-            if late.details["delay_ns"] > TOLERANCE_NS // 2 and begin_ns < heard_ns <= late.time_ns + TOLERANCE_NS:
+        for begin_ns, end_ns in self.standstills if self.stood_still else ():
+            if begin_ns < heard_ns <= end_ns + TOLERANCE_NS:
                 return self.earliest_ns(begin_ns)
         return heard_ns
+
+    def written_ns(self, event: Event) -> float:
+        """When a line may have been written at the earliest."""
+        return self.earliest_ns(event.time_ns) - self.uncertain_ns(event)
+
+    def uncertain_ns(self, event: Event) -> float:
+        """How long a line may have waited before it was read."""
+        if event.source in self.untimed:
+            return FOREVER
+        if not self.measures:
+            return TOLERANCE_NS
+        return min(TOLERANCE_NS, self._waited_ns(event) + CLOCKS_NS + self._set_apart_ns(event.time_ns))
+
+    @cached_property
+    def measures(self) -> list[Event]:
+        return self.of_kind("reading_delay")
+
+    def _waited_ns(self, event: Event) -> float:
+        if event.source == "sink" and self.facts.get("sink") in (None, "http"):
+            return 0  # written down before it was answered
+        if event.source in self.timed:
+            return 0  # it says when it was
+        mine = sorted((e.time_ns, e.details["delay_ns"]) for e in self.measures if e.details["reader"] == event.source)
+        before = [delay_ns for time_ns, delay_ns in mine if time_ns < event.time_ns]
+        after = [(time_ns, delay_ns) for time_ns, delay_ns in mine if time_ns >= event.time_ns]
+        if not after or after[0][0] - event.time_ns > MEASURED_WITHIN_NS:
+            return TOLERANCE_NS
+        return max(before[-1:] + [delay_ns for _, delay_ns in after[:2]])
+
+    def _set_apart_ns(self, time_ns: float) -> float:
+        """How far the wall clock was set between the two readings before and the two after."""
+        pairs = sorted((int(e.details.get("read_ns", e.time_ns)), int(e.details["wall_ns"])) for e in self.clocks)
+        around = [pair for pair in pairs if pair[0] < time_ns][-2:] + [pair for pair in pairs if pair[0] >= time_ns][:2]
+        offsets = [wall_ns - read_ns for read_ns, wall_ns in around]
+        return max(offsets) - min(offsets) if offsets else TOLERANCE_NS
+
+    def _placed(self) -> list[Event]:
+        """The events, those of members at their own times, where these can be believed.
+
+        Work out of a buffer that bears none stands where the lines were read that were read before it.
+        """
+        buffered = self.facts.get("stdout") == "buffered"
+        self.timed: set[str] = set()
+        placed: list[Event] = []
+        for source in sorted({e.source for e in self.heard}):
+            mine = [e for e in self.heard if e.source == source]
+            if not any(e.kind == "started" for e in mine):
+                placed += mine
+                continue
+            own = self._own_times(mine)
+            work = {own[e.seq] is not None for e in mine if e.kind in ("delivered", "processed")}
+            if work == {True}:
+                self.timed.add(source)
+            elif buffered:
+                self.untimed.add(source)
+            for e in mine:
+                placed.append(replace(e, time_ns=self._place_ns(e, mine, own[e.seq], buffered=buffered)))
+        return placed
+
+    def _place_ns(self, event: Event, mine: list[Event], own_ns: int | None, *, buffered: bool) -> int:
+        if own_ns is not None and not buffered:  # a line that was flushed is no older than its reading allows
+            timed, self.timed = self.timed, set()
+            own_ns = max(own_ns, event.time_ns - int(self.uncertain_ns(event)))
+            self.timed = timed
+        if own_ns is not None:
+            return min(own_ns, event.time_ns)
+        if event.source in self.untimed and event.kind in ("delivered", "processed"):
+            return _read_before(event, mine)
+        return event.time_ns
+
+    def _own_times(self, mine: list[Event]) -> dict[int, int | None]:
+        """Seq → when each line was by its own word, where that can be: not after it was read, not long before what was
+        read before it, and not far behind a line that stands before it."""
+        own: dict[int, int | None] = {}
+        latest: int | None = None
+        for event in mine:
+            told = None if event.source_wall_ns is None else self.mono_ns(event.source_wall_ns, -1)
+            can_be = told is not None and _read_before(event, mine) - TOLERANCE_NS <= told <= event.time_ns + CLOCKS_NS
+            if can_be and told is not None:
+                latest = told if latest is None else max(latest, told)
+                can_be = told >= latest - TOLERANCE_NS
+            own[event.seq] = latest if can_be else None
+        return own
 
     def topic_of(self, entry: Mapping[str, Any]) -> str | None:
         return entry.get("topic") or self.topic_names.get(entry.get("topic_id", ""))
@@ -437,15 +534,25 @@ class Partition:
     @cached_property
     def first_handled(self) -> dict[int, int]:
         """Offset → the earliest time it was handled, by a completion or a sink effect."""
-        times: dict[int, list[int]] = {}
+        return {offset: min(event.time_ns for event in told) for offset, told in self.handlings.items()}
+
+    @cached_property
+    def first_written(self) -> dict[int, float]:
+        """Offset → the earliest time at which it can have been written down that it was handled."""
+        return {offset: min(map(self.trial.written_ns, told)) for offset, told in self.handlings.items()}
+
+    @cached_property
+    def handlings(self) -> dict[int, list[Event]]:
+        """Offset → who says that it was handled: completions and sink effects."""
+        told: dict[int, list[Event]] = {}
         for work in self.completions:
             if self.trial.facts.get("sink") != "topic" or work.event.outcome != "done":
-                times.setdefault(work.offset, []).append(work.event.time_ns)
+                told.setdefault(work.offset, []).append(work.event)
         offset_of_id = {e.id: offset for offset, e in self.records.items() if e.id is not None}
         for effect in self.trial.of_kind("effect"):
             if effect.outcome == "ok" and effect.id in offset_of_id:
-                times.setdefault(offset_of_id[effect.id], []).append(effect.time_ns)
-        return {offset: min(seen) for offset, seen in times.items()}
+                told.setdefault(offset_of_id[effect.id], []).append(effect)
+        return told
 
     # --- the brokers' word -----------------------------------------------------------------------------------
 
@@ -565,6 +672,8 @@ class Partition:
 
     def floor(self, possession: Possession) -> int | None:
         """Where the possession had to start; None when nobody knows."""
+        if possession.source in self.trial.untimed:
+            return self._start_of(None)  # nobody knows when it began
         first = min((w.event.time_ns for w in self.deliveries if w.possession == possession), default=FOREVER)
         earliest_ns = self.trial.earliest_ns(possession.opened.time_ns)
         earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
@@ -647,6 +756,11 @@ class Partition:
         return (*self.tp, -1 if place is None else place, tuple(sorted(attributes.items())))
 
 
+def _read_before(event: Event, mine: list[Event]) -> int:
+    """When the lines of its file were read that were read last before an event was."""
+    return max((e.time_ns for e in mine if e.time_ns < event.time_ns), default=event.time_ns)
+
+
 def _covers(request: Event, wall_ns: int) -> bool:
     line_ns = request.source_wall_ns or 0
     duration_ns = int(request.details.get("duration_ms", 0) * 1_000_000)
@@ -688,9 +802,9 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
 
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
     """One undecided case for each finding that there would be besides, had the harness never stood still."""
-    if not any(late.details["delay_ns"] > TOLERANCE_NS // 2 for late in trial.of_kind("scheduling_delay")):
+    if not trial.standstills:
         return []
-    in_time = Trial(trial.events, trial.facts)
+    in_time = Trial(trial.heard, trial.facts)
     in_time.stood_still = False
     besides = _sorts(CHECKS[name](Partition(in_time, tp))) - _sorts(found)
     return [None] * besides.total()
@@ -759,7 +873,10 @@ def _incarnation(p: Partition, member: str, time_ns: float) -> str | None:
 def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> bool:
     mine = [event for event in p.trial.events if event.source == source]
     exits = [e for e in mine if e.kind == "exited" and e.details.get("signal") == 9]
-    lines = [e.time_ns for e in mine if e.kind in ("delivered", "processed", "started")]
+    read = [e for e in p.trial.heard if e.source == source]
+    buffer_ns = TOLERANCE_NS if p.trial.facts.get("stdout") == "buffered" else 0
+    work = [e.time_ns - buffer_ns for e in read if e.kind in ("delivered", "processed")]
+    lines = work + [e.time_ns for e in read if e.kind == "started"]
     return bool(exits) and max(lines) < effect_ns <= exits[-1].time_ns + TOLERANCE_NS
 
 
@@ -1026,7 +1143,7 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     if first.event.source == late.event.source:
         before = first.event.seq < late.event.seq
     else:
-        before = p.trial.earliest_ns(late.event.time_ns) - first.event.time_ns > TOLERANCE_NS
+        before = first.event.time_ns < p.trial.written_ns(late.event)
     return before and not any(
         p.excused(work.possession, work.event.time_ns, work.event.time_ns) for work in (first, late)
     )
@@ -1049,8 +1166,8 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
     if one.begun.event.source == other.begun.event.source:
         return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
     begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
-    ends_ns = min(p.trial.earliest_ns(one.ended.event.time_ns), p.trial.earliest_ns(other.ended.event.time_ns))
-    return ends_ns - begins_ns > TOLERANCE_NS and not any(
+    ends_ns = min(p.trial.written_ns(one.ended.event), p.trial.written_ns(other.ended.event))
+    return ends_ns > begins_ns and not any(
         p.excused(h.begun.possession, h.begun.event.time_ns, h.ended.event.time_ns) for h in (one, other) if h.ended
     )
 
@@ -1098,7 +1215,8 @@ def _own(p: Partition, commit: Commit) -> bool | None:
 
 def _restart_inside(p: Partition, highest: int, begin_ns: float, end_ns: float) -> bool:
     fetched = [time_ns for _, time_ns, position in p.offset_fetches if position < highest]
-    opened = [p.trial.earliest_ns(o.time_ns) for o in (q.opened for q in p.possessions) if o.time_ns < end_ns]
+    known = [q.opened for q in p.possessions if q.source not in p.trial.untimed]
+    opened = [p.trial.earliest_ns(o.time_ns) for o in known if o.time_ns < end_ns]
     return any(begin_ns < time_ns < end_ns for time_ns in fetched + opened)
 
 
@@ -1135,7 +1253,7 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
     unclear: set[int] = set()
     for commit, highest in _rises(p):
         over = _raised_over(p, commit, highest)
-        late = [o for o in over if p.trial.earliest_ns(p.first_handled.get(o, 0)) > commit.effect_ns + TOLERANCE_NS]
+        late = [o for o in over if p.first_written.get(o, 0) > commit.effect_ns]
         if _told_by_a_member(p, commit) or commit.event.details.get("producer_id") is not None:
             late = []
         never = [o for o in over if o not in p.first_handled]
@@ -1258,7 +1376,7 @@ def _work_after_being_told(p: Partition, possession: Possession, told: Event) ->
         seq, time_ns = delivery.event.seq, delivery.event.time_ns
         still = [h for h in in_hand if h.ended is None or h.ended.event.seq > seq]
         others = [o for o in p.possessions if o.member != possession.member and o.open_at(time_ns)]
-        if p.trial.earliest_ns(time_ns) > told.time_ns + TOLERANCE_NS and not still and others:
+        if p.trial.written_ns(delivery.event) > told.time_ns and not still and others:
             yield p.found(delivery.offset, by="told")
 
 
@@ -1278,9 +1396,9 @@ def zombie_work(p: Partition) -> Iterator[Found]:
     """Work in good faith after a loss that nobody told the member of."""
     for work in p.deliveries + p.completions:
         loss = p.loss(work.possession) if work.possession else None
-        if loss is None or work.event.time_ns >= loss.told_ns:
+        if loss is None or (loss.told is not None and work.event.seq >= loss.told.seq):
             continue
-        if loss.time_ns + TOLERANCE_NS < p.trial.earliest_ns(work.event.time_ns):
+        if loss.time_ns < p.trial.written_ns(work.event):
             yield p.found(work.offset, kind=work.event.kind)
 
 
@@ -1577,7 +1695,7 @@ def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
     a commit that came too late."""
     late: dict[int, tuple[int, float]] = {}
     for offset in sorted(p.records):
-        ready_ns = max(p.first_handled.get(o, FOREVER) for o in p.records if o <= offset)
+        ready_ns = max(_known_ns(p, o) for o in p.records if o <= offset)
         covering = _first_covering(p, offset)
         if ready_ns == FOREVER or covering is None or covering.effect_ns > (p.trial.snapshot_ns or 0):
             continue
@@ -1588,6 +1706,12 @@ def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
     for offset, ready_ns in late.values():
         still = _stood_still(p.trial, ready_ns, ready_ns + _window_of(p.trial))
         yield None if still else p.found(offset)
+
+
+def _known_ns(p: Partition, offset: int) -> float:
+    """When a record was first handled; never, where that came out of a buffer that does not tell when."""
+    first = min(p.handlings.get(offset, ()), key=lambda event: (event.time_ns, event.source), default=None)
+    return FOREVER if first is None or first.source in p.trial.untimed else first.time_ns
 
 
 def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
 from kafka_trial.invariants.circumstances import Circumstances
-from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, first_of, ordered
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -154,6 +154,11 @@ class Batch:
     def earliest(self, heard_ns: Ints) -> Ints:
         """See `clocks.earliest`."""
         return clocks.earliest(self.circumstances, heard_ns)
+
+    def written_ns(self, sources: Array, read_ns: Ints) -> Ints:
+        """Returns the earliest time at which each line can have been written; NEVER and NONE stay as they are."""
+        known = (read_ns != NEVER) & (read_ns != NONE)
+        return np.where(known, self.earliest(read_ns) - self.uncertainty(sources, read_ns), read_ns)
 
     def uncertainty(self, sources: Array, time_ns: Ints) -> Ints:
         """See `clocks.uncertainty`."""

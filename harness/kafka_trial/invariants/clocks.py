@@ -9,7 +9,7 @@ import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_after
-from kafka_trial.invariants.rows import OWN_WORD
+from kafka_trial.invariants.rows import OWN_WORD, Kind
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances
@@ -74,8 +74,12 @@ def own_times(circumstances: Circumstances, rows: Table) -> Table:
     """Returns the rows with each line of a member at the time that it bears itself, where it can be believed.
 
     A line that was flushed was written when it was read, but for the time it waited: earlier than that it is not taken
-    to be, whatever it says.
+    to be, whatever it says. Work that came out of a buffer, and bears no time, may have been done as soon as the lines
+    before had been read.
     """
+    buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & vague(circumstances, rows["source"])
+    if buffered.any():
+        rows = rows.having(time_ns=np.where(buffered, rows["until"], rows["time_ns"]))
     own = np.isin(rows["kind"], OWN_WORD) & (rows["wall_ns"] != NONE)
     if not own.any():
         return rows

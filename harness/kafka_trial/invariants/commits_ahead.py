@@ -37,8 +37,8 @@ def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.
 
     "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
-    Offset Control). By the member's own word the order is exact; by the offsets log it is so up to half a second.
-    Legal under at-most-once, where it is the point; an operator's are the operator's.
+    Offset Control). By the member's own word the order is exact; by the offsets log it is so up to the time that lines
+    waited to be read. Legal under at-most-once, where it is the point; an operator's are the operator's.
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
     """
@@ -121,9 +121,8 @@ def _ahead_by_log(batch: Batch) -> Table:
     raising, _ = _raising(batch)
     row = raising["latest"]
     records, first = batch.records, batch.first_handled
-    handled_ns = picked(first.time_ns, row, NONE)
-    uncertain_ns = batch.uncertainty(picked(batch.handled["source"], picked(first.row, row, -1), -1), handled_ns)
-    late = (row >= 0) & (batch.earliest(handled_ns) > raising["effect_ns"] + uncertain_ns) & ~raising["unheard"]
+    handled_ns = picked(first.said_ns, row, NONE)
+    late = (row >= 0) & (handled_ns > raising["effect_ns"]) & ~raising["unheard"]
     inside = raising["flag"] & IN_TRANSACTION > 0
     late &= (handled_ns == NEVER) | ~(told_by_members(batch, raising) | inside)
     commits, row = raising.take(late), row[late]
@@ -156,8 +155,8 @@ def _raising(batch: Batch) -> tuple[Table, Ints]:
     numbers = np.flatnonzero(log["value"] > log["peak"])
     raising = log.take(numbers)
     first, end = between(records["slice"], records["offset"], raising["slice"], raising["peak"], raising["value"])
-    latest = greatest_in(batch.first_handled.time_ns, first, end)
-    never = picked(batch.first_handled.time_ns, latest, NONE) == NEVER
+    latest = greatest_in(batch.first_handled.said_ns, first, end)
+    never = picked(batch.first_handled.said_ns, latest, NONE) == NEVER
     return raising.having(latest=latest, unheard=never & killed_unheard(batch, numbers)), numbers
 
 

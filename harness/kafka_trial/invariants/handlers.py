@@ -73,22 +73,25 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
 
 
 def handled(batch: Batch) -> Table:
-    """Returns slice, offset, time_ns, source, seq of the first handling of each offset: a completion or an effect.
+    """Returns slice, offset, time_ns, source, seq, said_ns of the first handling of each offset: by a completion or an
+    effect.
 
     Where the output goes to a topic, only what is committed there is done; a completion counts if it leaves no output.
-    What a member says that prints only when its buffer is full, it may have done as soon as it had printed before.
+    `said_ns`: the earliest time at which any of its handlings can have been written down.
     """
     done = batch.of(Kind.PROCESSED, Kind.EFFECT)
-    vague = (done["kind"] == Kind.PROCESSED) & batch.vague(done["source"])
-    done = done.having(time_ns=np.where(vague, done["until"], done["time_ns"]))
     if batch.circumstances.settings.sink == "topic":
         done = done.take((done["kind"] == Kind.EFFECT) | (done["flag"] == WITHOUT_OUTPUT))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
-    first = done.take(first_of(joined(done["slice"], done["offset"])))
-    return first.only("slice", "offset", "time_ns", "source", "seq")
+    first = first_of(joined(done["slice"], done["offset"]))
+    said_ns = batch.written_ns(done["source"], done["time_ns"])
+    earliest_ns = np.minimum.reduceat(said_ns, first) if len(first) else said_ns
+    return done.take(first).only("slice", "offset", "time_ns", "source", "seq").having(said_ns=earliest_ns)
 
 
 def first_handled_of_records(batch: Batch) -> SimpleNamespace:
-    """Returns, for each of `batch.records`, `time_ns` of its first handling (NEVER if none), and `row` of `handled`."""
+    """Returns, for each of `batch.records`, `time_ns` and `said_ns` of its first handling (NEVER if none), and `row` of
+    `handled`."""
     row = exactly(batch.handled["slice"], batch.handled["offset"], batch.records["slice"], batch.records["offset"])
-    return SimpleNamespace(row=row, time_ns=picked(batch.handled["time_ns"], row, NEVER))
+    time_ns, said_ns = (picked(batch.handled[name], row, NEVER) for name in ("time_ns", "said_ns"))
+    return SimpleNamespace(row=row, time_ns=time_ns, said_ns=said_ns)

@@ -140,7 +140,7 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
         order = ordered(first["slice"], first["key"], first["offset"])
         first, group = first.take(order), joined(first["slice"][order], first["key"][order])
     elsewhere = min_after(group, first["time_ns"])
-    earliest_ns = batch.earliest(first["time_ns"]) - batch.uncertainty(first["source"], first["time_ns"])
+    earliest_ns = batch.written_ns(first["source"], first["time_ns"])
     overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < earliest_ns)
     order = ordered(group, first["source"], first["offset"])
     in_file = np.full(len(first), -1, np.int64)
@@ -185,8 +185,7 @@ def _overlapping_across_files(batch: Batch) -> Table:
     """Returns the handlers that ran beside one of another file for longer than clocks and pipes may differ."""
     handlers = batch.handlers
     handlers = handlers.take(~excused(batch, handlers["possession"], handlers["end_ns"]))
-    uncertain_ns = batch.uncertainty(handlers["source"], handlers["end_ns"])
-    handlers = handlers.having(end_ns=batch.earliest(handlers["end_ns"]) - uncertain_ns)
+    handlers = handlers.having(end_ns=batch.written_ns(handlers["source"], handlers["end_ns"]))
     slow = handlers.take(handlers["end_ns"] > handlers["start_ns"])
     found = [
         _overlapping_of_file(slow.take(mine), slow.take(~mine & (slow["key"] >= 0 if keyed else True)), keyed=keyed)

@@ -69,7 +69,7 @@ def zombie_work(batch: Batch) -> Findings:
     windows = batch.zombies
     loss_ns = picked(windows["loss_ns"], work["possession"], NEVER)
     told_seq = picked(windows["told_seq"], work["possession"], NONE)
-    said_ns = batch.earliest(work["time_ns"]) - batch.uncertainty(work["source"], work["time_ns"])
+    said_ns = batch.written_ns(work["source"], work["time_ns"])
     inside = (loss_ns != NEVER) & (said_ns > loss_ns) & (work["seq"] < told_seq)
     work = work.take(inside)
     loss = picked(windows["loss"], work["possession"], -1)
@@ -105,7 +105,7 @@ def _split_though_told(batch: Batch) -> Table:
     work = batch.deliveries.take(batch.deliveries["possession"] >= 0)
     possession = work["possession"]
     told = picked(windows["by_refusal"], possession, 0) == 1
-    said_ns = batch.earliest(work["time_ns"]) - batch.uncertainty(work["source"], work["time_ns"])
+    said_ns = batch.written_ns(work["source"], work["time_ns"])
     after = (said_ns > picked(windows["told_ns"], possession, NEVER)) & (
         work["time_ns"] > picked(windows["until_ns"], possession, NEVER)
     )
