@@ -607,6 +607,47 @@ class Partition:
     def _answers(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
         """Every entry on this partition that a broker answered without an error."""
         return [
+            (self._late_ones.get((request.source, request.seq), request), entry)
+            for request, entry in self._granted(*apis)
+        ]
+
+    @cached_property
+    def _late_ones(self) -> dict[tuple[str, int], Event]:
+        """The commit requests whose line came late, as if it had come with the commit that must be theirs: the last one
+        before that nobody else asked for, in the order of what their connection asked for in time."""
+        asked = [
+            pair for pair in self._granted("OFFSETCOMMIT", "TXNOFFSETCOMMIT") if pair[0].source_wall_ns is not None
+        ]
+        stored = [e for e in self.trial.offsets_log if e.kind == "committed" and (e.topic, e.partition) == self.tp]
+        theirs = {
+            (request.source, request.seq): [
+                c for c in stored if _alike(request, entry, c) and _covers(request, _wall(c))
+            ]
+            for request, entry in asked
+        }
+        claimed = {c.name for commits in theirs.values() for c in commits}
+        in_time = [
+            (r, max(commits, key=lambda c: (_wall(c), _place(c))))
+            for r, _ in asked
+            if (commits := theirs[r.source, r.seq])
+        ]
+        late: dict[tuple[str, int], Event] = {}
+        for request, entry in asked:
+            begun_ns = (request.source_wall_ns or 0) - _duration_ns(request) - LOG_TOLERANCE_NS
+            free = [c for c in stored if _alike(request, entry, c) and _wall(c) < begun_ns and c.name not in claimed]
+            if theirs[request.source, request.seq] or not free:
+                continue
+            last = max(free, key=lambda c: (_wall(c), _place(c)))
+            mine = [(r.seq, _place(c)) for r, c in in_time if _connection(r) == _connection(request)]
+            fits = all((seq < request.seq) == (place < _place(last)) for seq, place in mine)
+            known = [one for one in late.values() if one.details["commit"] == last.name]
+            if fits and not known and _wall(last) >= begun_ns - 5 * SECOND_NS:
+                about = {**request.details, "duration_ms": 0, "commit": last.name}
+                late[request.source, request.seq] = replace(request, source_wall_ns=_wall(last), details=about)
+        return late
+
+    def _granted(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
+        return [
             (request, entry)
             for request in self.trial.requests
             if request.details["api"].replace("_", "").upper() in apis
@@ -761,9 +802,31 @@ def _read_before(event: Event, mine: list[Event]) -> int:
     return max((e.time_ns for e in mine if e.time_ns < event.time_ns), default=event.time_ns)
 
 
+def _alike(request: Event, entry: Mapping[str, Any], commit: Event) -> bool:
+    """The commit is of the position that was asked for, and both are of a transaction, or neither."""
+    inside = request.details["api"].replace("_", "").upper() == "TXNOFFSETCOMMIT"
+    return entry.get("committed_offset") == commit.committed_offset and inside == ("producer_id" in commit.details)
+
+
+def _wall(commit: Event) -> int:
+    return int(commit.details.get("commit_time_ms", 0) * 1_000_000)
+
+
+def _place(commit: Event) -> int:
+    return int(commit.details["log_offset"])
+
+
+def _connection(request: Event) -> tuple[str, int | None]:
+    return request.source, request.details.get("lane")
+
+
+def _duration_ns(request: Event) -> int:
+    return int(request.details.get("duration_ms", 0) * 1_000_000)
+
+
 def _covers(request: Event, wall_ns: int) -> bool:
     line_ns = request.source_wall_ns or 0
-    duration_ns = int(request.details.get("duration_ms", 0) * 1_000_000)
+    duration_ns = _duration_ns(request)
     return line_ns - duration_ns - LOG_TOLERANCE_NS <= wall_ns <= line_ns + LOG_TOLERANCE_NS
 
 

@@ -78,7 +78,7 @@ def measured(history: History, draw: random.Random) -> History:
     """The same history, with measures of how long lines waited; some members buffer their lines, or tell the time."""
     sources = sorted({event.source for event in history.events if event.kind == "started"})
     buffered = draw.random() < 0.5
-    others = [event for event in history.events if event.source not in (*sources, "run")]
+    others = [_stamped(event, draw) for event in history.events if event.source not in (*sources, "run")]
     lines: list[Event] = []
     for source in sources:
         mine = [event for event in history.events if event.source == source]
@@ -87,6 +87,13 @@ def measured(history: History, draw: random.Random) -> History:
     run = _with_measures(history, sources, draw)
     facts = history.facts | ({"stdout": "buffered"} if buffered else {})
     return replace(history, events=[*others, *lines, *run], facts=facts)
+
+
+def _stamped(event: Event, draw: random.Random) -> Event:
+    """An event of a broker; one request in ten has a late stamp, some of them a very late one."""
+    if event.kind != "request" or event.source_wall_ns is None or draw.random() > 0.1:
+        return event
+    return replace(event, source_wall_ns=event.source_wall_ns + draw.choice((60, 100, 300, 600, 2000, 6000)) * MS)
 
 
 def _telling(mine: Sequence[Event], draw: random.Random, *, share: float) -> list[Event]:

@@ -116,7 +116,7 @@ def test_what_a_witness_reads_out_of_a_topic_is_as_uncertain_as_before() -> None
 
 
 def test_where_the_wall_clock_was_set_brokers_times_are_uncertain_by_as_much() -> None:
-    """It was set 80 ms ahead before a line was read 30 ms after the commit; 50 ms after it, that is late all the same."""
+    """It was set 80 ms ahead before a line was read 30 ms after the commit; 50 ms after it, that is late even so."""
     jump, measure = Line("run", "clock", {"late_s": -0.08}), measured("m0", 0.03)
     assert ahead([*AHEAD, jump, after(0.01), processed("m0", 0), measure]) == []
     assert ahead([*AHEAD, jump, after(0.03), processed("m0", 0), measure]) == [ONE]

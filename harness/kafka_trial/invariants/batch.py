@@ -1,7 +1,8 @@
 """A batch: the rows of some whole slices, and the indexes derived from them once for all invariants.
 
-The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `ownership_log.py`,
-`floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by slice.
+The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `late_requests.py`,
+`ownership_log.py`, `floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by
+slice.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from kafka_trial.invariants import clocks, commits_log, floors, handlers, ownership_log, possessions, zombies
+from kafka_trial.invariants import (
+    clocks,
+    commits_log,
+    floors,
+    handlers,
+    late_requests,
+    ownership_log,
+    possessions,
+    zombies,
+)
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
@@ -130,6 +140,11 @@ class Batch:
         if not self.circumstances.settings.in_offsets_log:
             return np.full(self.size, NONE, np.int64)
         return commits_log.standing(self, None)
+
+    @cached_property
+    def commit_requests(self) -> Table:
+        """See `late_requests.commit_requests`."""
+        return late_requests.commit_requests(self)
 
     @cached_property
     def fetch_answers(self) -> Table:

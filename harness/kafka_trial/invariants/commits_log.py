@@ -162,7 +162,7 @@ def _targets(asked: Table, commits: Table) -> tuple[Ints, Ints]:
 
 def _requests(batch: Batch) -> Table:
     """Returns the accepted commit requests with their member, OPERATOR where no member runs in the lane."""
-    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = batch.commit_requests
     asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE))
     return asked.having(member=members_of(batch, asked["who"], otherwise=OPERATOR))
 

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from kafka_trial.report.reading import Report
 from kafka_trial.report.series import HEIGHT, WIDTH, Lag, path_of
 from kafka_trial.report.text import claim_in_words
+from kafka_trial.report.words import reading_in_words
 
 
 def html_of(report: Report) -> str:
@@ -25,6 +26,7 @@ def _drawn(report: Report) -> dict[str, Any]:
     length_s = max((at_s for lag in report.lag for at_s, _ in (*lag.committed, *lag.handled)), default=0.0)
     return {
         "claim": claim_in_words(report.verdict["claim"]),
+        "reading": reading_in_words(report.verdict["counts"]),
         "charts": [_chart(lag, length_s) for lag in report.lag],
         "length_s": length_s,
         "width": WIDTH,
