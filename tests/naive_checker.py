@@ -22,6 +22,7 @@ from kafka_trial.history.event import Event
 
 SECOND_NS = 1_000_000_000
 TOLERANCE_NS = 500_000_000  # between sources, where nobody measured how late a line was read
+OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 CLOCKS_NS = 10_000_000  # what the clocks of brokers and harness may differ by, as they are read
 MEASURED_WITHIN_NS = 3 * SECOND_NS
 DECIDING = {
@@ -382,11 +383,12 @@ class Trial:
                 placed += mine
                 continue
             own = self._own_times(mine)
-            work = {own[e.seq] is not None for e in mine if e.kind in ("delivered", "processed")}
-            if work == {True}:
+            said = {own[e.seq] is not None for e in mine if e.kind in OWN_WORD}
+            if said == {True}:
                 self.timed.add(source)
-            elif buffered:
-                self.untimed.add(source)
+            else:
+                own = dict.fromkeys(own)
+                self.untimed |= {source} if buffered else set()
             for e in mine:
                 placed.append(replace(e, time_ns=self._place_ns(e, mine, own[e.seq], buffered=buffered)))
         return placed
@@ -1206,7 +1208,8 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     if first.event.source == late.event.source:
         before = first.event.seq < late.event.seq
     else:
-        before = first.event.time_ns < p.trial.written_ns(late.event)
+        known = first.event.source not in p.trial.untimed
+        before = known and first.event.time_ns < p.trial.written_ns(late.event)
     return before and not any(
         p.excused(work.possession, work.event.time_ns, work.event.time_ns) for work in (first, late)
     )

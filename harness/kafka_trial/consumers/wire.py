@@ -191,7 +191,7 @@ def _own_time(body: Body) -> dict[str, int]:
         return {}
     if isinstance(time_ms, bool) or not isinstance(time_ms, int | float) or not 0 <= time_ms < WALL_MS_MAX:
         raise ValueError("time_ms is the milliseconds since 1970")
-    return {"source_wall_ns": int(time_ms * 1_000_000)}
+    return {"source_wall_ns": round(time_ms * 1000) * 1000}
 
 
 def _list(value: Any) -> list[Any]:

@@ -177,7 +177,7 @@ class Circumstances:
     member_ids: tuple[str, ...] = ()
     owners: tuple[int, ...] = ()  # the member behind each member id, -1 unknown
     clocks: tuple[tuple[int, int], ...] = ()  # pairs (wall, monotonic), sorted
-    timed: tuple[int, ...] = ()  # the files whose lines of work all bear a time of their own that can be believed
+    timed: tuple[int, ...] = ()  # the files whose lines all bear a time of their own that can be so
     false_times: tuple[tuple[int, int, int], ...] = ()  # (file, times that cannot be so, seq of the first)
     phases: Mapping[str, int] = field(default_factory=dict)
     delays: tuple[tuple[int, int], ...] = ()  # (time, scheduling delay)

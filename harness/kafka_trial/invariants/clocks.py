@@ -71,16 +71,16 @@ def vague(circumstances: Circumstances, sources: Array) -> Bools:
 
 
 def own_times(circumstances: Circumstances, rows: Table) -> Table:
-    """Returns the rows with each line of a member at the time that it bears itself, where it can be believed.
+    """Returns the rows with each line of a member at the time that it bears itself, where all of its file do.
 
     A line that was flushed was written when it was read, but for the time it waited: earlier than that it is not taken
     to be, whatever it says. Work that came out of a buffer, and bears no time, may have been done as soon as the lines
     before had been read.
     """
+    own = np.isin(rows["kind"], OWN_WORD) & _member(_among(circumstances, circumstances.timed), rows["source"])
     buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & vague(circumstances, rows["source"])
     if buffered.any():
         rows = rows.having(time_ns=np.where(buffered, rows["until"], rows["time_ns"]))
-    own = np.isin(rows["kind"], OWN_WORD) & (rows["wall_ns"] != NONE)
     if not own.any():
         return rows
     own_ns, heard_ns, sources = (rows[name][own] for name in ("wall_ns", "time_ns", "source"))

@@ -9,6 +9,7 @@ import numpy as np
 from kafka_trial.invariants.handlers import keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
+    NEVER,
     NONE,
     Array,
     Ints,
@@ -139,9 +140,10 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
         first = first.take(first["key"] >= 0)
         order = ordered(first["slice"], first["key"], first["offset"])
         first, group = first.take(order), joined(first["slice"][order], first["key"][order])
-    elsewhere = min_after(group, first["time_ns"])
+    elsewhere = min_after(group, np.where(batch.vague(first["source"]), NEVER, first["time_ns"]))
     earliest_ns = batch.written_ns(first["source"], first["time_ns"])
     overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < earliest_ns)
+    overtaken &= ~batch.vague(picked(first["source"], elsewhere, -1))
     order = ordered(group, first["source"], first["offset"])
     in_file = np.full(len(first), -1, np.int64)
     by_file = first.take(order)

@@ -2,7 +2,7 @@
 
 Stands beside `frames.py`, which makes the rows of a file: both end up in the rows of a member's own word. A time that
 cannot be so (after the line was read, long before what was read before it, or far behind the lines before) is not
-used, and counted.
+used, and counted. Only a file whose lines all bear times that can be so is placed by them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints
 if TYPE_CHECKING:
     from kafka_trial.judge.columns import Columns
     from kafka_trial.judge.facts import Facts
+
+OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 
 
 class OwnTimes:
@@ -46,13 +48,13 @@ class OwnTimes:
         told = wall_ns != NONE
         own_ns = self._believed(wall_ns, time_ns, since_ns) if told.any() else np.full(len(wall_ns), NONE)
         self._false += columns["seq"][told & (own_ns == NONE)].tolist()
-        work = columns.is_kind("delivered", "processed")
-        self._timed |= bool((work & (own_ns != NONE)).any())
-        self._untimed |= bool((work & (own_ns == NONE)).any())
+        said = columns.is_kind(*OWN_WORD)
+        self._timed |= bool((said & (own_ns != NONE)).any())
+        self._untimed |= bool((said & (own_ns == NONE)).any())
         return own_ns, since_ns
 
     def tell(self) -> None:
-        """Notes of the whole file whether its lines of work bear times, and how many times were false."""
+        """Notes of the whole file whether its lines bear times, all of them, and how many times were false."""
         if self._timed and not self._untimed:
             self._facts.timed.append(self._source)
         if self._false:
