@@ -96,7 +96,7 @@ def test_a_commit_is_told_with_what_stood_before_it() -> None:
     ],
 )
 def test_the_committer_is_who_asked_for_this_position_around_its_time(lines: list[Line], committer: int) -> None:
-    """A request took 25 ms until its answer was sent; the two logs differ by 50 ms at most, but for a line that is late."""
+    """A request took 25 ms until its answer was sent; the logs differ by 50 ms at most, unless a line is late."""
     assert batch_of(lines, partitions=2).commits["committer"].tolist() == [committer]
 
 
