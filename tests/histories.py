@@ -67,6 +67,11 @@ def read_late(line: Line, seconds: float) -> Line:
     return replace(line, fields=line.fields | {"late_s": seconds})
 
 
+def own_time(line: Line, seconds: float) -> Line:
+    """What a member says was so long before it was read, by its own clock (`time_ms`)."""
+    return replace(line, fields=line.fields | {"own_s": seconds})
+
+
 def on(partition: int, line: Line) -> Line:
     """The same of another partition."""
     there = {"partition": partition}
@@ -283,6 +288,13 @@ def stood_still(seconds: float) -> Line:
     return Line("run", "scheduling_delay", {"delay_ns": int(seconds * SECOND_NS)})
 
 
+def measured(member: str, seconds: float) -> Line:
+    """A line of the member had waited for at most so long before it was read, in the last second."""
+    name, _, incarnation = member.partition("-")
+    reader = f"consumer-{name}-{incarnation or 0}"
+    return Line("run", "reading_delay", {"reader": reader, "delay_ns": int(seconds * SECOND_NS)}, 0)
+
+
 def sampled(member: str, rss_bytes: int) -> Line:
     """A sample of a member's memory."""
     who = said(member, "").fields
@@ -423,6 +435,8 @@ class _Writer:
             fields["commit_time_ms" if line.kind == "committed" else "source_wall_ns"] = (
                 wall_ns // MS if line.kind == "committed" else wall_ns
             )
+        if "own_s" in fields:
+            fields["source_wall_ns"] = wall_ns - int(fields.pop("own_s") * SECOND_NS)
         if "began_s" in fields:
             fields["source_wall_ns"] = wall_ns - int(fields.pop("began_s") * SECOND_NS)
         if source.startswith("requests") or line.kind in ("record", "transaction_marker"):

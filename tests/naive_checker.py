@@ -7,7 +7,8 @@ returns what it found, per anomaly.
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
 consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard of
 is done), no_effect (the outcomes that it need not hear of), effects (state: a later one of the key is enough), body
-(value: of an effect it is the record's), delivery (the claim's), reset (the policy),
+(value: of an effect it is the record's), stdout (buffered: lines come when a buffer is full), delivery (the
+claim's), reset (the policy),
 memory_max_bytes (the claim's).
 """
 
@@ -25,7 +26,10 @@ import naive_told
 from kafka_trial.history.event import Event
 
 SECOND_NS = 1_000_000_000
-TOLERANCE_NS = 500_000_000  # between sources
+TOLERANCE_NS = 500_000_000  # between sources, where nobody measured how late a line was read
+OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
+CLOCKS_NS = 10_000_000  # what the clocks of brokers and harness may differ by, as they are read
+MEASURED_WITHIN_NS = 3 * SECOND_NS
 DECIDING = {
     *("by_operator", "in_flight_at_crash", "same_key", "recovered", "own", "restart_inside", "fell", "skipped_record"),
     *("class", "found_in", "over_limit", "repeats"),
@@ -217,8 +221,11 @@ class Trial:
     """A history and its facts, with the lookups that several slices share."""
 
     def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
-        self.events = sorted(naive_clients.split(events), key=lambda event: (event.source, event.seq))
+        self.heard = sorted(naive_clients.split(events), key=lambda event: (event.source, event.seq))
         self.facts = facts
+        self.events = self.heard
+        self.untimed: set[str] = set()  # files with work of which nobody knows when it was printed
+        self.events = self._placed()
         self.stood_still = True  # False: as if all had been heard when it was said
 
     def of_kind(self, *kinds: str) -> list[Event]:
@@ -373,14 +380,107 @@ class Trial:
         pair = min(self.clocks, key=lambda e: (abs(e.details["wall_ns"] - wall_ns), e.time_ns))
         return int(pair.details.get("read_ns", pair.time_ns) + wall_ns - pair.details["wall_ns"])
 
+    @cached_property
+    def standstills(self) -> list[tuple[int, int]]:
+        """When the harness stood still, or one of its readers did for longer than sources may differ."""
+        late = [e for e in self.of_kind("scheduling_delay") if e.details["delay_ns"] > TOLERANCE_NS // 2]
+        late += [e for e in self.of_kind("reading_delay") if e.details["delay_ns"] > TOLERANCE_NS]
+        return [
+            (e.time_ns - e.details["delay_ns"] - e.details.get("every_ns", SECOND_NS), e.time_ns)
+            for e in sorted(late, key=lambda e: e.time_ns)
+        ]
+
     def earliest_ns(self, heard_ns: float) -> float:
         """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
         after may have waited as well."""
-        for late in self.of_kind("scheduling_delay") if self.stood_still else ():
-            begin_ns = late.time_ns - late.details["delay_ns"] - late.details.get("every_ns", SECOND_NS)
-            if late.details["delay_ns"] > TOLERANCE_NS // 2 and begin_ns < heard_ns <= late.time_ns + TOLERANCE_NS:
+        for begin_ns, end_ns in self.standstills if self.stood_still else ():
+            if begin_ns < heard_ns <= end_ns + TOLERANCE_NS:
                 return self.earliest_ns(begin_ns)
         return heard_ns
+
+    def written_ns(self, event: Event) -> float:
+        """When a line may have been written at the earliest."""
+        return self.earliest_ns(event.time_ns) - self.uncertain_ns(event)
+
+    def uncertain_ns(self, event: Event) -> float:
+        """How long a line may have waited before it was read."""
+        if event.source in self.untimed:
+            return FOREVER
+        if not self.measures:
+            return TOLERANCE_NS
+        return min(TOLERANCE_NS, self._waited_ns(event) + CLOCKS_NS + self._set_apart_ns(event.time_ns))
+
+    @cached_property
+    def measures(self) -> list[Event]:
+        return self.of_kind("reading_delay")
+
+    def _waited_ns(self, event: Event) -> float:
+        if event.source == "sink" and self.facts.get("sink") in (None, "http"):
+            return 0  # written down before it was answered
+        if event.source in self.timed:
+            return 0  # it says when it was
+        mine = sorted((e.time_ns, e.details["delay_ns"]) for e in self.measures if e.details["reader"] == event.source)
+        before = [delay_ns for time_ns, delay_ns in mine if time_ns < event.time_ns]
+        after = [(time_ns, delay_ns) for time_ns, delay_ns in mine if time_ns >= event.time_ns]
+        if not after or after[0][0] - event.time_ns > MEASURED_WITHIN_NS:
+            return TOLERANCE_NS
+        return max(before[-1:] + [delay_ns for _, delay_ns in after[:2]])
+
+    def _set_apart_ns(self, time_ns: float) -> float:
+        """How far the wall clock was set between the two readings before and the two after."""
+        pairs = sorted((int(e.details.get("read_ns", e.time_ns)), int(e.details["wall_ns"])) for e in self.clocks)
+        around = [pair for pair in pairs if pair[0] < time_ns][-2:] + [pair for pair in pairs if pair[0] >= time_ns][:2]
+        offsets = [wall_ns - read_ns for read_ns, wall_ns in around]
+        return max(offsets) - min(offsets) if offsets else TOLERANCE_NS
+
+    def _placed(self) -> list[Event]:
+        """The events, those of members at their own times, where these can be believed.
+
+        Work out of a buffer that bears none stands where the lines were read that were read before it.
+        """
+        buffered = self.facts.get("stdout") == "buffered"
+        self.timed: set[str] = set()
+        placed: list[Event] = []
+        for source in sorted({e.source for e in self.heard}):
+            mine = [e for e in self.heard if e.source == source]
+            if not any(e.kind == "started" for e in mine):
+                placed += mine
+                continue
+            own = self._own_times(mine)
+            said = {own[e.seq] is not None for e in mine if e.kind in OWN_WORD}
+            if said == {True}:
+                self.timed.add(source)
+            else:
+                own = dict.fromkeys(own)
+                self.untimed |= {source} if buffered else set()
+            for e in mine:
+                placed.append(replace(e, time_ns=self._place_ns(e, mine, own[e.seq], buffered=buffered)))
+        return placed
+
+    def _place_ns(self, event: Event, mine: list[Event], own_ns: int | None, *, buffered: bool) -> int:
+        if own_ns is not None and not buffered:  # a line that was flushed is no older than its reading allows
+            timed, self.timed = self.timed, set()
+            own_ns = max(own_ns, event.time_ns - int(self.uncertain_ns(event)))
+            self.timed = timed
+        if own_ns is not None:
+            return min(own_ns, event.time_ns)
+        if event.source in self.untimed and event.kind in ("delivered", "processed"):
+            return _read_before(event, mine)
+        return event.time_ns
+
+    def _own_times(self, mine: list[Event]) -> dict[int, int | None]:
+        """Seq → when each line was by its own word, where that can be: not after it was read, not long before what was
+        read before it, and not far behind a line that stands before it."""
+        own: dict[int, int | None] = {}
+        latest: int | None = None
+        for event in mine:
+            told = None if event.source_wall_ns is None else self.mono_ns(event.source_wall_ns, -1)
+            can_be = told is not None and _read_before(event, mine) - TOLERANCE_NS <= told <= event.time_ns + CLOCKS_NS
+            if can_be and told is not None:
+                latest = told if latest is None else max(latest, told)
+                can_be = told >= latest - TOLERANCE_NS
+            own[event.seq] = latest if can_be else None
+        return own
 
     def topic_of(self, entry: Mapping[str, Any]) -> str | None:
         return entry.get("topic") or self.topic_names.get(entry.get("topic_id", ""))
@@ -524,9 +624,14 @@ class Partition:
     @cached_property
     def heard_of(self) -> list[tuple[int, int]]:
         """Time and offset of every effect that the sink wrote down, whether or not its answer came through."""
+        return [(effect.time_ns, offset) for effect, offset in self.effects_heard_of]
+
+    @cached_property
+    def effects_heard_of(self) -> list[tuple[Event, int]]:
+        """Every effect that the sink wrote down, with the offset of its record."""
         offsets = [(e.id, offset) for offset, e in self.records.items() if e.id is not None]
         heard = [e for e in self.trial.of_kind("effect") if e.outcome in ("ok", "info")]
-        return [(e.time_ns, offset) for e in heard for name, offset in offsets if name == e.id]
+        return [(e, offset) for e in heard for name, offset in offsets if name == e.id]
 
     @cached_property
     def given(self) -> list[Work]:
@@ -552,26 +657,36 @@ class Partition:
 
     @cached_property
     def first_handled(self) -> dict[int, int]:
-        """Offset → the earliest time it was handled: its sink heard of it, or need not; without a sink, it was said.
+        """Offset → the earliest time it was handled, by a completion or a sink effect."""
+        return {offset: min(event.time_ns for event in told) for offset, told in self.handlings.items()}
+
+    @cached_property
+    def first_written(self) -> dict[int, float]:
+        """Offset → the earliest time at which it can have been written down that it was handled."""
+        return {offset: min(map(self.trial.written_ns, told)) for offset, told in self.handlings.items()}
+
+    @cached_property
+    def handlings(self) -> dict[int, list[Event]]:
+        """Offset → who says that it was handled: its sink heard of it, or need not; without a sink, it was said.
 
         Of a table a later state of its key is enough."""
-        facts, times = self.trial.facts, dict[int, list[int]]()
+        facts, told = self.trial.facts, dict[int, list[Event]]()
         quiet = facts.get("no_effect", ("discarded", "dead-lettered"))
         for work in self.completions:
             if self.contradicted_by(work.event) is not None:
                 continue
             if facts.get("sink") in (None, "none") or work.event.outcome in quiet:
-                times.setdefault(work.offset, []).append(work.event.time_ns)
+                told.setdefault(work.offset, []).append(work.event)
         if facts.get("sink") in (None, "none"):
             for line in self.own("bad_line"):  # it may have said so, of this record
                 if line.offset is not None:
-                    times.setdefault(line.offset, []).append(line.time_ns)
-        for time_ns, offset in self.heard_of:
-            times.setdefault(offset, []).append(time_ns)
+                    told.setdefault(line.offset, []).append(line)
+        for effect, offset in self.effects_heard_of:
+            told.setdefault(offset, []).append(effect)
             for earlier in self.records if facts.get("effects") == "state" else ():
                 if earlier < offset and self.key(earlier) is not None and self.key(earlier) == self.key(offset):
-                    times.setdefault(earlier, []).append(time_ns)
-        return {offset: min(seen) for offset, seen in times.items()}
+                    told.setdefault(earlier, []).append(effect)
+        return told
 
     # --- what witnesses know better --------------------------------------------------------------------------
 
@@ -687,6 +802,47 @@ class Partition:
     def _answers(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
         """Every entry on this partition that a broker answered without an error."""
         return [
+            (self._late_ones.get((request.source, request.seq), request), entry)
+            for request, entry in self._granted(*apis)
+        ]
+
+    @cached_property
+    def _late_ones(self) -> dict[tuple[str, int], Event]:
+        """The commit requests whose line came late, as if it had come with the commit that must be theirs: the last one
+        before that nobody else asked for, in the order of what their connection asked for in time."""
+        asked = [
+            pair for pair in self._granted("OFFSETCOMMIT", "TXNOFFSETCOMMIT") if pair[0].source_wall_ns is not None
+        ]
+        stored = [e for e in self.trial.offsets_log if e.kind == "committed" and (e.topic, e.partition) == self.tp]
+        theirs = {
+            (request.source, request.seq): [
+                c for c in stored if _alike(request, entry, c) and _covers(request, _wall(c))
+            ]
+            for request, entry in asked
+        }
+        claimed = {c.name for commits in theirs.values() for c in commits}
+        in_time = [
+            (r, max(commits, key=lambda c: (_wall(c), _place(c))))
+            for r, _ in asked
+            if (commits := theirs[r.source, r.seq])
+        ]
+        late: dict[tuple[str, int], Event] = {}
+        for request, entry in asked:
+            begun_ns = (request.source_wall_ns or 0) - _duration_ns(request) - LOG_TOLERANCE_NS
+            free = [c for c in stored if _alike(request, entry, c) and _wall(c) < begun_ns and c.name not in claimed]
+            if theirs[request.source, request.seq] or not free:
+                continue
+            last = max(free, key=lambda c: (_wall(c), _place(c)))
+            mine = [(r.seq, _place(c)) for r, c in in_time if _connection(r) == _connection(request)]
+            fits = all((seq < request.seq) == (place < _place(last)) for seq, place in mine)
+            known = [one for one in late.values() if one.details["commit"] == last.name]
+            if fits and not known and _wall(last) >= begun_ns - 5 * SECOND_NS:
+                about = {**request.details, "duration_ms": 0, "commit": last.name}
+                late[request.source, request.seq] = replace(request, source_wall_ns=_wall(last), details=about)
+        return late
+
+    def _granted(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
+        return [
             (request, entry)
             for request in self.trial.requests
             if request.details["api"].replace("_", "").upper() in apis
@@ -800,6 +956,8 @@ class Partition:
 
     def floor(self, possession: Possession) -> int | None:
         """Where the possession had to start; None when nobody knows."""
+        if possession.source in self.trial.untimed:
+            return self._start_of(None)  # nobody knows when it began
         first = min((w.event.time_ns for w in self.deliveries if w.possession == possession), default=FOREVER)
         earliest_ns = self.trial.earliest_ns(possession.opened.time_ns)
         earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
@@ -910,9 +1068,36 @@ class Partition:
         return (*self.tp, -1 if place is None else place, tuple(sorted(attributes.items())))
 
 
+def _read_before(event: Event, mine: list[Event]) -> int:
+    """When the lines of its file were read that were read last before an event was."""
+    return max((e.time_ns for e in mine if e.time_ns < event.time_ns), default=event.time_ns)
+
+
+def _alike(request: Event, entry: Mapping[str, Any], commit: Event) -> bool:
+    """The commit is of the position that was asked for, and both are of a transaction, or neither."""
+    inside = request.details["api"].replace("_", "").upper() == "TXNOFFSETCOMMIT"
+    return entry.get("committed_offset") == commit.committed_offset and inside == ("producer_id" in commit.details)
+
+
+def _wall(commit: Event) -> int:
+    return int(commit.details.get("commit_time_ms", 0) * 1_000_000)
+
+
+def _place(commit: Event) -> int:
+    return int(commit.details["log_offset"])
+
+
+def _connection(request: Event) -> tuple[str, int | None]:
+    return request.source, request.details.get("lane")
+
+
+def _duration_ns(request: Event) -> int:
+    return int(request.details.get("duration_ms", 0) * 1_000_000)
+
+
 def _covers(request: Event, wall_ns: int) -> bool:
     line_ns = request.source_wall_ns or 0
-    duration_ns = int(request.details.get("duration_ms", 0) * 1_000_000)
+    duration_ns = _duration_ns(request)
     return line_ns - duration_ns - LOG_TOLERANCE_NS <= wall_ns <= line_ns + LOG_TOLERANCE_NS
 
 
@@ -982,9 +1167,9 @@ def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> No
 
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
     """One undecided case for each finding that there would be besides, had the harness never stood still."""
-    if not any(late.details["delay_ns"] > TOLERANCE_NS // 2 for late in trial.of_kind("scheduling_delay")):
+    if not trial.standstills:
         return []
-    in_time = Trial(trial.events, trial.facts)
+    in_time = Trial(trial.heard, trial.facts)
     in_time.stood_still = False
     besides = _sorts(CHECKS[name](Partition(in_time, tp))) - _sorts(found)
     return [None] * besides.total()
@@ -1061,7 +1246,10 @@ def _incarnation(p: Partition, member: str, time_ns: float) -> str | None:
 def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> bool:
     mine = [event for event in p.trial.events if event.source == source]
     exits = [e for e in mine if e.kind == "exited" and e.details.get("signal") == 9]
-    lines = [e.time_ns for e in mine if e.kind in ("delivered", "processed", "started")]
+    read = [e for e in p.trial.heard if e.source == source]
+    buffer_ns = TOLERANCE_NS if p.trial.facts.get("stdout") == "buffered" else 0
+    work = [e.time_ns - buffer_ns for e in read if e.kind in ("delivered", "processed")]
+    lines = work + [e.time_ns for e in read if e.kind == "started"]
     return bool(exits) and max(lines) < effect_ns <= exits[-1].time_ns + TOLERANCE_NS
 
 
@@ -1521,7 +1709,8 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     if first.event.source == late.event.source:
         before = first.event.seq < late.event.seq
     else:
-        before = p.trial.earliest_ns(late.event.time_ns) - first.event.time_ns > TOLERANCE_NS
+        known = first.event.source not in p.trial.untimed
+        before = known and first.event.time_ns < p.trial.written_ns(late.event)
     return before and not any(
         p.excused(work.possession, work.offset, work.event.time_ns, work.event.time_ns) for work in (first, late)
     )
@@ -1553,8 +1742,8 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
             return False
         return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
     begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
-    ends_ns = min(p.trial.earliest_ns(one.ended.event.time_ns), p.trial.earliest_ns(other.ended.event.time_ns))
-    return ends_ns - begins_ns > TOLERANCE_NS and not any(
+    ends_ns = min(p.trial.written_ns(one.ended.event), p.trial.written_ns(other.ended.event))
+    return ends_ns > begins_ns and not any(
         p.excused(h.begun.possession, h.begun.offset, h.begun.event.time_ns, h.ended.event.time_ns)
         for h in (one, other)
         if h.ended
@@ -1604,7 +1793,8 @@ def _own(p: Partition, commit: Commit) -> bool | None:
 
 def _restart_inside(p: Partition, highest: int, begin_ns: float, end_ns: float) -> bool:
     fetched = [asked.time_ns for asked in p.offset_fetches if asked.position < highest and p.starts_from(asked)]
-    opened = [p.trial.earliest_ns(o.time_ns) for o in (q.opened for q in p.possessions) if o.time_ns < end_ns]
+    known = [q.opened for q in p.possessions if q.source not in p.trial.untimed]
+    opened = [p.trial.earliest_ns(o.time_ns) for o in known if o.time_ns < end_ns]
     return any(begin_ns < time_ns < end_ns for time_ns in fetched + opened)
 
 
@@ -1644,13 +1834,7 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
         over = [o for o in over if not _perhaps_handled_unheard_before(p, o, commit)]
         asked_ns, in_transaction = _asked_ns(p, commit), commit.event.details.get("producer_id") is not None
         never = [o for o in over if o not in p.first_handled]
-        late = [
-            o
-            for o in over
-            if o in p.first_handled
-            and not in_transaction
-            and p.trial.earliest_ns(_handled_ns(p, o, commit)) > asked_ns + TOLERANCE_NS
-        ]
+        late = [o for o in over if o in p.first_handled and not in_transaction and _handled_ns(p, o, commit) > asked_ns]
         asked_after_ns = _asked_soon_after_ns(p, commit)
         done_before_it = all(_handled_ns(p, o, commit) <= asked_after_ns for o in late)
         open_case = _may_be_a_last_act(p, commit) if never else done_before_it
@@ -1702,19 +1886,17 @@ def _asked_ns(p: Partition, commit: Commit) -> float:
 def _handled_ns(p: Partition, offset: int, commit: Commit) -> int:
     """When a record was handled, as far as this commit goes: where its member asked for it before, what was said to be
     done counts, though its effect was heard of later."""
-    said = [work.event.time_ns for work in p.completions if work.offset == offset]
-    return min([p.first_handled[offset], *(said if _asked_for_before(p, commit) else [])])
+    said = [p.trial.written_ns(work.event) for work in p.completions if work.offset == offset]
+    return min([p.first_written.get(offset, 0), *(said if _asked_for_before(p, commit) else [])])
 
 
 def _asked_for_before(p: Partition, commit: Commit) -> bool:
     """The last request of the position by its member (by anybody, where nobody knows whose it is), said before it was
     durable, in a possession that had not ended by then."""
-    requests = [e for e in _asking(p, commit) if p.trial.earliest_ns(e.time_ns) <= commit.effect_ns + TOLERANCE_NS]
+    requests = [e for e in _asking(p, commit) if p.trial.written_ns(e) <= commit.effect_ns]
     if not requests:
         return False
-    held = p.possession_at(
-        max(requests, key=lambda event: (p.trial.earliest_ns(event.time_ns), event.source, event.seq))
-    )
+    held = p.possession_at(max(requests, key=lambda event: (p.trial.written_ns(event), event.source, event.seq)))
     return held is None or held.closed is None or held.closed.time_ns + TOLERANCE_NS >= commit.effect_ns
 
 
@@ -1731,18 +1913,18 @@ def _asking(p: Partition, commit: Commit) -> list[Event]:
 def _asked_soon_after_ns(p: Partition, commit: Commit) -> float:
     """When the member said that it asks, though only after it was durable: so soon that the line may have been read
     late, and it did not commit the same once more by then; else never (the least time there is)."""
-    if _asked_for_before(p, commit):
+    if _asked_for_before(p, commit) or p.trial.measures:
         return -FOREVER
-    times = [p.trial.earliest_ns(event.time_ns) for event in _asking(p, commit)]
-    said_ns = min((at for at in times if at > commit.effect_ns + TOLERANCE_NS), default=FOREVER)
+    times = [p.trial.written_ns(event) for event in _asking(p, commit)]
+    said_ns = min((at for at in times if at > commit.effect_ns), default=FOREVER)
     again = [
         other
         for other in p.commits
         if other.value == commit.value
         and other.committer == commit.committer
-        and commit.effect_ns < other.effect_ns <= said_ns + TOLERANCE_NS
+        and commit.effect_ns < other.effect_ns <= said_ns + 2 * TOLERANCE_NS
     ]
-    return -FOREVER if again or said_ns > commit.effect_ns + 2 * TOLERANCE_NS else said_ns
+    return -FOREVER if again or said_ns > commit.effect_ns + TOLERANCE_NS else said_ns
 
 
 def _told_by_a_member(p: Partition, commit: Commit, *outcomes: str) -> bool:
@@ -1905,7 +2087,7 @@ def _work_after_being_told(p: Partition, possession: Possession, loss: Loss) -> 
         time_ns = delivery.event.time_ns
         if not p.of_others(possession.member, time_ns - TOLERANCE_NS):
             continue
-        before_ns = p.trial.earliest_ns(time_ns) - TOLERANCE_NS
+        before_ns = p.trial.written_ns(delivery.event)
         fetched_later = delivery.offset >= loss.fetched and before_ns > loss.told_ns
         if fetched_later or (time_ns > loss.finished_ns and before_ns > said_ns):
             yield p.found(delivery.offset, by="told")
@@ -1937,7 +2119,7 @@ def zombie_work(p: Partition) -> Iterator[Found]:
             continue
         if work.offset >= loss.fetched and work.event.time_ns > loss.told_ns:
             continue
-        if loss.time_ns + TOLERANCE_NS < p.trial.earliest_ns(work.event.time_ns):
+        if loss.time_ns < p.trial.written_ns(work.event):
             yield p.found(work.offset, kind=work.event.kind)
 
 
@@ -2235,7 +2417,7 @@ def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
     a commit that came too late."""
     late: dict[int, tuple[int, float]] = {}
     for offset in sorted(p.records):
-        ready_ns = max(p.first_handled.get(o, FOREVER) for o in p.records if o <= offset)
+        ready_ns = max(_known_ns(p, o) for o in p.records if o <= offset)
         covering = _first_covering(p, offset)
         if ready_ns == FOREVER or covering is None or covering.effect_ns > (p.trial.snapshot_ns or 0):
             continue
@@ -2246,6 +2428,12 @@ def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
     for offset, ready_ns in late.values():
         still = _stood_still(p.trial, ready_ns, ready_ns + _window_of(p.trial))
         yield None if still else p.found(offset)
+
+
+def _known_ns(p: Partition, offset: int) -> float:
+    """When a record was first handled; never, where that came out of a buffer that does not tell when."""
+    first = min(p.handlings.get(offset, ()), key=lambda event: (event.time_ns, event.source), default=None)
+    return FOREVER if first is None or first.source in p.trial.untimed else first.time_ns
 
 
 def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:

@@ -55,6 +55,13 @@ def test_a_run_that_went_well_has_nothing_against_it() -> None:
     )
 
 
+def test_how_late_lines_were_read_is_counted() -> None:
+    """The median of what was measured of all readers, and the worst, in milliseconds."""
+    readings = tuple(("consumer-m0-0", second, ms * 1_000_000) for second, ms in enumerate((31, 28, 90, 33)))
+    counts = case(circumstances=replace(WELL, readings=readings)).counts
+    assert (counts["lines read within ms, median"], counts["lines read within ms, worst"]) == (33, 90)
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

@@ -81,6 +81,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
             lanes=lanes[:-1],
             folder=folder,
             group_size=lambda: _group_size(admin, group_name),
+            run=run,
         )
     )
     crew.start("vitals", keep_vitals, run, lambda: group.members, crew.stop)

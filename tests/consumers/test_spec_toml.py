@@ -134,6 +134,13 @@ def test_a_handler_takes_records_or_batches(tmp_path: Path) -> None:
     assert "[evidence] handler" in problems(tmp_path, LEAST + '[evidence]\nhandler = "list"\n')[0]
 
 
+def test_how_lines_are_flushed_is_one_of_two(tmp_path: Path) -> None:
+    """One by one, or when a buffer is full."""
+    assert read(tmp_path, LEAST).evidence.stdout == "lines"
+    assert read(tmp_path, LEAST + '[evidence]\nstdout = "buffered"\n').evidence.stdout == "buffered"
+    assert "stdout" in problems(tmp_path, LEAST + '[evidence]\nstdout = "pipe"\n')[0]
+
+
 def test_a_sink_topic_is_named_for_all_members(tmp_path: Path) -> None:
     """Its name and partitions are read; without the table it is the group's, with as many partitions as the trial's."""
     given = LEAST + '[evidence]\nsink = "topic"\n'

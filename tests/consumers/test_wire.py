@@ -76,6 +76,19 @@ def test_a_line_may_say_which_client_of_its_process_speaks() -> None:
     ]
 
 
+def test_a_line_may_say_when_it_was() -> None:
+    """By the consumer's own clock, in milliseconds; what is no time makes a bad line of it."""
+    told = events(
+        {"name": "record_delivered", **PLACE, "offset": 7, "time_ms": 1_790_000_000_123},
+        {"name": "startup_complete", "time_ms": 1_790_000_000_123.5},
+        *({"name": "startup_complete", "time_ms": time_ms} for time_ms in (True, "now", -1, 1e300)),
+        {"name": "shutdown_complete"},
+    )
+    assert [event.get("source_wall_ns") for event in told[:2]] == [1_790_000_000_123_000_000, 1_790_000_000_123_500_000]
+    assert [event["kind"] for event in told[2:]] == ["bad_line"] * 4 + ["stopped"]
+    assert "source_wall_ns" not in told[-1]
+
+
 def test_javas_verifiable_consumer_as_it_prints() -> None:
     """A printed record is delivered and processed; counts are no event; commits have no invoke."""
     told = events(

@@ -71,8 +71,8 @@ def test_a_commit_is_told_with_what_stood_before_it() -> None:
         ([ONE, on(1, asks("m0"))], UNKNOWN),
         ([ONE, asks_inside("m0")], UNKNOWN),
         ([ONE, replace(asks("m0"), fields=asks("m0").fields | {"source_wall_ns": None})], UNKNOWN),
-        ([ONE, after(0.065), asks("m0")], 0),
-        ([ONE, after(0.066), asks("m0")], UNKNOWN),
+        ([ONE, after(5.065), asks("m0")], 0),
+        ([ONE, after(5.066), asks("m0")], UNKNOWN),
         ([asks("m0"), after(0.040), ONE], 0),
         ([asks("m0"), after(0.041), ONE], UNKNOWN),
     ],
@@ -89,14 +89,14 @@ def test_a_commit_is_told_with_what_stood_before_it() -> None:
         "another partition",
         "in a transaction",
         "at nobody knows what time",
-        "as long before its answer as its request took and the logs differ",
+        "as long before its answer as its request took, the logs differ and its line may be late",
         "longer before its answer",
         "as long after its answer as the logs differ",
         "longer after its answer",
     ],
 )
 def test_the_committer_is_who_asked_for_this_position_around_its_time(lines: list[Line], committer: int) -> None:
-    """A request took 25 ms until its answer was sent; the two logs differ by 50 ms at most."""
+    """A request took 25 ms until its answer was sent; the logs differ by 50 ms at most, unless a line is late."""
     assert batch_of(lines, partitions=2).commits["committer"].tolist() == [committer]
 
 

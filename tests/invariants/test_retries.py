@@ -12,6 +12,7 @@ from histories import (
     committed,
     delivered,
     effect,
+    finding,
     handled,
     judged,
     processed,
@@ -26,7 +27,10 @@ Lines = list[Line | list[Line]]
 
 def broken(lines: Lines, **frame: object) -> dict[str, list[int]]:
     """Returns the offsets that each rule of order names, where it names any."""
-    found = {name: [one["offset"] for one in judged(name, lines, **frame)] for name in (*RULES, "retried")}
+    found = {
+        name: [one.attributes["offset"] for one in finding(name, lines, **frame).instances]
+        for name in (*RULES, "retried")
+    }
     return {name: offsets for name, offsets in found.items() if offsets}
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from group_lines import heartbeat
 from histories import (
     Line,
     after,
     assigned,
-    commit,
     committed,
     delivered,
+    fetched,
     finding,
     handled,
     owner,
@@ -25,6 +26,7 @@ from kafka_trial.invariants.kernels import NEVER, NONE, Ints
 from kafka_trial.invariants.standstills import STOOD_STILL
 
 SECOND_NS = 1_000_000_000
+FETCHED = fetched("m0", 0, size_bytes=9)
 FROZEN = [assigned("m0"), delivered("m0", 0), owner("m1"), assigned("m1"), after(1)]
 HANDED_OVER = [assigned("m0"), handled("m0", 0, 1), revoked("m0"), committed(1), after(1), committed(2), after(1)]
 
@@ -39,7 +41,10 @@ BROKEN = {  # what is heard a second late shows an anomaly, where nothing kept t
         [processed("m0", 0), processed("m1", 0)],
     ),
     "zombie-work": (FROZEN, [processed("m0", 0)]),
-    "split-ownership": ([*FROZEN, processed("m0", 0), commit("m0", 1, "fail"), after(1)], [delivered("m0", 1)]),
+    "split-ownership": (
+        [FETCHED, *FROZEN, heartbeat("m0", error=25), after(1), fetched("m0", 1, size_bytes=9), after(1)],
+        [delivered("m0", 1)],
+    ),
     "illegal-redelivery": (HANDED_OVER, [assigned("m1"), delivered("m1", 1)]),
 }
 

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from histories import Line, assigned, committed, delivered, effect, history, holds, owner, processed, said
+import orjson
+
+from histories import (
+    Line,
+    assigned,
+    committed,
+    delivered,
+    effect,
+    history,
+    holds,
+    measured,
+    own_time,
+    owner,
+    processed,
+    said,
+)
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.invariants.circumstances import Settings
 from kafka_trial.invariants.kernels import NEVER
@@ -81,3 +96,13 @@ def test_circumstances_survive_the_cache() -> None:
     facts = rows(history([assigned("m0"), owner("m0"), committed(1, by="m0"), delivered("m0", 0)]))[1]
     circumstances = facts.circumstances(Settings())
     assert from_plain(to_plain(circumstances)) == circumstances
+
+
+def test_what_was_measured_of_readers_survives_the_cache() -> None:
+    """So do the files that tell their own times, and the times that cannot be."""
+    lines = [own_time(delivered("m0", 0), 0.01), own_time(processed("m1", 0), -9), measured("m0", 0.03)]
+    _, facts = rows(history(lines))
+    known = facts.circumstances(Settings())
+    assert [(reader, delay_ns) for reader, _, delay_ns in known.readings] == [("consumer-m0-0", 30_000_000)]
+    assert ([known.sources[source] for source in known.timed], len(known.false_times)) == (["consumer-m0-0"], 1)
+    assert from_plain(orjson.loads(orjson.dumps(to_plain(known), option=orjson.OPT_NON_STR_KEYS))) == known

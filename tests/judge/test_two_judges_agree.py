@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
 
-from agreement.sample import Sample, every_kind, slept
+from agreement.sample import Sample, every_kind, measured, slept
 from agreement.sayings import Sayings, both_say, naive_says, vectorised_says
 from naive_checker import ANOMALIES, judge
 
@@ -81,3 +82,19 @@ def test_both_judges_say_the_same_of_a_harness_that_stood_still(sayings: list[Sa
         late += sum(said[1] for said in kernel.values()) > sum(said[1] for said in awake.vectorised.values())
     assert different == []
     assert late >= 20
+
+
+def test_both_judges_say_the_same_of_lines_that_waited_to_be_read(sayings: list[Sayings]) -> None:
+    """Readers were measured, some members buffer what they print, some tell the time: and not all stays as it was."""
+    begun: Counter[str | None] = Counter()
+    draw, changed, different = random.Random(7), 0, []
+    for at_once in sayings:
+        begun[at_once.history.plan.sin] += 1
+        if begun[at_once.history.plan.sin] > SLEPT_EXAMPLES_PER_SIN:
+            continue
+        waited = measured(at_once.history, draw)
+        naive, kernel = naive_says(waited), vectorised_says(waited)
+        different += [(name, waited.plan) for name in naive if naive[name] != kernel[name]]
+        changed += naive != at_once.naive
+    assert different == []
+    assert changed >= 20

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kafka_trial.history.store import RunFolder
+from kafka_trial.report.html import html_of
+from kafka_trial.report.reading import read_report
 from kafka_trial.report.text import text_report
 from literal_run import verdict
 
@@ -49,3 +51,13 @@ def test_a_folder_that_was_cut_off_is_still_told(folder: RunFolder) -> None:
     text = text_report(folder)
     assert "replay: kafka-trial run SCENARIO --consumer FILE" in text.splitlines()
     assert text.count("is missing: the run folder is not whole") == 2
+
+
+def test_how_late_lines_were_read_is_told(folder: RunFolder) -> None:
+    """In the text and on the page, where it was measured."""
+    measured = {"lines read within ms, median": 31, "lines read within ms, worst": 64}
+    told = "lines were read within 64 ms (median 31 ms, worst 64 ms)"
+    assert told not in text_report(folder)
+    folder.write_json("verdict.json", verdict("pass", violations=[], counts=measured))
+    assert told in text_report(folder).splitlines()
+    assert told in html_of(read_report(folder))

@@ -16,6 +16,7 @@ from kafka_trial.cluster.cluster import Lane
 from kafka_trial.concurrency import Child, Crew, Household
 from kafka_trial.consumers.lines import LineCutter
 from kafka_trial.consumers.output import BoundedLog, LogMatch, Reader, drain
+from kafka_trial.consumers.reading_probe import ReadingProbe
 from kafka_trial.consumers.wire import Wire
 from kafka_trial.errors import StartError
 from kafka_trial.history.recorder import Recorder
@@ -107,6 +108,7 @@ class ProcessMember:
         env: Mapping[str, str],
         cwd: Path,
         dialect: str,
+        probe: ReadingProbe | None = None,
     ) -> None:
         """Spawns the process and the thread that reads it.
 
@@ -127,9 +129,11 @@ class ProcessMember:
             os.close(err_write)
         self._record("started", pid=self.pid, lane=self.lane.index)
         self.recorder.flush()
-        crew.start(f"{self.name}-{self.incarnation}", self._follow, out_read, err_read, dialect, crew.stop)
+        crew.start(f"{self.name}-{self.incarnation}", self._follow, out_read, err_read, dialect, crew.stop, probe)
 
-    def _follow(self, out_read: int, err_read: int, dialect: str, stop: threading.Event) -> None:
+    def _follow(
+        self, out_read: int, err_read: int, dialect: str, stop: threading.Event, probe: ReadingProbe | None
+    ) -> None:
         """Reads both streams to their end, waits for the process to go, and writes the last line."""
         with ExitStack() as whole:
             whole.callback(self._ended.set)
@@ -137,7 +141,8 @@ class ProcessMember:
             with ExitStack() as streams:
                 errors = self._log("stderr", streams)
                 lines = self._log("stdout", streams) if dialect == "none" else self._history(dialect, streams)
-                drain({out_read: lines, err_read: errors}, alive=lambda: self.alive, stop=stop)
+                own_probe = probe.of(self.recorder.source) if probe else None
+                drain({out_read: lines, err_read: errors}, alive=lambda: self.alive, stop=stop, probe=own_probe)
             while self.alive:  # it may have closed its streams and live on; the household outlives nobody
                 pause(0.05)
             self._record("exited", **_exit_fields(self.exit_code), **({"asked": "no"} | self._end_fields))

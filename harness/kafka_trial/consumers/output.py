@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from kafka_trial.consumers.lines import LineCutter
 
@@ -22,6 +23,25 @@ AFTERMATH_S = 2.0  # a grandchild may hold the streams open for ever
 LOOK_EVERY_S = 0.1
 
 Reader = Callable[[bytes], None]
+
+
+class Probe(Protocol):
+    """A further pipe of a reader, by which it is measured (`reading_probe.py`)."""
+
+    @property
+    def descriptor(self) -> int: ...
+
+    def take(self) -> bool:
+        """Reads what waits there; False once nobody writes any more."""
+        ...
+
+    def emptied(self) -> None:
+        """Hears that every stream was found empty after the last `take`."""
+        ...
+
+    def tell(self) -> None:
+        """Writes down what was measured since it last was."""
+        ...
 
 
 class BoundedLog:
@@ -63,32 +83,47 @@ class LogMatch:
         return both
 
 
-def drain(readers: dict[int, Reader], *, alive: Callable[[], bool], stop: threading.Event) -> None:
+def drain(
+    readers: dict[int, Reader], *, alive: Callable[[], bool], stop: threading.Event, probe: Probe | None = None
+) -> None:
     """Reads descriptors until they are closed, or nobody writes and the process has gone; closes them.
 
-    A `stop` ends it too once the process has gone: a process that lives is read to its end.
+    A `stop` ends it too once the process has gone: a process that lives is read to its end. A `probe` is read beside
+    them, before them each time, and closed with them.
     """
     with selectors.DefaultSelector() as selector:
+        streams = set(readers)
         for descriptor in readers:
             selector.register(descriptor, selectors.EVENT_READ)
+        if probe is not None:
+            selector.register(probe.descriptor, selectors.EVENT_READ)
         gone_at: float | None = None
         try:
-            while selector.get_map():
-                ready = selector.select(LOOK_EVERY_S)
-                for key, _ in ready:
-                    if not _read(key.fd, readers[key.fd]):
-                        selector.unregister(key.fd)
+            while streams:
+                ready = {key.fd for key, _ in selector.select(LOOK_EVERY_S)}
+                if probe is not None and probe.descriptor in ready and not probe.take():
+                    selector.unregister(probe.descriptor)
+                sizes = {descriptor: _read(descriptor, readers[descriptor]) for descriptor in sorted(ready & streams)}
+                for descriptor in [descriptor for descriptor, size in sizes.items() if not size]:
+                    selector.unregister(descriptor)
+                    streams.remove(descriptor)
+                if probe is not None and all(size < CHUNK_BYTES for size in sizes.values()):
+                    probe.emptied()
                 if not alive():
                     gone_at = gone_at or time.monotonic()
-                    if not ready or stop.is_set() or time.monotonic() > gone_at + AFTERMATH_S:
+                    if not sizes or stop.is_set() or time.monotonic() > gone_at + AFTERMATH_S:
                         return
         finally:
             for descriptor in readers:
                 os.close(descriptor)
+            if probe is not None:
+                probe.tell()
+                os.close(probe.descriptor)
 
 
-def _read(descriptor: int, reader: Reader) -> bool:
+def _read(descriptor: int, reader: Reader) -> int:
+    """Hands what can be read now to the reader; returns its size, 0 at the end."""
     chunk = os.read(descriptor, CHUNK_BYTES)
     if chunk:
         reader(chunk)
-    return bool(chunk)
+    return len(chunk)

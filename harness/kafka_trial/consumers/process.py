@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
@@ -19,7 +19,9 @@ from kafka_trial.consumers.launch import Errand, environment, words
 from kafka_trial.consumers.member import ProcessMember
 from kafka_trial.consumers.placeholders import fill
 from kafka_trial.consumers.readiness import exited, is_ready, never_assigned
+from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.history.recorder import Pen
 from kafka_trial.history.store import RunFolder
 from kafka_trial.waiting import wait_until
 
@@ -43,6 +45,7 @@ class ProcessGroup:
         lanes: Sequence[Lane],
         folder: RunFolder,
         group_size: Callable[[], int] | None,
+        probe: ReadingProbe | None = None,
     ) -> None:
         self.spec = spec
         self.errand = errand
@@ -51,6 +54,7 @@ class ProcessGroup:
         self._lanes = list(lanes)
         self._folder = folder
         self._group_size = group_size
+        self._probe = probe
         self._current: dict[str, ProcessMember] = {}
         self._past: list[ProcessMember] = []
         self._left: list[str] = []
@@ -167,6 +171,7 @@ class ProcessGroup:
             env=environment(self.spec, values),
             cwd=self.spec.folder,
             dialect=self.spec.evidence.events,
+            probe=self._probe,
         )
         self._current[member.name] = member
         return member
@@ -228,15 +233,19 @@ def process_group(
     lanes: Sequence[Lane],
     folder: RunFolder,
     group_size: Callable[[], int] | None = None,
+    run: Pen | None = None,
 ) -> Iterator[ProcessGroup]:
     """Yields the members of `spec`, not started yet; kills what is left of them at the end.
 
     Member i runs in `lanes[i]`; lanes beyond `errand.members` are for members that join. `group_size` returns how
-    many members the coordinator knows: for consumers that do not say when they were assigned.
+    many members the coordinator knows: for consumers that do not say when they were assigned. How long lines wait to
+    be read is measured, and told to `run`.
     """
-    with Crew("consumers") as crew:
+    with ExitStack() as stack:
+        probe = None if run is None else stack.enter_context(reading_probe(household, run))
+        crew = stack.enter_context(Crew("consumers"))
         group = ProcessGroup(
-            spec, errand, household=household, crew=crew, lanes=lanes, folder=folder, group_size=group_size
+            spec, errand, household=household, crew=crew, lanes=lanes, folder=folder, group_size=group_size, probe=probe
         )
         try:
             yield group

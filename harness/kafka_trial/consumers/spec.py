@@ -19,6 +19,7 @@ SINKS_LATER = ("postgres",)
 OUTCOMES = ("done", "discarded", "dead-lettered", "failed")  # of a record that was processed; failed: to be tried again
 EFFECTS = ("record", "state")
 BODIES = ("own", "value")
+STDOUTS = ("lines", "buffered")
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 
 
@@ -45,7 +46,7 @@ class ProgressPlace:
 
 @dataclass(frozen=True)
 class EvidenceGiven:
-    """What the consumer lets us see: its own lines, and where its output goes.
+    """What the consumer lets us see: its own lines (flushed one by one, or buffered), and where its output goes.
 
     `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: "record" (each record has its own),
     "state" (of a table: a later one of its key is enough). `body` of an effect: "value" (the record's), "own".
@@ -59,6 +60,7 @@ class EvidenceGiven:
     no_effect: tuple[str, ...] = ("discarded", "dead-lettered")
     effects: str = "record"
     body: str = "own"
+    stdout: str = "lines"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from kafka_trial.consumers.spec import (
     PROTOCOLS,
     SINKS,
     SINKS_LATER,
+    STDOUTS,
     STOP_SIGNALS,
     ConsumerSpec,
     EvidenceGiven,
@@ -180,6 +181,7 @@ def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
     problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
+    problems += choice_problem("[evidence] stdout", evidence.stdout, STDOUTS)
     if evidence.sink in SINKS_LATER:
         problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems + _effects_problems(evidence)

@@ -19,6 +19,7 @@ from kafka_trial.consumers.spec import OUTCOMES
 BAD_LINES_QUOTED_MAX = 1000
 PENDING_COMMITS_MAX = 10_000
 INT64 = range(-(2**63), 2**63)
+WALL_MS_MAX = 2**62 // 1_000_000
 
 MARKS = (b'{"name":"', b'{"name": "', b'"offset"')  # of a line of ours, whole or cut
 
@@ -31,7 +32,7 @@ class Wire:
 
     def __init__(self, record: Record, *, dialect: str) -> None:
         self._write = record
-        self._client: dict[str, str] = {}
+        self._client: dict[str, Any] = {}
         self._readers = DIALECTS[dialect]
         self._pending: deque[tuple[int, list[dict[str, Any]]]] = deque(maxlen=PENDING_COMMITS_MAX)
         self._bad = 0
@@ -47,10 +48,13 @@ class Wire:
                 raise ValueError("the line is too long")
             body = orjson.loads(line.text)
             reader = self._readers[body["name"]]
-            self._client = _client(body)
+            self._client = _client(body) | _own_time(body)
             reader(self, body, time_ns)
         except (ValueError, KeyError, TypeError, orjson.JSONEncodeError) as error:
             self._bad_line(line, time_ns, reason=_reason(error))
+
+    def _record(self, kind: str, **fields: Any) -> int:
+        return self._write(kind, **fields, **self._client)
 
     def _record(self, kind: str, **fields: Any) -> int:
         return self._write(kind, **fields, **self._client)
@@ -213,6 +217,16 @@ def _reason(error: Exception) -> str:
 def _client(body: Body) -> dict[str, str]:
     """Which client of its process a line speaks for, where it says so: several may share one process."""
     return {name: told for name in ("client_id", "member_id") if (told := _short(body.get(name)))}
+
+
+def _own_time(body: Body) -> dict[str, int]:
+    """When it was by the consumer's own clock, where it says so."""
+    time_ms = body.get("time_ms")
+    if time_ms is None:
+        return {}
+    if isinstance(time_ms, bool) or not isinstance(time_ms, int | float) or not 0 <= time_ms < WALL_MS_MAX:
+        raise ValueError("time_ms is the milliseconds since 1970")
+    return {"source_wall_ns": round(time_ms * 1000) * 1000}
 
 
 def _list(value: Any) -> list[Any]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement
 
 STOOD_STILL_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order
+READ_MEDIAN, READ_WORST = "lines read within ms, median", "lines read within ms, worst"
+MS = 1_000_000
 WITNESSES = ("offsets", "observer", "requests-", "transactions")
 WITNESS_STATES = {
     "ready": "never said that it had read to the end",
@@ -71,6 +73,15 @@ def disturbances_counted(circumstances: Circumstances) -> dict[str, int]:
         "harness stood still": len(circumstances.standstills),
     }
     return {name: count for name, count in counts.items() if count}
+
+
+def readings_counted(circumstances: Circumstances) -> dict[str, int]:
+    """Returns how long lines of members waited at most until they were read, in milliseconds, where that was measured:
+    in the median second of a reader, and in the worst."""
+    delays_ns = sorted(delay_ns for _, _, delay_ns in circumstances.readings)
+    if not delays_ns:
+        return {}
+    return {READ_MEDIAN: delays_ns[len(delays_ns) // 2] // MS, READ_WORST: delays_ns[-1] // MS}
 
 
 def _wall_jumps_ns(circumstances: Circumstances) -> list[int]:

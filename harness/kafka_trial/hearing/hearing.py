@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from kafka_trial.audit.hearing import hear_audit
 from kafka_trial.case import Case, Found
 from kafka_trial.hearing.asked import Scope, claim_of, scope_of
-from kafka_trial.hearing.ground import disturbances_counted, ground_of
+from kafka_trial.hearing.ground import disturbances_counted, ground_of, readings_counted
 from kafka_trial.hearing.own_word import by_kind, failures_of, faults_of, told_with_proof
 from kafka_trial.hearing.plain import plain
 from kafka_trial.hearing.vacuity import untouched, vacuous
@@ -61,7 +61,10 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
             + [plain(told(one)) for one in judgement.circumstances.lost_events]
         ),
         failures=failures,
-        counts=_counts(coverage) | _unread(judgement) | disturbances_counted(judgement.circumstances),
+        counts=_counts(coverage)
+        | _unread(judgement)
+        | disturbances_counted(judgement.circumstances)
+        | readings_counted(judgement.circumstances),
     )
 
 

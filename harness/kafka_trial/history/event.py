@@ -30,7 +30,8 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                                        had been asked to, asked_ns; overdue = asked, and killed after within_s; kill =
                                        killed by the harness unasked. Absent where an earlier version wrote the line)
                     every line carries member and incarnation; client_id? member_id? (as the consumer printed them: which
-                                      of several clients in its process speaks)
+                                      of several clients in its process speaks); source_wall_ns? (its time_ms: when it was, by
+                                      the consumer's clock)
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
                                       checksum? (CRC-32 of its body) json_checksum? (of what that says, where it is JSON: of
                                        its compact form, keys sorted)
@@ -105,6 +106,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                        monotonic one is time_ns, which is when it was written)
                     wall_jump         size_ns
                     scheduling_delay  delay_ns every_ns?  (of a pause that was to last so long, a second where it is not said)
+                    reading_delay     reader(a source: consumer-M-I) delay_ns  (once a second: no line that it read since the last
+                                       one had been written longer before, by a probe that it reads beside its member)
                     resources         member incarnation cpu_s rss_bytes processes   (once a second, of its whole process
                                       tree; of several processes rss_bytes is what they share counted once)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)

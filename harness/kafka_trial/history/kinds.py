@@ -20,8 +20,8 @@ _WORDS = {
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
     "unanswered",
     "nemesis": "injecting injected healing healed sample evidence",
-    "run": "phase clock wall_jump scheduling_delay resources oom_kills group_named topic_named calibrated window "
-    "consumer_failure control_member environment audit unread end",
+    "run": "phase clock wall_jump scheduling_delay reading_delay resources oom_kills group_named topic_named "
+    "calibrated window consumer_failure control_member environment audit unread end",
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
 OF_EVERY_WITNESS = frozenset({"witness"})
@@ -49,6 +49,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "phase": {"phase": str},
     "clock": {"wall_ns": int},
     "scheduling_delay": {"delay_ns": int},
+    "reading_delay": {"reader": str, "delay_ns": int},
     "resources": {"member": str, "rss_bytes": int},
     "oom_kills": {"count": int},
     "group_named": {"group": str},

@@ -90,7 +90,7 @@ def _weighed(batch: Batch, missing: Table) -> Table:
 
 def _refusals(batch: Batch) -> Table:
     """Returns the commits that brokers refused members: slice, value, member, at_ns, error, source, seq."""
-    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = batch.commit_requests
     asked = asked.having(member=members_of(batch, asked["who"], otherwise=OPERATOR))
     refused = asked.take((asked["flag"] != 0) & (asked["member"] >= 0))
     at_ns = batch.monotonic(refused["wall_ns"], refused["time_ns"])
@@ -160,7 +160,7 @@ def _acknowledged(batch: Batch) -> Table:
     By the request log a commit took effect while it was answered; by a member's word at any time before. A position
     below 0 is none: clients answer so for partitions of which they had nothing to commit.
     """
-    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = batch.commit_requests
     member = members_of(batch, asked["who"], otherwise=OPERATOR)
     asked = asked.take((asked["flag"] == 0) & (member != OPERATOR))
     answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])

@@ -1,7 +1,8 @@
 """A batch: the rows of some whole slices, and the indexes derived from them once for all invariants.
 
-The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `ownership_log.py`,
-`floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by slice.
+The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `late_requests.py`,
+`ownership_log.py`, `floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by
+slice.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kafka_trial.invariants import (
     commits_log,
     floors,
     handlers,
+    late_requests,
     ownership_log,
     possessions,
     refuted,
@@ -26,7 +28,7 @@ from kafka_trial.invariants import (
 )
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.clients import Clients, clients, holders
-from kafka_trial.invariants.kernels import NONE, Array, Ints, first_of, ordered
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -37,7 +39,8 @@ class Batch:
     def __init__(self, rows: Table, circumstances: Circumstances, keys: Sequence[str] = ()) -> None:
         self.circumstances = circumstances
         self.keys = keys
-        self._rows = rows
+        self._heard = rows
+        self._rows = clocks.own_times(circumstances, rows)
         self._by_kind = _runs(rows["kind"])
         codes = np.unique(rows["slice"])
         self.slices: Ints = codes.astype(np.int64)
@@ -162,6 +165,11 @@ class Batch:
         return commits_log.standing(self, None)
 
     @cached_property
+    def commit_requests(self) -> Table:
+        """See `late_requests.commit_requests`."""
+        return late_requests.commit_requests(self)
+
+    @cached_property
     def position_answers(self) -> Table:
         """See `floors.position_answers`."""
         return floors.position_answers(self)
@@ -184,11 +192,24 @@ class Batch:
     @cached_property
     def had_it_not_stood_still(self) -> Batch:
         """The same rows, as if the harness had heard everything when it was said."""
-        return Batch(self._rows, replace(self.circumstances, standstills=()), self.keys)
+        return Batch(self._heard, replace(self.circumstances, standstills=()), self.keys)
 
     def earliest(self, heard_ns: Ints) -> Ints:
         """See `clocks.earliest`."""
         return clocks.earliest(self.circumstances, heard_ns)
+
+    def written_ns(self, sources: Array, read_ns: Ints) -> Ints:
+        """Returns the earliest time at which each line can have been written; NEVER and NONE stay as they are."""
+        known = (read_ns != NEVER) & (read_ns != NONE)
+        return np.where(known, self.earliest(read_ns) - self.uncertainty(sources, read_ns), read_ns)
+
+    def uncertainty(self, sources: Array, time_ns: Ints) -> Ints:
+        """See `clocks.uncertainty`."""
+        return clocks.uncertainty(self.circumstances, sources, time_ns)
+
+    def vague(self, sources: Array) -> Bools:
+        """See `clocks.vague`."""
+        return clocks.vague(self.circumstances, sources)
 
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
         """See `clocks.monotonic`."""

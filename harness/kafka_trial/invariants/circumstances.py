@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-TOLERANCE_NS = 500_000_000  # between sources
+TOLERANCE_NS = 500_000_000  # between sources, where nothing was measured; and at most, where it was
 STANDSTILL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance
 LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
 
@@ -38,6 +38,7 @@ class Settings:
     effects: str = "record"
     body: str = "own"
     handler: str = "record"
+    stdout: str = "lines"
 
     @property
     def silent(self) -> bool:
@@ -278,9 +279,12 @@ class Circumstances:
     member_ids: tuple[str, ...] = ()
     owners: tuple[int, ...] = ()  # the member behind each member id, -1 unknown
     clocks: tuple[tuple[int, int], ...] = ()  # pairs (wall, monotonic), sorted
+    timed: tuple[int, ...] = ()  # the files whose lines all bear a time of their own that can be so
+    false_times: tuple[tuple[int, int, int], ...] = ()  # (file, times that cannot be so, seq of the first)
     phases: Mapping[str, int] = field(default_factory=dict)
     delays: tuple[tuple[int, int], ...] = ()  # (time, scheduling delay)
     standstills: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
+    readings: tuple[tuple[str, int, int], ...] = ()  # (reader, time, the longest that a line waited for it), sorted
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()
     connections: tuple[Connection, ...] = ()

@@ -1,16 +1,22 @@
-"""Wall times of others on the harness's monotonic clock."""
+"""Times: wall times of others on the harness's monotonic clock, and how late a line may have been read."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_after
+from kafka_trial.invariants.rows import OWN_WORD, Kind
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances
+    from kafka_trial.invariants.table import Table
+
+CLOCKS_NS = 10_000_000  # between the wall clock of brokers, told in milliseconds, and the harness's clock
+MEASURED_WITHIN_NS = 3_000_000_000  # one measure of a reader comes a second after the other
 
 
 def monotonic(circumstances: Circumstances, wall_ns: Array, otherwise_ns: Array) -> Ints:
@@ -40,3 +46,90 @@ def earliest(circumstances: Circumstances, heard_ns: Ints) -> Ints:
     place = np.searchsorted(begins, heard_ns, side="right") - 1
     inside = (place >= 0) & (heard_ns <= ends[place] + TOLERANCE_NS) & (heard_ns != NEVER) & (heard_ns != NONE)
     return np.where(inside, begins[place], heard_ns)
+
+
+def uncertainty(circumstances: Circumstances, sources: Array, time_ns: Ints) -> Ints:
+    """Returns how long before it was read each line may have been written; `sources` are numbers, -1 none.
+
+    As was measured of its reader around that time, never more than half a second, and that where nothing was measured.
+    What reached the HTTP sink is exact: it is recorded before it is answered. Lines that are not flushed one by one,
+    and bear no time of their own, may have been written at any time before. Beyond half a second `earliest` counts.
+    """
+    timed = _member(_among(circumstances, circumstances.timed), sources)
+    late_ns = _read_late(circumstances, sources, time_ns, timed=timed)
+    known = (time_ns != NEVER) & (time_ns != NONE)
+    return np.where(known & vague(circumstances, sources), np.maximum(time_ns, 0), late_ns)
+
+
+def vague(circumstances: Circumstances, sources: Array) -> Bools:
+    """Returns whether each line is of a member that prints when its buffer is full, and not when it was itself."""
+    if circumstances.settings.stdout != "buffered":
+        return np.zeros(len(sources), np.bool_)
+    timed = _among(circumstances, circumstances.timed)
+    named = zip(circumstances.sources, timed, strict=True)
+    return _member([name.startswith("consumer-") and not own for name, own in named], sources)
+
+
+def own_times(circumstances: Circumstances, rows: Table) -> Table:
+    """Returns the rows with each line of a member at the time that it bears itself, where all of its file do.
+
+    A line that was flushed was written when it was read, but for the time it waited: earlier than that it is not taken
+    to be, whatever it says. Work that came out of a buffer, and bears no time, may have been done as soon as the lines
+    before had been read.
+    """
+    own = np.isin(rows["kind"], OWN_WORD) & _member(_among(circumstances, circumstances.timed), rows["source"])
+    buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & vague(circumstances, rows["source"])
+    if buffered.any():
+        rows = rows.having(time_ns=np.where(buffered, rows["until"], rows["time_ns"]))
+    if not own.any():
+        return rows
+    own_ns, heard_ns, sources = (rows[name][own] for name in ("wall_ns", "time_ns", "source"))
+    if circumstances.settings.stdout != "buffered":
+        own_ns = np.maximum(own_ns, heard_ns - _read_late(circumstances, sources, heard_ns))
+    time_ns = rows["time_ns"].copy()
+    time_ns[own] = np.minimum(own_ns, heard_ns)
+    return rows.having(time_ns=time_ns)
+
+
+def _read_late(circumstances: Circumstances, sources: Array, time_ns: Ints, *, timed: Bools | bool = False) -> Ints:
+    """Returns how long each line may have waited to be read; of one that is `timed` only its clock is unsure."""
+    if not circumstances.readings:
+        return np.full(len(time_ns), TOLERANCE_NS, np.int64)
+    waited = np.where(timed, 0, _waited(circumstances, sources, time_ns))
+    return np.minimum(waited + CLOCKS_NS + _apart(circumstances, time_ns), TOLERANCE_NS)
+
+
+def _waited(circumstances: Circumstances, sources: Array, time_ns: Ints) -> Ints:
+    """Returns the longest that any line waited by the measures of its reader just before, at and after each time."""
+    names, places = np.unique([reader for reader, _, _ in circumstances.readings], return_inverse=True)
+    at_ns, delay_ns = (np.array(column, np.int64) for column in list(zip(*circumstances.readings, strict=True))[1:])
+    numbers = {str(name): number for number, name in enumerate(names)}
+    readers = _member([numbers.get(source, -1) for source in circumstances.sources], sources, -1)
+    after = at_or_after(places, at_ns, readers, time_ns)
+    measured = (after >= 0) & (at_ns[after] - time_ns <= MEASURED_WITHIN_NS)
+    around = [np.clip(after + step, 0, len(at_ns) - 1) for step in (-1, 0, 1)]
+    greatest = np.max([np.where(places[row] == readers, delay_ns[row], 0) for row in around], axis=0)
+    exact = _member([source == "sink" for source in circumstances.sources], sources)
+    exact &= circumstances.settings.sink in (None, "http")
+    return np.where(exact, 0, np.where(measured, greatest, TOLERANCE_NS))
+
+
+def _apart(circumstances: Circumstances, time_ns: Ints) -> Ints:
+    """Returns how far the wall clock went apart from the monotonic one around each time: it may have been set."""
+    pairs = np.array(sorted((read, wall) for wall, read in circumstances.clocks), np.int64).reshape(-1, 2)
+    if not len(pairs):
+        return np.full(len(time_ns), TOLERANCE_NS)
+    after = np.searchsorted(pairs[:, 0], time_ns)
+    offsets = np.array([(pairs[:, 1] - pairs[:, 0])[(after + step).clip(0, len(pairs) - 1)] for step in range(-2, 2)])
+    spread: Ints = offsets.max(axis=0) - offsets.min(axis=0)
+    return spread
+
+
+def _among(circumstances: Circumstances, chosen: Collection[int]) -> list[bool]:
+    return [number in chosen for number in range(len(circumstances.sources))]
+
+
+def _member(values: Sequence[int], sources: Array, missing: int = 0) -> Array:
+    """Returns what is said of each source by its number; `missing` of -1."""
+    found: Array = np.array([*values, missing])[sources]
+    return found.astype(np.bool_) if all(isinstance(value, bool) for value in values) else found

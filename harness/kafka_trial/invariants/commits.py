@@ -157,7 +157,8 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     peak = picked(log["peak"], episodes["first"], NONE)
     opened = batch.possessions.sorted_by("slice", "open_ns")
     opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns))
-    inside = opens[batch.earliest(opened["open_ns"])[held] > begun_ns[opens]]
+    began_ns = np.where(batch.vague(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
+    inside = opens[began_ns[held] > begun_ns[opens]]
     answers = batch.fetch_answers.take(batch.fetch_answers["starts"]).sorted_by("slice", "at_ns")
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
     below = which[answers["value"][rows] < peak[which]]

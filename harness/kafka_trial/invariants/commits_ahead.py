@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import OPERATOR, asked_at, first_covering, requested
 from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -45,11 +44,11 @@ def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.
 
     "The consumer must process records before committing, so that a crash never loses them" (KafkaConsumer, Manual
-    Offset Control). By the member's own word the order is exact; by the logs of the brokers it is so up to what sources
-    differ by: the time is that of the request's arrival, else of the commit. A line that tells of a commit afterwards,
-    or of its answer, tells nothing of when it was made. Legal under at-most-once, where it is the point; an operator's
-    are the operator's. In a transaction positions and outputs take effect at once: there only what was never handled
-    counts. So do records below an earlier position, where it fell and rises again.
+    Offset Control). By the member's own word the order is exact; by the logs of the brokers it is so up to the time
+    that lines waited to be read: the time is that of the request's arrival, else of the commit. A line that tells of a
+    commit afterwards, or of its answer, tells nothing of when it was made. Legal under at-most-once, where it is the
+    point; an operator's are the operator's. In a transaction positions and outputs take effect at once: there only what
+    was never handled counts. So do records below an earlier position, where it fell and rises again.
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
     """
@@ -164,12 +163,12 @@ def _rising(batch: Batch) -> Table:
     before = picked(log["value"], previous_in(log["stretch"]), NONE)
     numbers = np.flatnonzero(log["value"] > before)
     rising = log.take(numbers).having(before=before[numbers])
-    by_word, by_log = (_passed_last(batch, rising, times) for times in (_told_ns(batch), batch.first_handled.time_ns))
+    by_word, by_log = (_passed_last(batch, rising, times) for times in (_told_ns(batch), batch.first_handled.said_ns))
     before_it, late_ns = requested(batch, rising)
     latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))
     asked_ns = asked_at(batch, rising)
     inside = rising["flag"] & IN_TRANSACTION > 0
-    late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (batch.earliest(handled_ns) > asked_ns + TOLERANCE_NS)
+    late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
     unheard, read_late = never & killed_unheard(batch, numbers), late & (late_ns != NEVER) & (handled_ns <= late_ns)
     return rising.having(
@@ -200,13 +199,14 @@ def _places(records: Table) -> tuple[Ints, Ints]:
 
 
 def _told_ns(batch: Batch) -> Ints:
-    """Returns when each record was first handled, or said to be: an output to a topic may be read late, and its member
-    has told before. NEVER where it was never handled, whatever was said."""
+    """Returns when each record may have been handled first, or said to be: an output to a topic may be read late, and
+    its member has told before. NEVER where it was never handled, whatever was said."""
     first, records, done = batch.first_handled, batch.records, batch.completions
     size = len(records)
     row = exactly(*_places(records), done["slice"], done["offset"])
-    told = per_group(row[row >= 0], done["time_ns"][row >= 0], size, how="min", start=NEVER)
-    return np.where(first.time_ns == NEVER, NEVER, np.minimum(first.time_ns, told))
+    written_ns = batch.written_ns(done["source"], done["time_ns"])
+    told = per_group(row[row >= 0], written_ns[row >= 0], size, how="min", start=NEVER)
+    return np.where(first.said_ns == NEVER, NEVER, np.minimum(first.said_ns, told))
 
 
 def _cases(undecided: Table, found: Table) -> Ints:

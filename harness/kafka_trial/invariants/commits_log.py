@@ -39,7 +39,6 @@ from kafka_trial.invariants.table import Table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-LATE_LINE_NS_MAX = 2 * TOLERANCE_NS  # a line that comes later is not one that was read late
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 
 
@@ -125,31 +124,34 @@ def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
         value=own["offset"],
         member=picked(batch.lives["member"], life_of(batch, own["source"]), -1),
         ended_ns=picked(batch.possessions["close_ns"], own["possession"], NEVER),
-        asked_ns=batch.earliest(own["time_ns"]),
+        asked_ns=batch.written_ns(own["source"], own["time_ns"]),
     )
     log, commits = (rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (batch.commits, commits))
     by_anybody = own.having(member=np.full(len(own), UNKNOWN))
-    known, unknown = (_requested(log, asked, commits) for asked in (own, by_anybody))
+    late_max_ns = 0 if batch.circumstances.readings else TOLERANCE_NS  # where it was measured, late lines are known
+    known, unknown = (_requested(log, asked, commits, late_max_ns) for asked in (own, by_anybody))
     before, late_ns = (np.where(commits["committer"] >= 0, *pair) for pair in zip(known, unknown, strict=True))
     operators = commits["committer"] == OPERATOR
     return before & ~operators, np.where(before | operators, NEVER, late_ns)
 
 
-def _requested(log: Table, asked: Table, commits: Table) -> tuple[Bools, Ints]:
-    """`log`: all commits, by whom as `asked` has it."""
+def _requested(log: Table, asked: Table, commits: Table, late_max_ns: int) -> tuple[Bools, Ints]:
+    """`log`: all commits, by whom as `asked` has it; `asked_ns` is when each line can have been written at the
+    earliest. One that was written no more than `late_max_ns` after the commit may have been read late."""
     mine, wanted, stored = _positions(asked, commits, log)
     order = ordered(mine, asked["asked_ns"])
     asked, mine = asked.take(order), mine[order]
-    in_time_ns = commits["effect_ns"] + TOLERANCE_NS
+    in_time_ns = commits["effect_ns"]
     last = at_or_before(mine, asked["asked_ns"], wanted, in_time_ns)
     ended_ns = picked(asked["ended_ns"], last, NONE)
     before = (last >= 0) & (np.minimum(ended_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS >= commits["effect_ns"])
     late_ns = picked(asked["asked_ns"], at_or_after(mine, asked["asked_ns"], wanted, in_time_ns + 1), NEVER)
-    late_ns = np.where(late_ns <= commits["effect_ns"] + LATE_LINE_NS_MAX, late_ns, NEVER)
+    late_ns = np.where(late_ns <= commits["effect_ns"] + late_max_ns, late_ns, NEVER)
     order = ordered(stored, log["effect_ns"])
     stored, stored_ns = stored[order], log["effect_ns"][order]
     again_ns = picked(stored_ns, at_or_after(stored, stored_ns, wanted, commits["effect_ns"] + 1), NEVER)
-    return before, np.where(again_ns - TOLERANCE_NS > np.minimum(late_ns, NEVER - TOLERANCE_NS - 1), late_ns, NEVER)
+    read_ns = np.minimum(late_ns, NEVER - 2 * TOLERANCE_NS - 1) + TOLERANCE_NS  # at the latest
+    return before, np.where(again_ns - TOLERANCE_NS > read_ns, late_ns, NEVER)
 
 
 def _positions(*tables: Table) -> list[Ints]:
@@ -221,7 +223,7 @@ def _targets(asked: Table, commits: Table) -> tuple[Ints, Ints]:
 
 def _requests(batch: Batch) -> Table:
     """Returns the accepted commit requests with their member, OPERATOR where no member runs in the lane."""
-    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = batch.commit_requests
     asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE))
     member = members_of(batch, asked["who"], otherwise=OPERATOR)
     return asked.having(member=member, client=_clients_of(batch, asked, member))

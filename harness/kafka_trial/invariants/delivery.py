@@ -130,7 +130,9 @@ def killed_unheard(batch: Batch, commits: Array) -> Bools:
     effect_ns = picked(log["effect_ns"], commits, NONE)
     life = picked(log["life"], commits, -1)
     known = (
-        (life >= 0) & (picked(lives["killed"], life, 0) == 1) & (effect_ns > picked(lives["worked_ns"], life, NEVER))
+        (life >= 0)
+        & (picked(lives["killed"], life, 0) == 1)
+        & (effect_ns > picked(lives["worked_ns"], life, NEVER) - _unflushed_ns(batch))
     )
     nobody = np.isin(picked(log["committer"], commits, OPERATOR), (UNKNOWN, AMBIGUOUS))
     unheard: Bools = known | (nobody & _some_killed(batch, effect_ns))
@@ -140,11 +142,17 @@ def killed_unheard(batch: Batch, commits: Array) -> Bools:
 def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
     """Returns whether a member that was killed lived at each time, or just before, and was not heard of again."""
     killed = batch.lives.take(batch.lives["killed"])
-    heard = np.maximum(killed["started_ns"], np.where(killed["worked_ns"] == NONE, NONE, killed["worked_ns"] + 1))
+    worked_ns = np.where(killed["worked_ns"] == NONE, NONE, killed["worked_ns"] + 1 - _unflushed_ns(batch))
+    heard = np.maximum(killed["started_ns"], worked_ns)
     ended = np.where(killed["exited_ns"] == NONE, NEVER, killed["exited_ns"] + TOLERANCE_NS)
     lived = heard < ended
     one = np.zeros(len(killed), np.int64)
     return covering(one[lived], heard[lived], ended[lived], np.zeros(len(effect_ns), np.int64), effect_ns) > 0
+
+
+def _unflushed_ns(batch: Batch) -> int:
+    """Returns how long before its last line was read a member may have begun to say what was never heard."""
+    return TOLERANCE_NS if batch.circumstances.settings.stdout == "buffered" else 0
 
 
 def sink_there(batch: Batch) -> bool:

@@ -44,6 +44,7 @@ def floors(batch: Batch) -> Ints:
     durable = _durable(batch)
     starts = batch.log_starts[batch.possessions["slice"]]
     floor = np.where(answered != NONE, answered, durable)
+    floor = np.where(batch.vague(batch.possessions["source"]), NONE, floor)  # nobody knows when these began
     return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
 
 

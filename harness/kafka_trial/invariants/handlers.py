@@ -96,12 +96,13 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
 
 
 def handled(batch: Batch) -> Table:
-    """Returns slice, offset, time_ns, source, seq of the first handling of each offset: a completion or an effect.
+    """Returns slice, offset, time_ns, source, seq, said_ns of the first handling of each offset: by a completion or an
+    effect.
 
     A completion that a witness refutes is none. A bad line that names the record may have been one: where no sink knows
     better it counts, and keeps the verdict from being a pass. Where a sink is declared, only what it heard of is done;
     a completion counts if its outcome leaves no effect. Where the effects are states of a table, a later one of its key
-    is enough.
+    is enough. `said_ns`: the earliest time at which any of its handlings can have been written down.
     """
     settings = batch.circumstances.settings
     done = batch.of(Kind.PROCESSED, Kind.EFFECT, *([] if settings.has_sink else [Kind.UNREADABLE]))
@@ -112,11 +113,15 @@ def handled(batch: Batch) -> Table:
     if settings.effects == "state":
         done = stacked(done, by_later_states(batch, done.take(done["kind"] == Kind.EFFECT)))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
-    first = done.take(first_of(joined(done["slice"], done["offset"])))
-    return first.only("slice", "offset", "time_ns", "source", "seq")
+    first = first_of(joined(done["slice"], done["offset"]))
+    said_ns = batch.written_ns(done["source"], done["time_ns"])
+    earliest_ns = np.minimum.reduceat(said_ns, first) if len(first) else said_ns
+    return done.take(first).only("slice", "offset", "time_ns", "source", "seq").having(said_ns=earliest_ns)
 
 
 def first_handled_of_records(batch: Batch) -> SimpleNamespace:
-    """Returns, for each of `batch.records`, `time_ns` of its first handling (NEVER if none), and `row` of `handled`."""
+    """Returns, for each of `batch.records`, `time_ns` and `said_ns` of its first handling (NEVER if none), and `row` of
+    `handled`."""
     row = exactly(batch.handled["slice"], batch.handled["offset"], batch.records["slice"], batch.records["offset"])
-    return SimpleNamespace(row=row, time_ns=picked(batch.handled["time_ns"], row, NEVER))
+    time_ns, said_ns = (picked(batch.handled[name], row, NEVER) for name in ("time_ns", "said_ns"))
+    return SimpleNamespace(row=row, time_ns=time_ns, said_ns=said_ns)

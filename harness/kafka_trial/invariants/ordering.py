@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.by_effects import late_effects
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.handlers import keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
+    NEVER,
     NONE,
     Array,
     Ints,
@@ -150,9 +150,10 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
         first = first.take(first["key"] >= 0)
         order = ordered(first["slice"], first["key"], first["offset"])
         first, group = first.take(order), joined(first["slice"][order], first["key"][order])
-    elsewhere = min_after(group, first["time_ns"])
-    earliest_ns = batch.earliest(first["time_ns"])
-    overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < earliest_ns - TOLERANCE_NS)
+    elsewhere = min_after(group, np.where(batch.vague(first["source"]), NEVER, first["time_ns"]))
+    earliest_ns = batch.written_ns(first["source"], first["time_ns"])
+    overtaken = (elsewhere >= 0) & (picked(first["time_ns"], elsewhere, NONE) < earliest_ns)
+    overtaken &= ~batch.vague(picked(first["source"], elsewhere, -1))
     order = ordered(group, first["source"], first["offset"])
     in_file = np.full(len(first), -1, np.int64)
     by_file = first.take(order)
@@ -199,8 +200,8 @@ def _overlapping_across_files(batch: Batch) -> Table:
     """Returns the handlers that ran beside one of another file for longer than clocks and pipes may differ."""
     handlers = batch.handlers
     handlers = handlers.take(~excused(batch, handlers["possession"], handlers["offset"], handlers["end_ns"]))
-    handlers = handlers.having(end_ns=batch.earliest(handlers["end_ns"]))
-    slow = handlers.take(handlers["end_ns"] - handlers["start_ns"] > TOLERANCE_NS)
+    handlers = handlers.having(end_ns=batch.written_ns(handlers["source"], handlers["end_ns"]))
+    slow = handlers.take(handlers["end_ns"] > handlers["start_ns"])
     found = [
         _overlapping_of_file(slow.take(mine), slow.take(~mine & (slow["key"] >= 0 if keyed else True)), keyed=keyed)
         for source in np.unique(slow["source"])  # files, not rows: some dozens at most
@@ -223,7 +224,7 @@ def _overlapping_of_file(mine: Table, others: Table, *, keyed: bool) -> Table:
     ends = np.where(own, NONE, both["end_ns"])
     longest = max_before(group, ends)
     overlap = np.minimum(picked(ends, longest, NONE), both["end_ns"])
-    beside = own & (longest >= 0) & (overlap > both["start_ns"] + TOLERANCE_NS)
+    beside = own & (longest >= 0) & (overlap > both["start_ns"])
     return _side_by_side(both.take(beside), both.take(longest[beside]), same_key=keyed)
 
 

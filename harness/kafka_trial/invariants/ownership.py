@@ -83,7 +83,8 @@ def zombie_work(batch: Batch) -> Findings:
     work = batch.own.take(_works(batch.own))
     windows = batch.zombies
     loss_ns = picked(windows["loss_ns"], work["possession"], NEVER)
-    inside = (loss_ns != NEVER) & (batch.earliest(work["time_ns"]) - TOLERANCE_NS > loss_ns)
+    said_ns = batch.written_ns(work["source"], work["time_ns"])
+    inside = (loss_ns != NEVER) & (said_ns > loss_ns)
     knowing = fetched_though_told(batch, work["possession"], work["offset"], work["time_ns"])
     work = work.take(inside & ~knowing & (work["seq"] < picked(windows["said_seq"], work["possession"], NEVER)))
     loss = picked(windows["loss"], work["possession"], -1)
@@ -125,7 +126,7 @@ def _split_though_told(batch: Batch) -> Table:
     work = _beside_owners(batch)
     windows, possession = batch.zombies, work["possession"]
     told_ns, said_ns = (picked(windows[name], possession, NEVER) for name in ("told_ns", "said_ns"))
-    now_ns = batch.earliest(work["time_ns"]) - TOLERANCE_NS
+    now_ns = batch.written_ns(work["source"], work["time_ns"])
     fetched = (now_ns > told_ns) & fetched_though_told(batch, possession, work["offset"], work["time_ns"])
     begun = (now_ns > said_ns) & begun_though_told(batch, possession, work["time_ns"])
     answer = table(

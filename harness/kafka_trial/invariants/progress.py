@@ -106,8 +106,11 @@ def stood_still(circumstances: Circumstances, since_ns: Array, until_ns: Array) 
 
 
 def _ready_ns(batch: Batch) -> Ints:
-    """Returns since when each record and all before it had been handled; NEVER where one of them never was."""
-    slices, handled_ns = batch.records["slice"], batch.first_handled.time_ns
+    """Returns since when each record and all before it had been handled; NEVER where one of them never was, or nobody
+    knows when, for it was told out of a buffer."""
+    first = batch.first_handled
+    untold = batch.vague(picked(batch.handled["source"], first.row, -1))
+    slices, handled_ns = batch.records["slice"], np.where(untold, NEVER, first.time_ns)
     return handled_ns[running_max(slices, handled_ns)] if len(slices) else handled_ns
 
 

@@ -24,6 +24,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.lane_fetches import never_fetched
+from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -38,7 +39,8 @@ def refuted(batch: Batch) -> Table:
 
     Sorted by (slice, source, seq). Of several witnesses the first one counts.
     """
-    lines = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    said = batch.own["told_by"] == SAID
+    lines = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & said)
     ways = [_before_sent(batch, lines), _beyond_end(batch, lines), _without_fetch(batch, lines)]
     by = np.select(ways, np.arange(len(ways)), -1)
     return lines.having(by=by).take(by >= 0)

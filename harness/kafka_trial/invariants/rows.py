@@ -37,6 +37,9 @@ Rows of a member's own word have in `who` the number of the client that the line
 own_clients), else -1. Rows of requests have the number of their `connection` (a place in the circumstances'
 connections), all others -1.
 
+Of what a member said itself `wall_ns` is the line's own time, on the harness's clock and as far as it can be believed,
+and `until` is when the lines had been read that were read before it (`judge/own_times.py`).
+
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
 that lists the partition (protocol CLASSIC).

@@ -92,7 +92,7 @@ def _told(batch: Batch) -> Table:
 
 def _logged(batch: Batch) -> Table:
     """Returns what was accepted by the request log, and surely heard; as `_told`."""
-    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = batch.commit_requests
     asked = asked.having(member=members_of(batch, asked["who"], otherwise=-1))
     asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE) & (asked["member"] >= 0))
     asked = asked.take(heard.surely_heard(batch.circumstances, heard.answers_of(batch, asked)))

@@ -37,6 +37,7 @@ def settings_of(path: Path) -> Settings:
         "effects": evidence.get("effects"),
         "body": evidence.get("body"),
         "handler": evidence.get("handler"),
+        "stdout": evidence.get("stdout"),
     }
     return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
 

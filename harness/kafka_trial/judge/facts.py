@@ -60,6 +60,8 @@ class Facts:
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
+    timed: list[int] = field(default_factory=list)
+    false_times: list[tuple[int, int, int]] = field(default_factory=list)
     sink_seen: bool = False
     bodies_compared: bool = False
     ids_told: bool = False
@@ -109,6 +111,8 @@ class Facts:
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
             shared_lanes=tuple(sorted(self.shared_lanes)),
+            timed=tuple(self.timed),
+            false_times=tuple(self.false_times),
             **self.pulse.circumstances(),
             **self.vitals.circumstances(),
             **self.transactions.circumstances(),

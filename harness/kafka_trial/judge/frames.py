@@ -28,6 +28,7 @@ from kafka_trial.judge.lines import Block, Census, read_blocks
 from kafka_trial.judge.made import ROWS, made_rows
 from kafka_trial.judge.named import Named
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
+from kafka_trial.judge.own_times import OwnTimes
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
 from kafka_trial.judge.taken_commits import TakenCommits
@@ -104,6 +105,7 @@ class FileReader:
         self.known = known
         self._named = Named(facts, source, known)
         self._latest_ns = NONE
+        self._own_times = OwnTimes(facts, source)
         self._placeless: list[int] = []
         self._whole = Wholeness(facts.sources[source])
         self._grants = Grants(facts, source)
@@ -119,7 +121,9 @@ class FileReader:
         self.facts.own_clients.take(self.source, columns, own=self.source in self.facts.lives)
         self._grants.take(columns)
         time_ns = self._times(columns)
-        parts = [self._plain(columns, time_ns), self._listed(columns, time_ns), self._effects(columns)]
+        own_ns, since_ns = self._own_times.take(columns, time_ns)
+        parts = [self._plain(columns, time_ns, own_ns, since_ns), self._listed(columns, time_ns, own_ns, since_ns)]
+        parts.append(self._effects(columns))
         parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
         made = fetched, transaction_rows(self.facts, columns), self._taken.rows(columns)
@@ -128,6 +132,7 @@ class FileReader:
 
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
+        self._own_times.tell()
         return made_rows(self.source, **self._grants.rows())
 
     def defects(self) -> list[str]:
@@ -165,7 +170,7 @@ class FileReader:
         if len(worked):
             life["worked_ns"] = max(life.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
 
-    def _plain(self, columns: Columns, time_ns: Array) -> pa.Table:
+    def _plain(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
         """Returns the rows of events that concern one slice."""
         kinds = columns.codes("kind", PLAIN_KINDS)
         failed = columns.codes("outcome", {"failed": 1}) == 1
@@ -188,7 +193,7 @@ class FileReader:
         self._taken.take(columns, rows[inside], slices[inside])
         wall_ns = np.where(
             columns["commit_time_ms"][rows] == NONE,
-            columns["source_wall_ns"][rows],
+            own_ns[rows],
             columns["commit_time_ms"][rows] * 1_000_000,
         )
         return made_rows(
@@ -201,6 +206,7 @@ class FileReader:
             place=np.where(np.isin(kinds, IDENTIFIED), mark, columns["log_offset"][rows]),
             wall_ns=wall_ns,
             who=columns[OWN_CLIENT][rows],
+            until=since_ns[rows],
             flag=flag,
             key=key,
         )
@@ -255,7 +261,7 @@ class FileReader:
         self.facts.transactions.aborted_records += int(aborted.sum())
         self.known.aborted.take(mark=mark[aborted], slice=slices[aborted], offset=offsets[aborted])
 
-    def _listed(self, columns: Columns, time_ns: Array) -> pa.Table:
+    def _listed(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
         """Returns a row for each entry of the events that list several partitions."""
         kinds = columns.codes("kind", ENTRY_KINDS)
         said = columns.codes("outcome", COMMIT_KINDS)
@@ -280,8 +286,8 @@ class FileReader:
             time_ns=time_ns[rows],
             offset=entries["committed_offset"][placed],
             place=np.where(inside == 1, IN_TRANSACTION, NONE),
-            wall_ns=columns["source_wall_ns"][rows],
-            until=duration_ns,
+            wall_ns=own_ns[rows],
+            until=np.where(columns.is_kind("request")[rows], duration_ns, since_ns[rows]),
             who=np.where(columns.is_kind("request"), columns["lane"].clip(-1, 2**31 - 1), columns[OWN_CLIENT])[rows],
             flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
             connection=columns[CONNECTION_NO][rows],

@@ -52,10 +52,13 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
                 name: tuple(plain[name])
                 for name in (
                     *("sources", "members", "member_ids", "owners", "environment"),
-                    *("topic_changes", "fetching", "shared_lanes", "logs"),
+                    *("topic_changes", "fetching", "shared_lanes", "logs", "timed"),
                 )
             },
-            **{name: tuple(map(tuple, plain[name])) for name in ("clocks", "delays", "standstills", "refusals")},
+            **{
+                name: tuple(map(tuple, plain[name]))
+                for name in ("clocks", "delays", "standstills", "readings", "refusals", "false_times")
+            },
         }
     )
 

@@ -1,6 +1,7 @@
 """Pulse facts: what the run's own clocks say of time, and of when the harness stood still.
 
-Gathered with the other facts (`facts.py`): one pair of clocks and one delay a second.
+Gathered with the other facts (`facts.py`): one pair of clocks and one delay a second, and one
+delay of each reader.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Pulse:
     clocks: list[tuple[int, int]] = field(default_factory=list)
     delays: list[tuple[int, int]] = field(default_factory=list)
     standstills: list[Span] = field(default_factory=list)
+    readings: list[tuple[str, int, int]] = field(default_factory=list)
 
     def circumstances(self) -> dict[str, Any]:
         """Returns the fields of `Circumstances` that these are."""
@@ -34,6 +36,7 @@ class Pulse:
             "clocks": tuple(sorted(self.clocks)),
             "delays": tuple(sorted(self.delays)),
             "standstills": _apart(self.standstills),
+            "readings": tuple(sorted(self.readings)),
         }
 
 
@@ -62,7 +65,18 @@ def _scheduling_delay(facts: Facts, source: int, body: Body) -> None:
         facts.pulse.standstills.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
 
 
+def _reading_delay(facts: Facts, source: int, body: Body) -> None:
+    """Beyond the tolerance between sources it is a standstill, if only of this reader."""
+    if lacking("reading_delay", body):
+        return
+    at_ns, delay_ns = body["time_ns"], body["delay_ns"]
+    facts.pulse.readings.append((body["reader"], at_ns, delay_ns))
+    if delay_ns > TOLERANCE_NS:
+        facts.pulse.standstills.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
+
+
 PULSE_TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "clock": _clock,
     "scheduling_delay": _scheduling_delay,
+    "reading_delay": _reading_delay,
 }

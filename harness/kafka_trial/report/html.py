@@ -14,6 +14,7 @@ from kafka_trial.report.advice import ADVICE, PAGE
 from kafka_trial.report.reading import Report
 from kafka_trial.report.series import HEIGHT, WIDTH, Lag, path_of
 from kafka_trial.report.text import claim_in_words
+from kafka_trial.report.words import reading_in_words
 
 
 def html_of(report: Report) -> str:
@@ -28,6 +29,7 @@ def _drawn(report: Report) -> dict[str, Any]:
         "claim": claim_in_words(report.verdict["claim"]),
         "advice": ADVICE,
         "page": PAGE,
+        "reading": reading_in_words(report.verdict["counts"]),
         "charts": [_chart(lag, length_s) for lag in report.lag],
         "length_s": length_s,
         "width": WIDTH,

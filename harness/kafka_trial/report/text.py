@@ -9,7 +9,7 @@ from typing import Any
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.advice import ADVICE, PAGE
 from kafka_trial.report.reading import Report, read_report
-from kafka_trial.report.words import bounded
+from kafka_trial.report.words import bounded, reading_in_words
 
 WIDTH = 118
 INDENT = "  "
@@ -62,7 +62,8 @@ def claim_in_words(claim: Mapping[str, Any]) -> str:
 def _asked(report: Report) -> list[str]:
     asked = f"{report.consumer} on {report.scenario}, Kafka {report.kafka_version}, seed {report.seed}"
     rebuilt = [f"on a cluster made anew, because the one before was ruined: {report.rebuilt}"] if report.rebuilt else []
-    return [asked, *rebuilt, f"claims {claim_in_words(report.verdict['claim'])}"]
+    read = reading_in_words(report.verdict["counts"])
+    return [asked, *rebuilt, f"claims {claim_in_words(report.verdict['claim'])}", *([read] if read else [])]
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:

@@ -41,6 +41,15 @@ def who(event: Event) -> str:
     return bounded(event.source, most=40)
 
 
+def reading_in_words(counts: Mapping[str, Any]) -> str:
+    """Returns how exactly lines of members can be placed in time, by the counts of a verdict; "" where it was not
+    measured."""
+    median, worst = (counts.get(f"lines read within ms, {which}") for which in ("median", "worst"))
+    if median is None or worst is None:
+        return ""
+    return f"lines were read within {worst} ms (median {median} ms, worst {worst} ms)"
+
+
 def _record(event: Event) -> str:
     outcome = f": {event.outcome}" if event.outcome else ""
     key = f", key {bounded(event.key, most=40)}" if event.key is not None else ""

@@ -1,0 +1,132 @@
+"""The reading probe: real pipes, a real writer, and a reader that is late."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from kafka_trial.concurrency import Crew, Household
+from kafka_trial.consumers.output import CHUNK_BYTES, drain
+from kafka_trial.consumers.reading_probe import ReaderProbe, reading_probe
+from kafka_trial.waiting import pause, wait_until
+
+MS = 1_000_000
+
+
+class Told:
+    """A pen that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def record(self, kind: str, *, time_ns: int | None = None, **fields: Any) -> int:
+        self.events.append({"kind": kind} | fields)
+        return len(self.events) - 1
+
+
+def test_a_reader_that_reads_at_once_is_measured_to_be_so() -> None:
+    """A line waits for less than half a second there, and no measure is below the time between two stamps."""
+    told, (read_end, write_end) = Told(), os.pipe()
+    with Household("test") as household, reading_probe(household, told) as probe, Crew("readers") as crew:
+        own = probe.of("consumer-m0-0")
+        crew.start("m0", lambda: drain({read_end: _nothing}, alive=lambda: True, stop=crew.stop, probe=own))
+        wait_until(lambda: len(told.events) >= 2, within_s=30, what="two measures")
+        os.close(write_end)
+    kinds = {(event["kind"], event["reader"]) for event in told.events}
+    assert kinds == {("reading_delay", "consumer-m0-0")}
+    assert min(event["delay_ns"] for event in told.events) >= 20 * MS
+
+
+def test_a_reader_that_is_kept_from_reading_is_measured_to_be_late() -> None:
+    """A chunk that takes 0.3 s keeps what is written meanwhile waiting for about as long."""
+    told, (read_end, write_end) = Told(), os.pipe()
+    with Household("test") as household, reading_probe(household, told) as probe, Crew("readers") as crew:
+        own = probe.of("consumer-m0-0")
+        crew.start("m0", lambda: drain({read_end: _slowly}, alive=lambda: True, stop=crew.stop, probe=own))
+        wait_until(lambda: told.events, within_s=30, what="a measure")
+        os.write(write_end, b"a line\n")
+        wait_until(lambda: _worst_ns(told) >= 270 * MS, within_s=30, what="the delay to be seen", every_s=0.1)
+        os.close(write_end)
+
+
+def test_a_stamp_counts_when_the_streams_are_empty() -> None:
+    """While a whole chunk was read there may be more behind it: what waits there has waited since before the stamp."""
+    told, (read_end, write_end) = Told(), os.pipe()
+    probe = ReaderProbe(read_end, told, "consumer-m0-0")
+    now_ns = time.monotonic_ns()
+    _stamps(write_end, now_ns - 900 * MS)
+    assert (probe.take(), probe.emptied()) == (True, None)
+    _stamps(write_end, now_ns - 800 * MS, now_ns - 100 * MS)
+    assert probe.take()  # nothing is known yet of what was written since the first one
+    probe.emptied()
+    probe.tell()
+    os.close(write_end)
+    assert not probe.take()
+    os.close(read_end)
+    assert [900 * MS <= event["delay_ns"] < 5000 * MS for event in told.events] == [True]
+
+
+@pytest.mark.parametrize(("size", "found_empty"), [(10, True), (CHUNK_BYTES, False)])
+def test_a_whole_chunk_leaves_open_whether_there_is_more(size: int, *, found_empty: bool) -> None:
+    """A short one shows that the stream was empty then."""
+    probe, (read_end, write_end), (stamps, stamper) = _Probe(), os.pipe(), os.pipe()
+    probe.descriptor = stamps
+    os.write(write_end, b"x" * min(size, 1 << 16))
+    stop = threading.Event()
+    stop.set()
+    drain({read_end: _nothing}, alive=lambda: False, stop=stop, probe=probe)
+    os.close(write_end)
+    os.close(stamper)
+    assert probe.empty == [True] * found_empty
+
+
+def test_a_writer_that_has_gone_is_no_error() -> None:
+    """Then nothing is measured any more, and the members are read all the same."""
+    told, (read_end, write_end) = Told(), os.pipe()
+    with Household("test") as household, reading_probe(household, told) as probe:
+        household.children[0].kill()
+        wait_until(lambda: not household.children[0].alive, within_s=10, what="the writer to be gone")
+        own = probe.of("consumer-m0-0")
+        os.write(write_end, b"last words")
+        os.close(write_end)
+        heard: list[bytes] = []
+        drain({read_end: heard.append}, alive=lambda: True, stop=threading.Event(), probe=own)
+    assert (heard, told.events) == ([b"last words"], [])
+
+
+class _Probe:
+    """A probe that only counts."""
+
+    def __init__(self) -> None:
+        self.descriptor = -1
+        self.empty: list[bool] = []
+
+    def take(self) -> bool:
+        return True
+
+    def emptied(self) -> None:
+        self.empty.append(True)
+
+    def tell(self) -> None:
+        """Nothing to tell."""
+
+
+def _nothing(chunk: bytes) -> None:
+    """Nobody listens."""
+
+
+def _slowly(chunk: bytes) -> None:
+    pause(0.3)
+
+
+def _worst_ns(told: Told) -> int:
+    return max(event["delay_ns"] for event in told.events)
+
+
+def _stamps(pipe: int, *times_ns: int) -> None:
+    os.write(pipe, b"".join(struct.pack("=q", time_ns) for time_ns in times_ns))
