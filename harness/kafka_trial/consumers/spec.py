@@ -20,12 +20,16 @@ STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """How the members talk to their group; the judge derives its bounds from these."""
+    """How the members talk to their group, for the placeholders, and for bounds where no broker was told.
+
+    `request_timeout_s`: how long a client waits for an answer that never comes; None: not counted.
+    """
 
     protocol: str = "classic"
     session_timeout_s: float = 6.0
     poll_interval_s: float = 10.0
     metadata_age_s: float = 5.0
+    request_timeout_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,15 @@ class ProgressPlace:
 
 @dataclass(frozen=True)
 class EvidenceGiven:
-    """What the consumer lets us see: its own lines, and where its output goes."""
+    """What the consumer lets us see: its own lines, and where its output goes.
+
+    `handler_max_s`: how long one record may be in its handler; None: as long as one was before the faults.
+    """
 
     events: str = "jsonl"
     sink: str = "none"
     dead_letter_topic: str = ""
+    handler_max_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _progress_problems(progress: ProgressPlace) -> list[str]:
 
 def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
-    problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
+    problems += choice_problem("[evidence] sink", evidence.sink, SINKS) + _positive("evidence", evidence)
     if evidence.sink in SINKS_LATER:
         problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems
@@ -200,7 +200,7 @@ def _positive(place: str, section: Any) -> list[str]:
     return [
         f"[{place}] {name} = {value} must be above 0"
         for name, value in vars(section).items()
-        if name.endswith("_s") and value <= 0
+        if name.endswith("_s") and value is not None and value <= 0
     ]
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafka_trial.invariants.told import Told
+
 TOLERANCE_NS = 500_000_000  # between sources
 STANDSTILL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance
 LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
@@ -16,7 +18,10 @@ LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
 
 @dataclass(frozen=True)
 class Settings:
-    """What consumer.toml says that judging needs. `events`, `sink`: which evidence it declares; None: not known."""
+    """What consumer.toml says that judging needs. `events`, `sink`: which evidence it declares; None: not known.
+
+    `declared` names the keys of [kafka] that stand there: the others hold their defaults.
+    """
 
     protocol: str = "classic"
     session_timeout_s: float = 6.0
@@ -29,6 +34,9 @@ class Settings:
     memory_max_bytes: int | None = None
     events: str | None = None
     sink: str | None = None
+    request_timeout_s: float | None = None
+    handler_max_s: float | None = None
+    declared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def silent(self) -> bool:
@@ -183,6 +191,7 @@ class Circumstances:
     windows: tuple[Window, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     settings: Settings = Settings()
+    told: Told = Told()
     calibrated_rate: float | None = None
     partitions_added: bool = False
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
@@ -204,6 +213,23 @@ class Circumstances:
     witnesses: Mapping[str, str] = field(default_factory=dict)
     control_read: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def session_timeout_s(self) -> float:
+        """The session that the brokers were told; what is declared where nobody saw it."""
+        told_s = self.told.session_timeout_s
+        return self.settings.session_timeout_s if told_s is None else told_s
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that the members speak with their group; what is declared where nobody saw it."""
+        return self.told.protocol or self.settings.protocol
+
+    @property
+    def quiet_until_ns(self) -> int | None:
+        """Until when nothing had been done to the group: the faults, else the drain; None: for ever."""
+        begins = [self.phases.get("faults"), self.drain_ns, *(window.injected_ns for window in self.windows)]
+        return min((at_ns for at_ns in begins if at_ns is not None), default=None)
 
     @property
     def drain_ns(self) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
+from kafka_trial.judge.told_facts import ToldFacts, take_told
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
@@ -46,6 +47,7 @@ class Facts:
     pulse: Pulse = field(default_factory=Pulse)
     vitals: Vitals = field(default_factory=Vitals)
     transactions: Transactions = field(default_factory=Transactions)
+    told: ToldFacts = field(default_factory=ToldFacts)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -90,6 +92,7 @@ class Facts:
             windows=tuple(Window(**window) for _, window in sorted(self.windows.items())),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
             settings=settings,
+            told=self.told.told(),
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
@@ -168,6 +171,8 @@ def _named(facts: Facts, source: int, body: Body) -> None:
     for name in ("group", "topic"):
         if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
             setattr(facts, name, body[name])
+    if body["kind"] == "group_named":
+        take_told(facts, source, body)
 
 
 def _environment(facts: Facts, source: int, body: Body) -> None:
@@ -254,6 +259,7 @@ def _membership(facts: Facts, source: int, body: Body) -> None:
 def _group(facts: Facts, source: int, body: Body) -> None:
     _membership(facts, source, body)
     take_epoch(facts, source, body)
+    take_told(facts, source, body)
 
 
 TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
@@ -275,6 +281,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "undecodable": _undecodable,
     "group": _group,
     "group_epoch": take_epoch,
+    "member": take_told,
     "member_assignment": _membership,
     "group_tombstone": _membership,
     "injected": _injected,

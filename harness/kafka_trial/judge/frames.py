@@ -132,6 +132,7 @@ class FileReader:
             if self._whole.take_body(body):
                 self.facts.take(self.source, body)
         _take_lanes(self.facts, columns)
+        self.facts.told.take(self.facts, self.source, block, columns, columns["time_ns"])
         self._take_own_word(columns)
 
     def _take_own_word(self, columns: Columns) -> None:

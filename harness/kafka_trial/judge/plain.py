@@ -17,6 +17,7 @@ from kafka_trial.invariants.circumstances import (
     Settings,
     Window,
 )
+from kafka_trial.invariants.told import Told
 
 
 def to_plain(circumstances: Circumstances) -> dict[str, Any]:
@@ -34,7 +35,8 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "lives": tuple(Life(**life) for life in plain["lives"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
-            "settings": Settings(**plain["settings"]),
+            "settings": Settings(**plain["settings"] | {"declared": tuple(plain["settings"]["declared"])}),
+            "told": Told(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
