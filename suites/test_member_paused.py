@@ -6,7 +6,7 @@ from kafka_trial.scenario import Scenario, Step
 SCENARIO = Scenario(
     name="member-paused",
     summary="one member stopped (SIGSTOP) past its session, then continued",
-    schedule=(Step("pause", "member", at_s=1, for_s=10),),
+    schedule=(Step("pause", "member", at_s=1, for_s=10, options={"expire_session": True}),),
 )
 
 

@@ -47,7 +47,10 @@ SENTENCES = {
     "orphan-partition": "{place} belonged to nobody, though the group had members and was at rest",
     "work-after-revoke": "record {offset} of {place} was {what} after the partition had been revoked from its member",
     "zombie-work": "record {offset} of {place} was {what} after its partition was lost untold",
-    "false-lag": "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done} and {within} had passed",
+    "false-lag": (
+        "{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done} and {within} had "
+        "passed"
+    ),
     "stuck-partition": (
         "{place} stood still at record {offset} for {within} or longer, with {records} unprocessed ({class})"
     ),

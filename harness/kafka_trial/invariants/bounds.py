@@ -13,6 +13,7 @@ from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.told import Told
 
 BOUND_S_MIN = 10.0
+NOTHING_TOLD = Told()
 SHOWN_S_MIN = 0.05
 RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
 HEARTBEATS_A_SESSION = (
@@ -107,7 +108,7 @@ def stall_window_s(timing: Timing) -> float:
 def timing_of(
     settings: Settings,
     *,
-    told: Told = Told(),  # noqa: B008 - a frozen value
+    told: Told = NOTHING_TOLD,
     backlog: int = 0,
     longest_handler_s: float = 0.0,
     rate: float | None = None,

@@ -191,7 +191,7 @@ class Circumstances:
     windows: tuple[Window, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     settings: Settings = Settings()
-    told: Told = Told()
+    told: Told = field(default_factory=Told)
     calibrated_rate: float | None = None
     partitions_added: bool = False
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
