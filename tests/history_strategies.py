@@ -237,6 +237,8 @@ class World:
         self.tells_ids, self.claims_places, self.posts_values = (
             self.aside.random() < share for share in (0.6, 0.5, 0.7)
         )
+        # Session and rebalance timeout that members join with; None: the request log does not tell.
+        self.told_ms = random.Random(f"{plan.seed} told").choice(((None, None), (3000, 5000), (4000, 300_000)))
         self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
         # What the control read finds otherwise than it was sent: None, it does not find it.
         self.control: dict[tuple[Slice, int], dict[str, Any] | None] = {}
@@ -566,7 +568,10 @@ class World:
 
     def join(self, member: Member) -> None:
         api = "JOIN_GROUP" if self.plan.protocol == "classic" else "CONSUMER_GROUP_HEARTBEAT"
-        self.request(member, api, [])
+        told: dict[str, Any] = {}
+        if api == "JOIN_GROUP" and self.told_ms[0] is not None:
+            told = {"session_timeout_ms": self.told_ms[0], "rebalance_timeout_ms": self.told_ms[1]}
+        self.request(member, api, [], **told)
 
     def take_over(self, member: Member, tps: list[Slice], *, below: int = 0) -> None:
         """The member learns that it owns partitions, asks where to start, and starts there."""

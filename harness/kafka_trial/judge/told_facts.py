@@ -56,6 +56,7 @@ class ToldFacts:
     rebalances_ms: set[int] = field(default_factory=set)
     consumer_session_ms: int | None = None
     leaves: list[tuple[int, int]] = field(default_factory=list)
+    silent: bool = True  # no member prints its deliveries
     deliveries: Gaps = field(default_factory=Gaps)
     fetches: Gaps = field(default_factory=Gaps)
     heartbeats: Gaps = field(default_factory=Gaps)
@@ -71,6 +72,7 @@ class ToldFacts:
         """Takes a block of events."""
         delivered = columns.rows_of("delivered")
         if len(delivered) and facts.life(source) is not None:
+            self.silent = False
             early = delivered[time_ns[delivered] < _quiet_until_ns(facts)]
             self.deliveries.take(source, np.zeros(len(early), np.int64), time_ns[early])
         if len(columns.rows_of("request")):
@@ -99,13 +101,12 @@ class ToldFacts:
     def told(self) -> Told:
         """Returns what all of it says."""
         consumer_ms = [self.consumer_session_ms] if self.consumer_session_ms and "consumer" in self.protocols else []
-        cycle_s = self.deliveries.longest_s(least_ns=SEEN_MIN_NS)
         return Told(
             protocol=next((name for name in ("classic", "consumer") if name in self.protocols), None),
             session_timeout_s=_longest_s([*self.sessions_ms, *consumer_ms]),
             rebalance_timeout_s=_longest_s(list(self.rebalances_ms)),
             heartbeat_s=self.heartbeats.longest_s(),
-            poll_cycle_s=self.fetches.longest_s(least_ns=SEEN_MIN_NS) if not self.deliveries.seen else cycle_s,
+            poll_cycle_s=(self.fetches if self.silent else self.deliveries).longest_s(least_ns=SEEN_MIN_NS),
             leaves=tuple(sorted(self.leaves)),
         )
 
