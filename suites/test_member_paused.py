@@ -1,4 +1,6 @@
-"""One member is frozen for longer than its session: the group gives its partitions away, then it wakes up."""
+"""One member is frozen for longer than its session, whatever it told the brokers: the group gives its partitions away,
+then it wakes up.
+"""
 
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario, Step

@@ -273,3 +273,14 @@ def test_an_unsettled_finding_names_the_bound() -> None:
     assert [reason.partition(" (")[0] for reason in reasons] == [
         "not converged, but the drain was shorter than B = 53.0 s"
     ]
+
+
+@pytest.mark.parametrize(("timeout_s", "found"), [(None, 1), (5.0, 1), (30.0, 0)])
+def test_a_close_may_wait_for_an_answer_that_never_comes(timeout_s: float | None, found: int) -> None:
+    """A stall healed ten seconds before it was asked to stop; its client waits for thirty."""
+    lines = [fault("stall", "m0"), after(2), healed(), after(10)]
+    asked_ns = 102_080_000_000 + 12_050_000_000
+    end = Line("consumer-m0-0", "exited", {"member": "m0", "incarnation": 0, "signal": 9, "asked": "overdue"})
+    end.fields.update(asked_ns=asked_ns, within_s=5.0)
+    judged_ = finding("unbounded-close", [*lines, after(5), end], settings=with_settings(request_timeout_s=timeout_s))
+    assert (judged_.count, sum(judged_.undecided.values())) == (found, 1 - found)
