@@ -84,6 +84,11 @@ class GroupWatch:
         until_ns = self.phases.get("faults", 0)
         return next((size for at_ns, size in reversed(self._sizes) if at_ns <= until_ns and size), None)
 
+    @property
+    def classic(self) -> bool:
+        """Whether its members speak the classic protocol."""
+        return "classic" in self._protocols
+
     def rests(self, *, now_ns: int) -> bool:
         """Tells whether the group has as many members as before the faults, and has noticed those that it lost."""
         if self.members_before is None:

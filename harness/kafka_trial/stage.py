@@ -297,9 +297,11 @@ class Stage:
         return enough
 
     def _group_is_stable(self) -> bool:
-        """Whether a classic group is in no rebalance; True where the coordinator does not say."""
+        """Whether a classic group is in no rebalance; of others the coordinator does not say it in this way."""
+        if not self.watch.classic:
+            return True
         try:
-            return self.admin.describe_group(self.group_name).get("group_state") in ("Stable", "Dead", "", None)
+            return str(self.admin.describe_group(self.group_name).get("group_state")) == "Stable"
         except UnjudgeableError:
             return False
 
