@@ -1613,7 +1613,8 @@ def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
     trial, facts = p.trial, p.trial.facts
     if facts.get("converge_within_s") is not None:
         return float(facts["converge_within_s"]) * SECOND_NS
-    healed_ns = trial.phase_ns("drain") or 0
+    begins_ns = trial.phase_ns("drain")
+    healed_ns = begins_ns or 0
     partitions = [Partition(trial, tp) for tp in trial.slices()]
     ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
     calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.quiet_until_ns]
@@ -1622,7 +1623,7 @@ def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
     rates = [e.details["rate"] for e in trial.of_kind("calibrated")]
     detection = trial.session_s + (0.0 if trial.facts.get("protocol") == "none" else trial.rebalance_s)
     last_ns = max((end_ns for end_ns, _ in trial.lost_sessions.values()), default=0.0)
-    detection = max(detection, (last_ns - healed_ns) / SECOND_NS)
+    detection = detection if begins_ns is None else max(detection, (last_ns - healed_ns) / SECOND_NS)
     terms = detection + longest + float(facts.get("commit_interval_s", 0))
     return max(10.0, terms + (2 * backlog / rates[-1] if rates and with_backlog else 0.0)) * SECOND_NS
 
