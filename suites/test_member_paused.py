@@ -1,4 +1,6 @@
-"""One member is frozen for longer than its session: the group gives its partitions away, then it wakes up."""
+"""One member is frozen for longer than its session, whatever it told the brokers: the group gives its partitions away,
+then it wakes up.
+"""
 
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario, Step
@@ -6,7 +8,7 @@ from kafka_trial.scenario import Scenario, Step
 SCENARIO = Scenario(
     name="member-paused",
     summary="one member stopped (SIGSTOP) past its session, then continued",
-    schedule=(Step("pause", "member", at_s=1, for_s=10),),
+    schedule=(Step("pause", "member", at_s=1, for_s=10, options={"expire_session": True}),),
 )
 
 

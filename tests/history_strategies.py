@@ -263,6 +263,8 @@ class World:
             "effects": spec.choice(("record", "record", "state")),
             "body": spec.choice(("own", "value")),
         }
+        # Session and rebalance timeout that members join with; None: the request log does not tell.
+        self.told_ms = random.Random(f"{plan.seed} told").choice(((None, None), (3000, 5000), (4000, 300_000)))
         self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
         self.reading = random.Random(f"{plan.seed} reading")  # for where members are seen to fetch, and to ask
         self.reads_seen = plan.sin not in (*FETCH_SINS, "rogue", "starve") and self.reading.random() < 0.5
@@ -604,7 +606,10 @@ class World:
 
     def join(self, member: Member) -> None:
         api = "JOIN_GROUP" if self.plan.protocol == "classic" else "CONSUMER_GROUP_HEARTBEAT"
-        self.request(member, api, [])
+        told: dict[str, Any] = {}
+        if api == "JOIN_GROUP" and self.told_ms[0] is not None:
+            told = {"session_timeout_ms": self.told_ms[0], "rebalance_timeout_ms": self.told_ms[1]}
+        self.request(member, api, [], **told)
 
     def take_over(self, member: Member, tps: list[Slice], *, below: int = 0) -> None:
         """The member learns that it owns partitions, asks where to start, and starts there."""

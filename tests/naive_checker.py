@@ -264,6 +264,133 @@ class Trial:
         return self.phase_ns("snapshot")
 
     @property
+    def drain_begins_ns(self) -> int | None:
+        drain_ns = self.phase_ns("drain")
+        return self.phase_ns("heal") if drain_ns is None else drain_ns
+
+    @cached_property
+    def quiet_until_ns(self) -> float:
+        """When the faults began: their phase, the first of them, or the drain."""
+        begins = [self.phase_ns("faults"), self.drain_begins_ns, *(e.time_ns for e in self.of_kind("injected"))]
+        return min((at for at in begins if at is not None), default=FOREVER)
+
+    def told_ms(self, name: str) -> list[int]:
+        """What members asked for when they joined, and what group records say of them."""
+        joins = [e.details for e in self.requests if e.details["api"] == "JOIN_GROUP"]
+        joins = [one for one in joins if isinstance(one.get("session_timeout_ms"), int)]
+        listed = [m for e in self.offsets_log if e.kind == "group" for m in e.details.get("members") or []]
+        listed = [one for one in listed if isinstance(one.get("session_timeout_ms"), int)]
+        members = [e.details for e in self.offsets_log if e.kind == "member" if e.details.get("rebalance_timeout_ms")]
+        return [one[name] for one in (*joins, *listed, *members) if one.get(name)]
+
+    @cached_property
+    def session_s(self) -> float:
+        """The session that the brokers were told, else the declared one."""
+        told = self.told_ms("session_timeout_ms")
+        if any(e.details["api"] == "CONSUMER_GROUP_HEARTBEAT" for e in self.requests):
+            named = [e.details.get("consumer_session_timeout_ms") for e in self.of_kind("group_named")]
+            told = told + [one for one in named if one]
+        return max(told) / 1000 if told else float(self.facts.get("session_timeout_s", 0))
+
+    @cached_property
+    def heartbeat_s(self) -> float:
+        """The longest gap between two heartbeats of one member in the steady phase; a third of a session at most."""
+        apis = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
+        gaps = self._gaps([e for e in self.requests if e.details["api"] in apis], least_ns=1)
+        return min([self.session_s / 3, *gaps])
+
+    @cached_property
+    def rebalance_s(self) -> float:
+        """What a rebalance may wait for a member: no longer than it went round before the faults, and a heartbeat."""
+        told = self.told_ms("rebalance_timeout_ms")
+        declared_s = float(self.facts.get("poll_interval_s", 0))
+        allowed_s = max(told) / 1000 if told else declared_s
+        rounds = [e for e in self.of_kind("delivered") if e.time_ns < self.phases_end_ns]
+        anybody = rounds or self.of_kind("delivered")
+        fetches = [e for e in self.requests if e.details["api"] == "FETCH"]
+        gaps = self._gaps(rounds if anybody else fetches, least_ns=3 * SECOND_NS)
+        return min(allowed_s, declared_s) if not gaps else min(allowed_s, max(gaps) + self.heartbeat_s)
+
+    @property
+    def phases_end_ns(self) -> float:
+        begins = [self.phase_ns("faults"), self.drain_begins_ns]
+        return next((at for at in begins if at is not None), FOREVER)
+
+    def _gaps(self, events: Iterable[Event], *, least_ns: int) -> list[float]:
+        """The longest gap of each member that was seen for so long, in seconds."""
+        begin_ns = self.phase_ns("steady") or 0
+        by_member: dict[Any, list[int]] = {}
+        for e in events:
+            lane = e.details.get("lane")
+            early = e.time_ns < self.phases_end_ns
+            if e.kind == "delivered" or (e.kind == "request" and lane is not None and e.time_ns >= begin_ns and early):
+                by_member.setdefault((e.source, lane), []).append(e.time_ns)
+        seen = [times for times in by_member.values() if times[-1] - times[0] >= least_ns]
+        return [max(later - before for before, later in pairwise(times)) / SECOND_NS for times in seen]
+
+    @cached_property
+    def lost_sessions(self) -> dict[int, tuple[float, int]]:
+        """Fault number → when the session that it cost, and a rebalance after it, are over; how many were in series."""
+        if self._protocol == "none":
+            return {}
+        found: dict[int, tuple[float, int]] = {}
+        last: tuple[float, int] | None = None
+        group: list[tuple[int, float, int]] = []
+        costly = [(e.time_ns, self.healed_ns(e), int(e.details["fault_no"])) for e in self._costly_faults()]
+        for fault in [*sorted(costly, key=lambda one: (one[0], one[2])), None]:
+            if group and (fault is None or all(healed_ns < fault[0] for _, healed_ns, _ in group)):
+                begin_ns, series = float(max(at for at, _, _ in group)), 1
+                if last is not None and last[0] > begin_ns and self._protocol == "classic":
+                    begin_ns, series = last[0], last[1] + 1
+                last = begin_ns + int((self.session_s + self.rebalance_s) * SECOND_NS), series
+                found |= {number: last for _, _, number in group}
+                group = []
+            if fault is not None:
+                group.append(fault)
+        return found
+
+    @cached_property
+    def _protocol(self) -> str:
+        joined = any(isinstance(e.details.get("session_timeout_ms"), int) for e in self.requests)
+        if joined or any(
+            m.get("session_timeout_ms") for e in self.of_kind("group") for m in e.details.get("members", [])
+        ):
+            return "classic"
+        if any(e.details["api"] == "CONSUMER_GROUP_HEARTBEAT" for e in self.requests):
+            return "consumer"
+        return str(self.facts.get("protocol", "classic"))
+
+    def healed_ns(self, fault: Event) -> float:
+        number = fault.details.get("fault_no")
+        healed = [e.time_ns for e in self.of_kind("healed") if e.details.get("fault_no") == number]
+        return healed[-1] if healed else FOREVER
+
+    def _costly_faults(self) -> Iterator[Event]:
+        for e in self.of_kind("injected"):
+            name, lasted_ns = e.details["fault"], self.healed_ns(e) - e.time_ns
+            cut = name in ("pause", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
+            asked = name in ("terminate", "restart", "leave")
+            long = lasted_ns >= (self.session_s - self.heartbeat_s) * SECOND_NS
+            if name in ("kill", "crash-point") or (asked and not self._left(e)) or (cut and long):
+                yield e
+
+    def _left(self, fault: Event) -> bool:
+        for e in self.requests:
+            api, leaves = e.details["api"], e.details.get("epoch") == -1
+            said = (api == "LEAVE_GROUP" and not e.details.get("error")) or (
+                api == "CONSUMER_GROUP_HEARTBEAT" and leaves
+            )
+            inside = fault.time_ns - TOLERANCE_NS <= e.time_ns <= self.healed_ns(fault) + SECOND_NS
+            if said and inside and fault.member is not None and self.lane_member(e) == fault.member:
+                return True
+        return False
+
+    def lived_down_ns(self, fault: Event, window_ns: float) -> float:
+        """Until when a fault explains what the group does."""
+        lost_ns = self.lost_sessions.get(int(fault.details.get("fault_no", -1)), (0.0, 0))[0]
+        return max(self.healed_ns(fault) + window_ns, lost_ns)
+
+    @property
     def progress_in_kafka(self) -> bool:
         """By the offsets log: committed by itself, or in transactions."""
         return self.facts.get("progress", "kafka") in ("kafka", "transaction")
@@ -2271,8 +2398,7 @@ def _class_by_fetches(p: Partition, owner: Possession, offset: int) -> str:
 
 
 def _window_ns(p: Partition) -> float:
-    names = ("session_timeout_s", "poll_interval_s", "commit_interval_s")
-    return max(10.0, sum(float(p.trial.facts.get(name, 0)) for name in names)) * SECOND_NS
+    return _window_of(p.trial)
 
 
 def _stands_still(p: Partition) -> bool:
@@ -2285,13 +2411,14 @@ def _stands_still(p: Partition) -> bool:
 
 def _cannot_tell_stuck(p: Partition) -> bool:
     begin_ns = (p.trial.snapshot_ns or 0) - _window_ns(p)
-    gap_ns = float(p.trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
+    gap_ns = p.trial.session_s * SECOND_NS / 4
     gaps = [
         e
         for e in p.trial.of_kind("scheduling_delay")
         if begin_ns <= e.time_ns <= (p.trial.snapshot_ns or 0) and e.details["delay_ns"] > gap_ns
     ]
-    return bool(gaps) or _drain_ns(p) < max(_window_ns(p), _bound_ns(p))
+    measured = bool(p.trial.of_kind("calibrated"))
+    return bool(gaps) or _drain_ns(p) < max(_window_ns(p), _bound_ns(p, with_backlog=measured))
 
 
 def _drain_ns(p: Partition) -> float:
@@ -2321,20 +2448,24 @@ def _had_no_time(p: Partition) -> bool:
     return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p)
 
 
-def _bound_ns(p: Partition) -> float:
+def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
     """B of the design: the claim's own, else detection, rebalance, handler, commit interval and backlog."""
-    facts = p.trial.facts
+    trial, facts = p.trial, p.trial.facts
     if facts.get("converge_within_s") is not None:
         return float(facts["converge_within_s"]) * SECOND_NS
-    healed_ns = p.trial.phase_ns("drain") or 0
-    partitions = [Partition(p.trial, tp) for tp in p.trial.slices()]
+    begins_ns = trial.phase_ns("drain")
+    healed_ns = begins_ns or 0
+    partitions = [Partition(trial, tp) for tp in trial.slices()]
     ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
-    longest = max((end.event.time_ns - begun.event.time_ns for begun, end in ended), default=0) / SECOND_NS
+    calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.quiet_until_ns]
+    longest = max((end.event.time_ns - begun.event.time_ns for begun, end in calm), default=0) / SECOND_NS
     backlog = sum(1 for q in partitions for o in q.records if q.first_handled.get(o, FOREVER) > healed_ns)
-    rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
-    rebalance = float(facts.get("poll_interval_s", 0)) if facts.get("protocol", "classic") == "classic" else 0.0
-    terms = float(facts.get("session_timeout_s", 0)) + rebalance + longest + float(facts.get("commit_interval_s", 0))
-    return max(10.0, terms + (2 * backlog / rates[-1] if rates else 0.0)) * SECOND_NS
+    rates = [e.details["rate"] for e in trial.of_kind("calibrated")]
+    detection = trial.session_s + (0.0 if trial.facts.get("protocol") == "none" else trial.rebalance_s)
+    last_ns = max((end_ns for end_ns, _ in trial.lost_sessions.values()), default=0.0)
+    detection = detection if begins_ns is None else max(detection, (last_ns - healed_ns) / SECOND_NS)
+    terms = detection + longest + float(facts.get("commit_interval_s", 0))
+    return max(10.0, terms + (2 * backlog / rates[-1] if rates and with_backlog else 0.0)) * SECOND_NS
 
 
 def _converged_ns(p: Partition) -> float | None:
@@ -2365,8 +2496,8 @@ def _caught_up_ns(p: Partition) -> float | None:
 
 
 def _window_of(trial: Trial) -> int:
-    names = ("session_timeout_s", "poll_interval_s", "commit_interval_s")
-    return int(max(10.0, sum(float(trial.facts.get(name, 0)) for name in names)) * SECOND_NS)
+    commit_s = float(trial.facts.get("commit_interval_s", 0))
+    return int(max(10.0, trial.session_s + trial.rebalance_s + commit_s) * SECOND_NS)
 
 
 def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None = None) -> bool:
@@ -2375,9 +2506,7 @@ def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None =
     for fault in trial.of_kind("injected"):
         if member is not None and fault.member not in (None, member):
             continue
-        number = fault.details.get("fault_no")
-        healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
-        over_ns = healed[-1] + _window_of(trial) if healed else FOREVER
+        over_ns = trial.lived_down_ns(fault, _window_of(trial))
         if fault.time_ns <= end_ns and begin_ns <= over_ns:
             return True
     return False
@@ -2405,7 +2534,7 @@ def rogue_reader(p: Partition) -> Iterator[Found | None]:
 
 
 def _stood_still(trial: Trial, begin_ns: float, end_ns: float) -> bool:
-    patience_ns = float(trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
+    patience_ns = trial.session_s * SECOND_NS / 4
     return any(
         e.details["delay_ns"] > patience_ns and begin_ns <= e.time_ns and e.time_ns - e.details["delay_ns"] <= end_ns
         for e in trial.of_kind("scheduling_delay")
@@ -2530,12 +2659,11 @@ def _explained(trial: Trial, at_ns: int) -> bool:
     topics = trial.of_kind("topic")
     changed = [new for old, new in pairwise(topics) if old.details["partitions"] != new.details["partitions"]]
     spans += [(e.time_ns, e.time_ns) for e in changed]
-    patience_ns = float(trial.facts.get("session_timeout_s", 0)) * SECOND_NS / 4
+    patience_ns = trial.session_s * SECOND_NS / 4
     delays = [(e.time_ns, e.details["delay_ns"]) for e in trial.of_kind("scheduling_delay")]
     spans += [(at - delay, at) for at, delay in delays if delay > patience_ns]
-    for e in trial.of_kind("injected"):
-        healed = [h for h in trial.of_kind("healed") if h.details.get("fault_no") == e.details.get("fault_no")]
-        spans.append((e.time_ns, healed[-1].time_ns if healed else FOREVER))
+    if any(e.time_ns - TOLERANCE_NS <= at_ns <= trial.lived_down_ns(e, window_ns) for e in trial.of_kind("injected")):
+        return True
     return any(begin_ns - TOLERANCE_NS <= at_ns <= end_ns + window_ns for begin_ns, end_ns in spans)
 
 

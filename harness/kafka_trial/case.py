@@ -63,7 +63,8 @@ class Case:
 
     `ground` are sentences about what failed on the harness's or the cluster's side; `gaps` those about evidence that is
     vacuous (too few records judged, none on a partition, none through a fault's target). `failures` are the consumer's
-    plain failures on a sound cluster (never assigned, exits, never stops), as anomaly and sentence with proofs.
+    plain failures on a sound cluster (never assigned, exits, never stops), as anomaly and sentence with proofs. `notes`
+    are worth knowing, and decide nothing.
     """
 
     found: tuple[Found, ...]
@@ -72,3 +73,4 @@ class Case:
     gaps: tuple[str, ...] = ()
     failures: tuple[Violation, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

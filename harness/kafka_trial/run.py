@@ -82,9 +82,12 @@ def faults(stage: Stage) -> None:
 
 
 def heal(stage: Stage) -> None:
-    """Makes the ground whole again (faults heal themselves; this makes sure), then stops the load."""
+    """Makes the ground whole again (faults heal themselves; this makes sure); the load stops when the group has come to
+    rest, and every partition got some records more.
+    """
     stage.phase("heal", "network, members and brokers as before")
     stage.heal_everything()
+    stage.feed_all()
     stage.stop_load()
 
 

@@ -76,7 +76,7 @@ class Step:
 class Limits:
     """Bounds of a trial, in seconds, and the least number of records a verdict may rest on."""
 
-    drain_s: float = 180.0
+    drain_s: float = 300.0
     ready_s: float = 60.0
     records_judged_min: int = 100
 

@@ -13,6 +13,7 @@ from kafka_trial.clockwork import keep_time
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
+from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.cluster_logs import cluster_logs_kept
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.launch import Errand, sink_topic
@@ -20,6 +21,7 @@ from kafka_trial.consumers.process import process_group
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.facts import run_facts
+from kafka_trial.group_watch import GroupWatch
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.narrator import Narrator
@@ -69,7 +71,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
     stack.callback(_delete_topic, cluster, admin, topic)
     group_name = _group_name(rng, cluster, admin, lanes, apart=question.plan.breaks_brokers)
     run.record("topic_named", topic=topic)
-    run.record("group_named", group=group_name)
+    run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
     sink = _sink(stack, question, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
     errand = Errand(topic, group_name, question.seed, question.kafka_version, question.members, _sink_urls(sink))
     output = _sink_topic(stack, question, cluster, admin, errand)
@@ -107,6 +109,7 @@ def _opened(stack: ExitStack, question: Question, cluster: Cluster, folder: RunF
             by_sends=question.scenario.load.aborted_ratio > 0,
             by_effects=output is not None,
         ),
+        watch=GroupWatch(folder.history, group_name, question.consumer),
         stack=stack,
         sink_topic=output,
     )

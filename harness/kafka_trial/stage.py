@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.consumer import Group
 from kafka_trial.control import control_member_joins
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.fed import FRESH_MIN, FedPartitions
+from kafka_trial.group_watch import GroupWatch
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.liveness import Timing
+from kafka_trial.invariants.bounds import Timing
 from kafka_trial.narrator import Narrator
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
@@ -38,6 +40,7 @@ LOAD_STOPS_WITHIN_S = 30.0
 CALIBRATION_WITHIN_S = 30.0
 CONTROL_WITHIN_S = 20.0
 SETTLED_S = 2.0
+FED_WITHIN_S = 15.0
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
 
 
@@ -58,6 +61,7 @@ class Stage:
     group: Group
     ground: Ground
     progress: Progress
+    watch: GroupWatch
     stack: ExitStack
     sink_topic: SinkTopicRead | None = None
     witnesses: Sequence[Witness] = ()
@@ -71,17 +75,7 @@ class Stage:
 
     def timing(self, *, backlog: int) -> Timing:
         """Returns what the bounds of convergence follow from."""
-        kafka, spec = self.question.consumer.kafka, self.question.consumer
-        return Timing(
-            session_timeout_s=kafka.session_timeout_s,
-            poll_interval_s=kafka.poll_interval_s,
-            commit_interval_s=spec.progress.interval_s,
-            metadata_age_s=kafka.metadata_age_s,
-            protocol=kafka.protocol,
-            backlog=backlog,
-            rate_per_s=self.rate_per_s,
-            converge_within_s=spec.claim.converge_within_s,
-        )
+        return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s)
 
     @property
     def _transactions(self) -> bool:
@@ -202,6 +196,25 @@ class Stage:
             detail=lambda: "; ".join(self._replicas_missing()),
         )
 
+    def feed_all(self) -> None:
+        """Lets the load go on until every partition got some records more since the group last changed.
+
+        What was done before says nothing of the last assignment. While a group waits for a long session to expire, the
+        load is held after a while: a backlog of minutes would tell no more. Bounded by the time in which the group must
+        have noticed whom it lost; the judge says what came too short.
+        """
+        timing = self.timing(backlog=0)
+        lost_s = max(0.0, self.watch.lost_until_ns() / 1e9 - time.monotonic())
+        fed = FedPartitions()
+        with suppress(WaitTimeout):
+            wait_until(
+                lambda: self._fed(fed),
+                within_s=lost_s + timing.session_timeout_s + timing.poll_interval_s + FED_WITHIN_S,
+                what=f"{FRESH_MIN} records more on every partition since the group last changed",
+                every_s=0.25,
+                alive=fed.given_up,
+            )
+
     def stop_load(self) -> None:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
         counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
@@ -269,6 +282,28 @@ class Stage:
         dead = (witness for witness in self.witnesses if not witness.alive)
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
         return shortage(self.folder.path) or next(died, None)
+
+    def _fed(self, fed: FedPartitions) -> bool:
+        self._expect_witnesses()
+        watch = self.watch.update()
+        resting = watch.rests(now_ns=time.monotonic_ns()) and self._group_is_stable()
+        if resting:
+            self.producer.resume()
+        elif fed.waits_long():
+            self.producer.hold()
+        enough = fed.look(self.admin.log_ends(self.topic), watch.changes if resting else None)
+        handled = self.progress.update().handled_total()
+        self.narrator.progress(f"load goes on after the last assignment, {handled} records handled", left_s=0.0)
+        return enough
+
+    def _group_is_stable(self) -> bool:
+        """Whether a classic group is in no rebalance; of others the coordinator does not say it in this way."""
+        if not self.watch.classic:
+            return True
+        try:
+            return str(self.admin.describe_group(self.group_name).get("group_state")) == "Stable"
+        except UnjudgeableError:
+            return False
 
     def _behind(self, ends: Mapping[int, int]) -> tuple[int, int]:
         """Returns (committed lag, unhandled records), each 0 where it cannot be seen or is not declared."""

@@ -63,6 +63,7 @@ class Verdict:
     counts: Mapping[str, int]
     faults: tuple[Fault, ...]
     reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def decide(case: Case, claim: Claim) -> Verdict:
@@ -96,6 +97,7 @@ def decide(case: Case, claim: Claim) -> Verdict:
         counts=dict(case.counts) | {found.anomaly: found.count for found in case.found},
         faults=case.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
+        notes=case.notes,
     )
 
 

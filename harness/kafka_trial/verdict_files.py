@@ -30,6 +30,8 @@ def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
         {name: value for name, value in violation.items() if name != "follows" or value is not None}
         for violation in table["violations"]
     ]
+    if not verdict.notes:
+        del table["notes"]
     return table
 
 

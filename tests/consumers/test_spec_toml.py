@@ -60,6 +60,9 @@ BROKERS = "{bootstrap"
 [kafka]
 protocol = "classc"
 session_timeout_s = 0
+request_timeout_s = 0
+[evidence]
+handler_max_s = -1
 [stop]
 signal = "TRM"
 [foo]
@@ -76,6 +79,8 @@ delivery = "at-lest-once"
         "[env] BROKERS",
         "protocol = 'classc' is none of: classic, consumer, none",
         "session_timeout_s = 0 must be above 0",
+        "request_timeout_s = 0 must be above 0",
+        "[evidence] handler_max_s = -1 must be above 0",
         "signal = 'TRM' is none of: TERM",
         "unknown section 'foo'",
         "delivery = 'at-lest-once' is none of: at-least-once",

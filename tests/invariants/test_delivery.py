@@ -119,7 +119,10 @@ def test_unseen_is_undecided_where_the_drain_was_short() -> None:
     """A group may take B: what it had not done before that is no loss yet."""
     lines = [assigned("m0"), handled("m0", 0), delivered("m0", 1), committed(1), phase("drain")]
     found = finding("unseen", [*lines, after(5)])
-    reason = "not converged, but the drain was shorter than the 11.01 s it may take"
+    reason = (
+        "not converged, but the drain was shorter than B = 11.0 s (a session expiry of 3 s: 3.0 s, a rebalance: 5.0 s, "
+        "the commit interval: 1.0 s, twice a backlog of 1 at 1/s: 2.0 s; at least 10 s)"
+    )
     assert (found.instances, found.count, dict(found.undecided)) == ((), 0, {reason: 1})
 
 

@@ -156,6 +156,19 @@ def test_the_group_is_folded_from_the_offsets_log(tmp_path: Path) -> None:
     assert (consumer.epoch, consumer.member_ids) == (4, {"b", "c"})
 
 
+def test_the_longest_session_of_the_members_is_known(tmp_path: Path) -> None:
+    """Classic members ask for theirs; those of KIP-848 get the cluster's; who has gone does not count."""
+    with Recorder(tmp_path, "offsets") as log:
+        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        seen = [fold.session_s()]
+        asked = [{"member_id": name, "session_timeout_ms": ms} for name, ms in (("a", 45_000), ("b", 6_000))]
+        for members in (asked, asked[1:], []):
+            log.record("group", group="g", protocol="classic", epoch=3, members=members)
+            seen.append(fold.session_s())
+        log.record("member", group="g", member_id="c", rebalance_timeout_ms=300_000)
+        assert [*seen, fold.session_s()] == [None, 45.0, 6.0, None, 3.0]
+
+
 def test_requests_are_counted_by_lane(tmp_path: Path) -> None:
     """Only what came over the target's lanes since the last count is counted."""
     with Recorder(tmp_path, "requests-b0") as log:

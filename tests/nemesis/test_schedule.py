@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +16,11 @@ import pytest
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import fault as faults
-from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.fault import Evidence, Planned, fault, find_fault
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.scene import Scene
 from kafka_trial.nemesis.schedule import make_plan, plan_from_table, plan_to_table, run_schedule
+from kafka_trial.nemesis.targets import Target
 from kafka_trial.scenario import Step
 
 STEPS = (Step("kill", "member", at_s=3, for_s=2), Step("stall", "coordinator", at_s=1, for_s=4))
@@ -183,3 +186,35 @@ def test_an_exact_replay_wants_recorded_names_that_exist(ground: Ground, notes: 
         run_schedule(ground, plan_from_table(table), exact=True)
     assert "no target was recorded" in str(raised.value)
     assert "unknown recorded target 'm9'" in str(raised.value)
+
+
+def scene_of(ground: Ground, fault_name: str, *, for_s: float) -> Scene:
+    """Returns the scene of one fault on m0."""
+    planned = Planned(0, fault_name, "member", 0.0, for_s)
+    target = Target("member", "m0", members=("m0",))
+    return Scene(ground, planned, target, stop=threading.Event(), rng=random.Random(1))
+
+
+@pytest.mark.parametrize(("for_s", "session_ms", "lasts_s"), [(10, 45_000, 56.25), (10, 6_000, 10), (10, None, 10)])
+def test_a_pause_outlasts_the_session_that_the_brokers_were_told(
+    for_s: float, session_ms: int | None, lasts_s: float, ground: Ground
+) -> None:
+    """1.25 times that, and never less than its step says."""
+    with Recorder(ground.history, "offsets") as log:
+        member = {"member_id": "a"} | ({"session_timeout_ms": session_ms} if session_ms else {})
+        log.record("group", group="g", protocol="classic", epoch=1, members=[member])
+    scene = scene_of(ground, "pause", for_s=for_s)
+    scene.outlast_session()
+    assert scene.for_s == lasts_s
+
+
+def test_a_restart_is_journaled_when_it_hits(ground: Ground) -> None:
+    """Not when the next incarnation is up, which takes a JVM on a busy machine long."""
+    scene = scene_of(ground, "restart", for_s=0.1)
+    events: list[str] = []
+    member = ground.group.members[0]
+    member.pid, member.exit_code = 2**22, None
+    ground.group.leave = lambda _: events.append(f"asked to stop, {journal(ground)[-1]}")  # type: ignore[method-assign]
+    with suppress(StopIteration):
+        next(find_fault("restart").play(scene))
+    assert events == ["asked to stop, injected 0"]

@@ -31,6 +31,21 @@ def test_commands_are_answered(tmp_path: Path) -> None:
     assert ([key for answer in answers for key in answer], answers[0]["burst"]) == (["burst", "opened", "stopped"], 6)
 
 
+def test_the_steady_load_is_held_and_goes_on(tmp_path: Path) -> None:
+    """Each command is answered; to hold what is held is wrong."""
+    _, answers = _conducted(tmp_path, "steady\nhold\nhold\nresume\nstop 1\n")
+    kinds = [next(iter(answer)) for answer in answers]
+    assert kinds == ["steady", "held", "error", "resumed", "stopped"]
+
+
+def test_what_is_held_falls_due_so_much_later() -> None:
+    """It goes on where it was, and makes up for nothing."""
+    part = Part("steady", LoadWorkload(LOAD, partitions=1).ops(Random(1)), began_s=0.0)
+    due_s = part.due_in_s(0.0)
+    part.delay(30.0)
+    assert part.due_in_s(0.0) == due_s + 30.0
+
+
 def test_a_wrong_command_is_named_with_the_valid_ones(tmp_path: Path) -> None:
     """Nonsense, and `steady` twice, are refused; the process goes on."""
     _, answers = _conducted(tmp_path, "steady\nsteady\nburst many\nstop 0\n")

@@ -16,6 +16,7 @@ from kafka_trial.cluster.versions import KafkaVersion
 
 LANES = 16
 OFFSETS_PARTITIONS = 8
+CONSUMER_SESSION_TIMEOUT_S = 3.0  # of members of KIP-848, who cannot ask for another
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
 REQUEST_APIS = [
@@ -171,7 +172,7 @@ def _timing(version: KafkaVersion) -> Mapping[str, str]:
         shared
         | {
             "group.consumer.min.session.timeout.ms": "1000",
-            "group.consumer.session.timeout.ms": "3000",
+            "group.consumer.session.timeout.ms": str(round(CONSUMER_SESSION_TIMEOUT_S * 1000)),
             "group.consumer.min.heartbeat.interval.ms": "100",
             # librdkafka gives a heartbeat up after one interval, and with an answer that comes later the assignment in
             # it: 300 lost some on a busy machine

@@ -25,12 +25,16 @@ STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL")
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """How the members talk to their group; the judge derives its bounds from these."""
+    """How the members talk to their group, for the placeholders, and for bounds where no broker was told.
+
+    `request_timeout_s`: how long a client waits for an answer that never comes; None: not counted.
+    """
 
     protocol: str = "classic"
     session_timeout_s: float = 6.0
     poll_interval_s: float = 10.0
     metadata_age_s: float = 5.0
+    request_timeout_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class EvidenceGiven:
 
     `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: "record" (each record has its own),
     "state" (of a table: a later one of its key is enough). `body` of an effect: "value" (the record's), "own".
-    `handler`: whether a handler takes one record or a whole batch, which then is one unit.
+    `handler`: whether a handler takes one record or a whole batch, which then is one unit. `handler_max_s`: how long
+    one record may be in its handler; None: as long as one was before the faults.
     """
 
     events: str = "jsonl"
@@ -61,6 +66,7 @@ class EvidenceGiven:
     effects: str = "record"
     body: str = "own"
     stdout: str = "lines"
+    handler_max_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def _progress_problems(progress: ProgressPlace) -> list[str]:
 
 def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems = choice_problem("[evidence] events", evidence.events, EVENT_DIALECTS)
-    problems += choice_problem("[evidence] sink", evidence.sink, SINKS)
+    problems += choice_problem("[evidence] sink", evidence.sink, SINKS) + _positive("evidence", evidence)
     problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
     problems += choice_problem("[evidence] stdout", evidence.stdout, STDOUTS)
     if evidence.sink in SINKS_LATER:
@@ -217,7 +217,7 @@ def _positive(place: str, section: Any) -> list[str]:
     return [
         f"[{place}] {name} = {value} must be above 0"
         for name, value in vars(section).items()
-        if name.endswith("_s") and value <= 0
+        if name.endswith("_s") and value is not None and value <= 0
     ]
 
 

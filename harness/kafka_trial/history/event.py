@@ -45,9 +45,10 @@ offsets             committed         group topic topic_id? partition committed_
                     commit_aborted    group topic partition committed_offset log_partition log_offset (the same log_offset again,
                                       once known aborted)
                     group             group protocol(classic|consumer) epoch state log_partition log_offset
-                                      members[{member_id instance_id? client_id host}]
+                                      members[{member_id instance_id? client_id host session_timeout_ms rebalance_timeout_ms}]
                                       entries[{topic topic_id? partition member_id}]    classic: assignment of all
                     member            group member_id instance_id? client_id host log_partition log_offset      KIP-848 type 5
+                                      rebalance_timeout_ms session_timeout_ms? (of one that speaks the classic protocol)
                     group_epoch target_epoch  group epoch log_partition log_offset                                types 3, 6
                     target            group member_id entries[{topic_id partition}] log_partition log_offset     type 7
                     member_assignment  group member_id epoch previous_epoch state(stable|unrevoked|unreleased) log_partition
@@ -111,7 +112,8 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                     resources         member incarnation cpu_s rss_bytes processes   (once a second, of its whole process
                                       tree; of several processes rss_bytes is what they share counted once)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)
-                    group_named topic_named   group / topic
+                    group_named topic_named   group / topic; consumer_session_timeout_ms? (of the group: the session that
+                                      the cluster gives to members of KIP-848)
                     calibrated        rate records in the opening burst per second: count, seconds, rate (an audit's: of the window)
                     window            name(fault|load) ...
                     consumer_failure  member name(never-assigned|exited|never-stopped) message

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafka_trial.invariants.told_times import Told
+
 TOLERANCE_NS = 500_000_000  # between sources, where nothing was measured; and at most, where it was
 STANDSTILL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance
 LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
@@ -21,6 +23,7 @@ class Settings:
     `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: each is of its record, or the state
     of its key. `body`: that of an effect is the record's value, or its own.
     `handler`: "record", or "batch" where what a handler takes is a whole batch.
+    `declared` names the keys of [kafka] that stand there: the others hold their defaults.
     """
 
     protocol: str = "classic"
@@ -39,6 +42,9 @@ class Settings:
     body: str = "own"
     handler: str = "record"
     stdout: str = "lines"
+    request_timeout_s: float | None = None
+    handler_max_s: float | None = None
+    declared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def silent(self) -> bool:
@@ -292,6 +298,7 @@ class Circumstances:
     memberships: tuple[Membership, ...] = ()  # by place
     group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
     settings: Settings = Settings()
+    told: Told = field(default_factory=Told)
     calibrated_rate: float | None = None
     partitions_added: bool = False
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
@@ -321,6 +328,23 @@ class Circumstances:
     def prints_no_work(self) -> bool:
         """Whether no member said of any record that it had it: then a sink alone can tell what was done."""
         return not any(life.works for life in self.lives)
+
+    @property
+    def session_timeout_s(self) -> float:
+        """The session that the brokers were told; what is declared where nobody saw it."""
+        told_s = self.told.session_timeout_s
+        return self.settings.session_timeout_s if told_s is None else told_s
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that the members speak with their group; what is declared where nobody saw it."""
+        return self.told.protocol or self.settings.protocol
+
+    @property
+    def quiet_until_ns(self) -> int | None:
+        """Until when nothing had been done to the group: the faults, else the drain; None: for ever."""
+        begins = [self.phases.get("faults"), self.drain_ns, *(window.injected_ns for window in self.windows)]
+        return min((at_ns for at_ns in begins if at_ns is not None), default=None)
 
     @property
     def drain_ns(self) -> int | None:

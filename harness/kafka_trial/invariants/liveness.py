@@ -6,14 +6,22 @@ here then look at the rows of all slices at once, because the bound B follows fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kafka_trial.invariants.bounds import Timing, convergence_bound_s, stall_window_s, timing_of
+from kafka_trial.invariants.bounds import (
+    Timing,
+    bound_in_words,
+    convergence_bound_s,
+    stall_window_s,
+    timing_of,
+    window_in_words,
+)
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.expiries import with_faults
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, Bools
+from kafka_trial.invariants.kernels import NEVER, Array, Bools
 from kafka_trial.invariants.stalls import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table
@@ -31,23 +39,34 @@ class Group:
 
     slices: Table
     circumstances: Circumstances
-    bound_s: float
-    window_s: float
+    timing: Timing
     drain_ns: int
     snapshot_ns: int
     waits: Table
     worked: Table
 
     @property
-    def drained_ns(self) -> int:
-        return self.snapshot_ns - self.drain_ns
+    def bound_s(self) -> float:
+        return convergence_bound_s(self.timing)
 
     @property
-    def patience(self) -> str:
-        """The longer of the two bounds, in words."""
-        if self.bound_s > self.window_s:
-            return f"the {self.bound_s:g} s it may take"
-        return f"the {self.window_s:g} s after which a partition is stuck"
+    def window_s(self) -> float:
+        return stall_window_s(self.timing)
+
+    @property
+    def patience_s(self) -> float:
+        """How long the drain must have been before anything is stuck: W, and B as far as the rate was measured."""
+        measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
+        return max(self.window_s, convergence_bound_s(measured))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the drain lasted so long."""
+        return self.drained_ns >= int(self.patience_s * SECOND_NS)
+
+    @property
+    def drained_ns(self) -> int:
+        return self.snapshot_ns - self.drain_ns
 
     @property
     def in_kafka(self) -> bool:
@@ -58,12 +77,7 @@ class Group:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.stood_still(self.drain_ns):
             return DELAYED
-        return SHORT.format(what=f"the {self.bound_s:g} s it may take") if self.drained_ns < self.bound_ns else None
-
-    @property
-    def settled(self) -> bool:
-        """Whether the drain left every partition the time it may take: before that none is stuck."""
-        return self.drained_ns >= max(self.bound_ns, int(self.window_s * SECOND_NS))
+        return SHORT.format(what=bound_in_words(self.timing)) if self.drained_ns < self.bound_ns else None
 
     @property
     def bound_ns(self) -> int:
@@ -73,14 +87,14 @@ class Group:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
         delays = self.circumstances.delays
         gaps = [delay for at, delay in delays if since_ns <= at and at - delay <= self.snapshot_ns]
-        return max(gaps, default=0) > self.circumstances.settings.session_timeout_s / 4 * SECOND_NS
+        return max(gaps, default=0) > self.circumstances.session_timeout_s / 4 * SECOND_NS
 
 
 def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worked: Table) -> Group:
     """Returns the group of all slices' summaries, with what `starvation.py` gathers beside them."""
-    settings = circumstances.settings
     timing = timing_of(
-        settings,
+        circumstances.settings,
+        told=circumstances.told,
         backlog=int(slices["backlog"].sum()),
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
         rate=circumstances.calibrated_rate,
@@ -90,8 +104,7 @@ def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worke
     return Group(
         slices=slices,
         circumstances=circumstances,
-        bound_s=convergence_bound_s(timing),
-        window_s=stall_window_s(timing),
+        timing=with_faults(timing, circumstances),
         drain_ns=snapshot_ns if drain_ns is None else drain_ns,
         snapshot_ns=snapshot_ns,
         waits=waits,
@@ -125,6 +138,7 @@ def false_lag(group: Group) -> Findings:
         committed_offset=found["committed"],
         log_end=found["end"],
         lasted_ms=(group.snapshot_ns - found["all_handled_ns"]) // 1_000_000,
+        within=_each(bound_in_words(group.timing), found),
     )
     proofs = [("regression_source", "regression_seq"), ("commit_source", "commit_seq")]
     return Findings(rows, [(found[source], found[seq]) for source, seq in proofs])
@@ -141,7 +155,7 @@ def stuck_partition(group: Group) -> Findings:
     """A partition with records left saw no delivery, no completion and no progress of its commits for a whole window.
 
     A group must detect a lost member, rebalance and go on (KIP-62): the window is longer than all of that together.
-    Legal while a drain is shorter than the window, or than B (undecided), or where the machine itself stood still.
+    Legal while a drain is shorter than the window or B (undecided), or where the machine itself stood still.
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
     """
@@ -154,10 +168,11 @@ def stuck_partition(group: Group) -> Findings:
         order=found["open_offset"],
         offset=found["open_offset"],
         records=found["open"],
+        within=_each(window_in_words(group.timing), found),
         **{"class": np.array(CLASSES, dtype=object)[found["stall"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
-    reason = DELAYED if delayed else SHORT.format(what=group.patience)
+    reason = DELAYED if delayed else SHORT.format(what=_longer_in_words(group))
     return Findings(
         rows,
         [(found[source], found[seq]) for source, seq in proofs],
@@ -193,6 +208,7 @@ def late_convergence(group: Group) -> Findings:
         slice=found["slice"],
         order=found["end"],
         bound_s=np.full(len(found), round(group.bound_s, 3), dtype=object),
+        within=_each(bound_in_words(group.timing), found),
         records=found["open"],
         converged_after_s=np.array(
             [
@@ -202,7 +218,7 @@ def late_convergence(group: Group) -> Findings:
             dtype=object,
         ),
     )
-    reason = DELAYED if delayed else SHORT.format(what=f"the {group.bound_s:g} s it may take")
+    reason = DELAYED if delayed else SHORT.format(what=bound_in_words(group.timing))
     return Findings(
         rows,
         [(found["open_source"], found["open_seq"]), (found["commit_source"], found["commit_seq"])],
@@ -225,3 +241,11 @@ def _is_waiting(group: Group) -> Bools:
 
 def _is_stuck(group: Group) -> Bools:
     return _is_waiting(group) & np.full(len(group.slices), group.settled)
+
+
+def _longer_in_words(group: Group) -> str:
+    return window_in_words(group.timing) if group.patience_s == group.window_s else bound_in_words(group.timing)
+
+
+def _each(text: str, found: Table) -> Array:
+    return np.full(len(found), text, dtype=object)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.bounds import stall_window_s, timing_of
+from kafka_trial.invariants.bounds import stall_window_s, timing_in
 from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, per_group
@@ -83,7 +83,7 @@ def orphan_partition(batch: Batch) -> Findings:
 def _bound_ns(circumstances: Circumstances) -> int:
     settings = circumstances.settings
     metadata_s = settings.metadata_age_s if circumstances.partitions_added else 0.0
-    return int((stall_window_s(timing_of(settings)) + metadata_s) * SECOND_NS)
+    return int((stall_window_s(timing_in(circumstances)) + metadata_s) * SECOND_NS)
 
 
 def _calm(batch: Batch) -> Iterator[Calm]:
@@ -144,4 +144,4 @@ def _existed_ns(batch: Batch) -> Array:
 
 def _stood_still(circumstances: Circumstances, calm: Calm) -> bool:
     gaps = [delay for at, delay in circumstances.delays if calm.begin_ns <= at and at - delay <= calm.end_ns]
-    return max(gaps, default=0) > circumstances.settings.session_timeout_s / 4 * SECOND_NS
+    return max(gaps, default=0) > circumstances.session_timeout_s / 4 * SECOND_NS

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import Life, Window
+from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import Array
 from kafka_trial.invariants.table import of_group
@@ -60,7 +61,8 @@ def unbounded_close(group: Group) -> Findings:
     timeout, force close the consumer" (KIP-102): a close is bounded, brokers or no brokers. This is the one name for
     it at any close, in the middle of a trial too: it takes the place of the plain failure `never-stopped`, which knows
     the last close only, and stays for histories whose exits do not say who asked for them. Undecided where a fault
-    other than the stopping itself was in force, or the machine stood still.
+    other than the stopping itself was in force (or one that leaves requests unanswered was, no longer ago than the
+    request time-out that is declared), or the machine stood still.
 
     Smallest history: `exited` signal 9, asked overdue.
     """
@@ -83,9 +85,8 @@ def _excuse(group: Group, life: Life) -> str | None:
     """Returns why nobody can tell whether the member itself was too slow; None where it was."""
     ended_ns = life.exited_ns or 0
     asked_ns = ended_ns if life.asked_ns is None else life.asked_ns
-    if any(
-        _hinders(window, group.circumstances.members[life.member], asked_ns, ended_ns) for window in _windows(group)
-    ):
+    member, waits_ns = group.circumstances.members[life.member], _request_timeout_ns(group)
+    if any(_hinders(window, member, asked_ns, ended_ns, waits_ns=waits_ns) for window in _windows(group)):
         return UNDER_FAULT
     patience_ns = (life.within_s or 0) / 4 * SECOND_NS
     late = [delay for at, delay in group.circumstances.delays if asked_ns <= at and at - delay <= ended_ns]
@@ -96,9 +97,17 @@ def _windows(group: Group) -> Sequence[Window]:
     return group.circumstances.windows
 
 
-def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int) -> bool:
-    """Tells whether a fault may have kept the member from closing: one on it, or on brokers, in force meanwhile."""
-    over = window.healed_ns is not None and window.healed_ns < asked_ns
+def _request_timeout_ns(group: Group) -> int:
+    """Returns for how long a client may wait, after a fault, for an answer that never comes: as declared."""
+    return int((group.circumstances.settings.request_timeout_s or 0.0) * SECOND_NS)
+
+
+def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int, *, waits_ns: int) -> bool:
+    """Tells whether a fault may have kept the member from closing: one on it, or on brokers, in force meanwhile, or one
+    that left a request of it unanswered.
+    """
+    after_ns = waits_ns if window.fault in UNANSWERED else 0
+    over = window.healed_ns is not None and window.healed_ns + after_ns < asked_ns
     return (
         window.fault not in ENDING and window.member in (None, member) and window.injected_ns <= ended_ns and not over
     )

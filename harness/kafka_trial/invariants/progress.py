@@ -6,8 +6,9 @@ import numpy as np
 
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.bounds import stall_window_s, timing_of
+from kafka_trial.invariants.bounds import stall_window_s, timing_in
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -83,21 +84,21 @@ def uncommitted_progress(batch: Batch) -> Findings:
 
 def window_ns_of(circumstances: Circumstances) -> int:
     """Returns W in nanoseconds."""
-    return int(stall_window_s(timing_of(circumstances.settings)) * SECOND_NS)
+    return int(stall_window_s(timing_in(circumstances)) * SECOND_NS)
 
 
 def under_fault(circumstances: Circumstances, since_ns: Array, until_ns: Array, window_ns: int) -> Bools:
-    """Returns where a fault was in force in a stretch of time, or was healed less than W before it."""
+    """Returns where a fault was in force in a stretch of time, or was not lived down before it."""
     touched = np.zeros(len(since_ns), np.bool_)
+    ends_ns = over_ns(circumstances, timing_in(circumstances), window_ns)
     for window in circumstances.windows:
-        over_ns = NEVER if window.healed_ns is None else min(NEVER, window.healed_ns + window_ns)
-        touched |= (window.injected_ns <= until_ns) & (since_ns <= over_ns)
+        touched |= (window.injected_ns <= until_ns) & (since_ns <= ends_ns[window.number])
     return touched
 
 
 def stood_still(circumstances: Circumstances, since_ns: Array, until_ns: Array) -> Bools:
     """Returns where the machine stood still, in a stretch of time, for over a quarter of the session timeout."""
-    patience_ns = circumstances.settings.session_timeout_s / 4 * SECOND_NS
+    patience_ns = circumstances.session_timeout_s / 4 * SECOND_NS
     still = np.zeros(len(since_ns), np.bool_)
     for at, delay in circumstances.delays:
         if delay > patience_ns:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.bounds import timing_in
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, members_of
+from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, Bools, Ints, first_of, joined, ordered, per_group
 from kafka_trial.invariants.progress import DELAYED, stood_still, window_ns_of
@@ -112,10 +114,10 @@ def _latest(slices: Ints, whose: Ints, effect_ns: Ints) -> Ints:
 def _under_own_fault(circumstances: Circumstances, reads: Table, window_ns: int) -> Bools:
     """Returns where a fault on the reader, or on nobody in particular, was in force while it read, or just before."""
     touched = np.zeros(len(reads), np.bool_)
+    ends_ns = over_ns(circumstances, timing_in(circumstances), window_ns)
     for window in circumstances.windows:
         known = window.member in circumstances.members
         mine = reads["member"] == (circumstances.members.index(str(window.member)) if known else NOBODY)
-        over_ns = np.iinfo(np.int64).max if window.healed_ns is None else window.healed_ns + window_ns
-        during = (window.injected_ns <= reads["last_ns"]) & (reads["first_ns"] <= over_ns)
+        during = (window.injected_ns <= reads["last_ns"]) & (reads["first_ns"] <= ends_ns[window.number])
         touched |= during & (mine | (window.member is None))
     return touched

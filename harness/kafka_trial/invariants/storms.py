@@ -9,6 +9,7 @@ import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Epoch
 from kafka_trial.invariants.clocks import monotonic
+from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
 from kafka_trial.invariants.table import of_group
@@ -70,14 +71,16 @@ def _unexplained(group: Group) -> list[tuple[int, Epoch, Epoch]]:
 
 def _causes(group: Group) -> tuple[Ints, Ints]:
     """Returns from when to when each thing that happened explains a rise."""
-    about, patience_s = group.circumstances, group.circumstances.settings.session_timeout_s / 4
+    about, patience_s = group.circumstances, group.circumstances.session_timeout_s / 4
     lives = [(life.started_ns, life.closed_ns, life.exited_ns) for life in about.lives]
     instants = [at_ns for times in lives for at_ns in times if at_ns is not None]
     spans = [(at_ns, at_ns) for at_ns in (*instants, *about.topic_changes)]
     spans += [(at - delay, at) for at, delay in about.delays if delay > patience_s * SECOND_NS]
-    spans += [(one.injected_ns, NEVER if one.healed_ns is None else one.healed_ns) for one in about.windows]
     window_ns = int(group.window_s * SECOND_NS)
-    ends = [end if end == NEVER else min(NEVER, end + window_ns) for _, end in spans]
+    ends = [min(NEVER, end + window_ns) for _, end in spans]
+    faults_ns = over_ns(about, group.timing, window_ns)
+    spans += [(one.injected_ns, faults_ns[one.number]) for one in about.windows]
+    ends += [faults_ns[one.number] for one in about.windows]
     begins = [max(NONE, begin - TOLERANCE_NS) for begin, _ in spans]
     return np.array(begins, np.int64), np.array(ends, np.int64)
 

@@ -25,6 +25,8 @@ from kafka_trial.invariants.table import Table, table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
+FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
+
 # The columns of a summary; see `summaries`.
 SUMMARY = (
     "slice",
@@ -46,6 +48,7 @@ SUMMARY = (
     "commit_seq",
     "regression_source",
     "regression_seq",
+    "fresh",
 )
 
 
@@ -55,7 +58,8 @@ def summaries(batch: Batch) -> Table:
     records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
     or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
     last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the
-    drain), longest_ns (handler), regression_seq and regression_source (of the backward commit that stands, -1: none).
+    drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the backward commit that
+    stands, -1: none), fresh (records that were appended since a member last got the partition).
     """
     at_ns = snapshot_ns(batch.circumstances)
     committed = _progress(batch, at_ns)
@@ -76,13 +80,7 @@ def summaries(batch: Batch) -> Table:
         moved_ns=_moved_ns(batch, at_ns),
         stall=stall_class(batch, records.take(undone), at_ns),
         backlog=_backlog(batch),
-        longest_ns=per_group(
-            batch.handlers["slice"],
-            batch.handlers["end_ns"] - batch.handlers["start_ns"],
-            batch.size,
-            how="max",
-            start=0,
-        ),
+        longest_ns=_longest_ns(batch),
         open_offset=per_group(records["slice"][undone], records["offset"][undone], batch.size, how="min", start=NEVER),
         open_source=_first_undone(batch, records.take(undone), "source"),
         open_seq=_first_undone(batch, records.take(undone), "seq"),
@@ -90,6 +88,7 @@ def summaries(batch: Batch) -> Table:
         commit_seq=picked(batch.commits["seq"], commit, -1),
         regression_source=picked(batch.commits["source"], regression, -1),
         regression_seq=picked(batch.commits["seq"], regression, -1),
+        fresh=_fresh(batch),
     )
 
 
@@ -140,6 +139,22 @@ def _moved_ns(batch: Batch, at_ns: int) -> Ints:
     log = batch.commits
     advance = log.take((log["value"] > log["peak"]) & (log["effect_ns"] <= at_ns))
     return np.maximum(moved, per_group(advance["slice"], advance["effect_ns"], batch.size, how="max", start=NONE))
+
+
+def _fresh(batch: Batch) -> Ints:
+    """Returns how many records came to each slice since a member last got it: by its own word, else by the group's."""
+    held = batch.possessions
+    early = held["open_ns"] <= snapshot_ns(batch.circumstances)
+    since_ns = per_group(held["slice"][early], held["open_ns"][early], batch.size, how="max", start=NONE)
+    records = batch.records
+    return counts(records["slice"][records["appended_ns"] >= since_ns[records["slice"]]], batch.size)
+
+
+def _longest_ns(batch: Batch) -> Ints:
+    """Returns how long a record was in its handler, at most, before the faults: a hang in them excuses nobody."""
+    until_ns = batch.circumstances.quiet_until_ns
+    done = batch.handlers.take(batch.handlers["end_ns"] <= (NEVER if until_ns is None else until_ns))
+    return per_group(done["slice"], done["end_ns"] - done["start_ns"], batch.size, how="max", start=0)
 
 
 def _backlog(batch: Batch) -> Ints:

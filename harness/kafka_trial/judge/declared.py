@@ -26,6 +26,7 @@ def settings_of(path: Path) -> Settings:
         "session_timeout_s": kafka.get("session_timeout_s"),
         "poll_interval_s": kafka.get("poll_interval_s"),
         "metadata_age_s": kafka.get("metadata_age_s"),
+        "request_timeout_s": kafka.get("request_timeout_s"),
         "commit_interval_s": progress.get("interval_s"),
         "progress": progress.get("kind"),
         "delivery": claim.get("delivery"),
@@ -38,6 +39,8 @@ def settings_of(path: Path) -> Settings:
         "body": evidence.get("body"),
         "handler": evidence.get("handler"),
         "stdout": evidence.get("stdout"),
+        "handler_max_s": evidence.get("handler_max_s"),
+        "declared": tuple(kafka),
     }
     return replace(Settings(), **{name: value for name, value in given.items() if value is not None})
 

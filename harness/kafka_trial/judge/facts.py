@@ -18,6 +18,7 @@ from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
+from kafka_trial.judge.told_facts import ToldFacts, take_told
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
@@ -57,6 +58,7 @@ class Facts:
     vitals: Vitals = field(default_factory=Vitals)
     transactions: Transactions = field(default_factory=Transactions)
     bad_lines: BadLines = field(default_factory=BadLines)
+    told: ToldFacts = field(default_factory=ToldFacts)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -107,6 +109,7 @@ class Facts:
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
             group_answers=answered(self.group_answers, self._lanes()),
             settings=settings,
+            told=self.told.told(),
             calibrated_rate=self.calibrated_rate,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
@@ -195,6 +198,8 @@ def _named(facts: Facts, source: int, body: Body) -> None:
     for name in ("group", "topic"):
         if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
             setattr(facts, name, body[name])
+    if body["kind"] == "group_named":
+        take_told(facts, source, body)
 
 
 def _environment(facts: Facts, source: int, body: Body) -> None:
@@ -287,6 +292,7 @@ def _membership(facts: Facts, source: int, body: Body) -> None:
 def _group(facts: Facts, source: int, body: Body) -> None:
     _membership(facts, source, body)
     take_epoch(facts, source, body)
+    take_told(facts, source, body)
 
 
 TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
@@ -309,6 +315,7 @@ TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
     "undecodable": _undecodable,
     "group": _group,
     "group_epoch": take_epoch,
+    "member": take_told,
     "member_assignment": _membership,
     "group_tombstone": _membership,
     "injecting": _injecting,

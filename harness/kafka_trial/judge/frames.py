@@ -151,6 +151,7 @@ class FileReader:
                 self.facts.take(self.source, body)
         _take_lanes(self.facts, columns)
         take_group_answers(self.facts, self.source, block, columns)
+        self.facts.told.take(self.facts, self.source, block, columns, columns["time_ns"])
         self._take_own_word(columns)
 
     def _take_own_word(self, columns: Columns) -> None:

@@ -21,6 +21,7 @@ from kafka_trial.invariants.circumstances import (
     Settings,
     Window,
 )
+from kafka_trial.invariants.told_times import Told
 
 
 def to_plain(circumstances: Circumstances) -> dict[str, Any]:
@@ -41,7 +42,8 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
-            "settings": Settings(**dict(plain["settings"]) | {"no_effect": tuple(plain["settings"]["no_effect"])}),
+            "settings": _settings(plain["settings"]),
+            "told": Told(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
@@ -66,3 +68,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
 def _group_answer(plain: Mapping[str, Any]) -> GroupAnswer:
     listed = {name: None if plain[name] is None else tuple(plain[name]) for name in ("assigned", "owned")}
     return GroupAnswer(**dict(plain) | listed)
+
+
+def _settings(plain: Mapping[str, Any]) -> Settings:
+    return Settings(**dict(plain) | {name: tuple(plain[name]) for name in ("no_effect", "declared")})

@@ -32,7 +32,9 @@ def join(scene: Scene) -> Iterator[Evidence]:
 def leave(scene: Scene) -> Iterator[Evidence]:
     """Has a member leave; its next incarnation joins when it heals. Two rebalances."""
     before = scene.group_look("before")
-    scene.ground.group.leave(scene.member())
+    member = scene.member()
+    scene.injected()  # it is hit now, however long it takes to go
+    scene.ground.group.leave(member)
     try:
         yield _rebalanced(scene, before, members_change=-1, within_s=REBALANCE_WITHIN_S)
     finally:

@@ -27,8 +27,13 @@ def _complete(scene: Scene, seen: Evidence) -> Evidence:
 
 
 @fault("pause", targets=("member",), blast="members", heals=True, complete=_complete)
-def pause(scene: Scene) -> Iterator[Evidence]:
-    """Stops a member's process group (SIGSTOP) and continues it; beyond the session it is expelled."""
+def pause(scene: Scene, *, expire_session: bool = False) -> Iterator[Evidence]:
+    """Stops a member's process group (SIGSTOP) and continues it; beyond the session it is expelled.
+
+    With `expire_session` it is stopped for so long: for 1.25 times the session that the brokers were told, at least.
+    """
+    if expire_session:
+        scene.outlast_session()
     before = scene.process("before")
     member = scene.member()
     try:
@@ -101,6 +106,7 @@ def crash_point(scene: Scene, *, point: str = "before-commit") -> Iterator[Evide
             scene.injected()
             yield Evidence(False, str(error))
             return
+        scene.injected()
         yield evidence.killed(before, _after_exit(scene)).with_details(crash_point=point)
     finally:
         sink.disarm(armed)
@@ -111,7 +117,9 @@ def crash_point(scene: Scene, *, point: str = "before-commit") -> Iterator[Evide
 def _ended(scene: Scene, end: Callable[[Member], object]) -> Iterator[None]:
     """Ends the member; afterwards its next incarnation runs, unless it never ended."""
     try:
-        end(scene.member())
+        member = scene.member()
+        scene.injected()  # it is hit now; what is journaled after its end comes late for one that is slow to go
+        end(member)
         yield
     finally:
         scene.member_again()

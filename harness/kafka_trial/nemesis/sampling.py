@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.nemesis.ground import WORKLOAD, Ground, OffsetsLog
 from kafka_trial.nemesis.samples import BROKER, CLIENT, REFUSED, GroupLook, Half, Look, Probe, ProcessLook
 from kafka_trial.waiting import pause
@@ -130,6 +131,7 @@ class GroupFold:
         self._epoch: int | None = None
         self._member_ids: set[str] = set()
         self._records = 0
+        self._sessions_ms: dict[str, int] = {}
         self.commits = 0
 
     def look(self) -> GroupLook:
@@ -137,6 +139,11 @@ class GroupFold:
         for event in self._log.new_events():
             self._take(event.kind, event.details)
         return GroupLook(time.monotonic_ns(), self._epoch, frozenset(self._member_ids), self._records)
+
+    def session_s(self) -> float | None:
+        """Returns the longest session of its members, as the coordinator wrote it down; None where it did not."""
+        self.look()
+        return max(self._sessions_ms.values()) / 1000 if self._sessions_ms else None
 
     def _take(self, kind: str, details: Mapping[str, Any]) -> None:
         if kind == "committed":
@@ -146,11 +153,17 @@ class GroupFold:
         if kind in ("group", "group_epoch"):
             self._epoch = details["epoch"]
         if kind == "group":
-            self._member_ids = {member["member_id"] for member in details.get("members", ())}
+            members = details.get("members", ())
+            self._member_ids = {member["member_id"] for member in members}
+            told = ((member["member_id"], member.get("session_timeout_ms")) for member in members)
+            self._sessions_ms = {name: session_ms for name, session_ms in told if session_ms}
         elif kind == "member":
             self._member_ids.add(details["member_id"])
+            own_ms = details.get("session_timeout_ms") or round(CONSUMER_SESSION_TIMEOUT_S * 1000)
+            self._sessions_ms[details["member_id"]] = own_ms
         elif kind == "group_tombstone" and details.get("record_type") == 5:
             self._member_ids.discard(details.get("member_id", ""))
+            self._sessions_ms.pop(details.get("member_id", ""), None)
 
 
 def _half(route: RoutePorts, side: str, port: int, entry: Any) -> Half:

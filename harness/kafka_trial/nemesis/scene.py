@@ -32,6 +32,7 @@ S = TypeVar("S", Look, Probe, ProcessLook, TopicLook, GroupLook)
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
 LOOK_EVERY_S = 0.5
 LOOKS_MAX = 12
+OUTLASTING = 1.25  # sessions: one expires at its end, or at the coordinator's next look
 STARTS_WITHIN_S = 20.0  # a member's process, from its start to its first connection
 WITNESSES = {Look: "S", Probe: "P", ProcessLook: "process", TopicLook: "metadata", GroupLook: "O"}
 
@@ -84,6 +85,11 @@ class Scene:
     def member(self) -> Member:
         """Returns the one member that is the target, in its current incarnation."""
         return member_named(self.ground, self.target.name)
+
+    def outlast_session(self) -> None:
+        """Makes the step last until the session of its member has expired, as far as the coordinator told it."""
+        session_s = self._group.session_s()
+        self.for_s = max(self.for_s, OUTLASTING * (session_s or 0.0))
 
     def hold(self, look: Callable[[], T], *, once: Callable[[], object] | None = None) -> list[T]:
         """Journals `injected`, lets the step's time pass, and returns what `look` saw inside, at least twice.

@@ -113,6 +113,8 @@ def _classic_group(value: ClassicGroup) -> Fields:
                 instance_id=member.instance_id,
                 client_id=member.client_id,
                 host=member.host,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
             )
             for member in value.members
         ],
@@ -134,6 +136,8 @@ def _member(key: Key, value: Member) -> Fields:
         "instance_id": value.instance_id,
         "client_id": value.client_id,
         "host": value.host,
+        "rebalance_timeout_ms": value.rebalance_timeout_ms,
+        "session_timeout_ms": value.classic.session_timeout_ms if value.classic else None,
     }
 
 

@@ -57,6 +57,10 @@ class Part:
             return 0.0
         return self._began_s + self._next.at_s - now_s
 
+    def delay(self, seconds: float) -> None:
+        """Makes everything due so much later."""
+        self._began_s = None if self._began_s is None else self._began_s + seconds
+
     def batch(self, now_s: float) -> list[Op]:
         """Takes what is due, at most a batch."""
         taken: list[Op] = []
@@ -78,6 +82,7 @@ class Conductor:
         self._opening, self._bursts, self._steady_ops = _split(ops)
         self._at_once: deque[Part] = deque()
         self._steady: Part | None = None
+        self._held_since_s: float | None = None
         self._open_asked = False
         self._stop_within_s: float | None = None
 
@@ -113,6 +118,13 @@ class Conductor:
                 self._steady = Part(STEADY, self._steady_ops, began_s=time.monotonic())
                 self._sender.log.load(STEADY, "begins")
                 self._answer({"steady": True})
+            case ["hold"] if self._steady is not None and self._held_since_s is None:
+                self._held_since_s = time.monotonic()
+                self._answer({"held": True})
+            case ["resume"] if self._steady is not None and self._held_since_s is not None:
+                self._steady.delay(time.monotonic() - self._held_since_s)
+                self._held_since_s = None
+                self._answer({"resumed": True})
             case ["burst", count] if count.isdecimal():
                 ops = self._taken(int(count))
                 self._begin(Part(BURST, iter(ops)), len(ops))
@@ -120,7 +132,7 @@ class Conductor:
             case ["stop", *within]:
                 self._stop_within_s = float(within[0]) if within else STOP_WITHIN_S
             case _:
-                known = "open (once, before steady), steady (once), burst N, stop [SECONDS]"
+                known = "open (once, before steady), steady (once), hold, resume, burst N, stop [SECONDS]"
                 self._answer({"error": f"cannot obey {' '.join(words)!r} now. Valid: {known}"})
 
     def _taken(self, count: int) -> list[Op]:
@@ -144,7 +156,8 @@ class Conductor:
             self._answer({"opened": self._sender.log.counts})
 
     def _send_due(self, now_s: float) -> None:
-        part = self._at_once[0] if self._at_once else self._steady
+        steady = self._steady if self._held_since_s is None else None
+        part = self._at_once[0] if self._at_once else steady
         if part is None:
             return
         batch = part.batch(now_s)
@@ -165,7 +178,7 @@ class Conductor:
             return DUE_EVERY_S
         if self._at_once:
             return 0.0
-        if self._steady is None or self._steady.ended:
+        if self._steady is None or self._steady.ended or self._held_since_s is not None:
             return LOOK_EVERY_S
         due_in_s = self._steady.due_in_s(time.monotonic())
         return 0.0 if due_in_s <= 0 else min(LOOK_EVERY_S, max(DUE_EVERY_S, due_in_s))

@@ -28,6 +28,7 @@ class ProducerHandle:
         self._dialogue = dialogue
         self._turn = threading.Lock()  # bursts are commanded from threads of their own
         self._stopped: dict[str, int] | None = None
+        self._held = False
 
     @property
     def child(self) -> Child:
@@ -50,6 +51,18 @@ class ProducerHandle:
     def steady(self) -> None:
         """Begins the steady load."""
         self._ask("steady", "steady", within_s=ANSWER_WITHIN_S)
+
+    def hold(self) -> None:
+        """Holds the steady load until `resume`; idempotent."""
+        if not self._held:
+            self._ask("hold", "held", within_s=ANSWER_WITHIN_S)
+            self._held = True
+
+    def resume(self) -> None:
+        """Lets the steady load go on where it was held; idempotent."""
+        if self._held:
+            self._ask("resume", "resumed", within_s=ANSWER_WITHIN_S)
+            self._held = False
 
     def burst(self, records: int) -> int:
         """Begins a burst at full speed; returns its number of records, fewer where the load's maximum is reached."""
