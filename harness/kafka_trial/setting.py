@@ -30,7 +30,7 @@ from kafka_trial.question import Question
 from kafka_trial.scenario import Scenario, Topic, scenario_to_table
 from kafka_trial.stage import Stage, shortage
 from kafka_trial.vitals import keep_vitals
-from kafka_trial.witness.control_read import ID_FIELD, ID_HEADER
+from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.witness.witness import SinkTopicRead
 
 RECORD_BYTES_MAX = 12 * 1024 * 1024
