@@ -224,7 +224,8 @@ def test_warnings_of_our_clients_libraries_stay_out_of_the_summary(pytester: pyt
 
 
 def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
-    """Given the wheel alone, then `pytest --pyargs kafka_trial.suites` finds every suite, and the references."""
+    """Given the wheel alone, then `pytest --pyargs kafka_trial.suites` finds every suite, the references, and both
+    consumers of the demonstration."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, registry.CHECKOUT]
     subprocess.run(build, check=True)
@@ -239,6 +240,15 @@ def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
+    found = subprocess.run(
+        [sys.executable, "-m", "kafka_trial", "list", "consumers"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {"python-poll-and-work", "commits-backwards"} <= {line.split()[0] for line in found.stdout.splitlines()}
     items = [line for line in listed.stdout.splitlines() if "::" in line]
     assert len(items) == len(registry.suites()), listed.stdout + listed.stderr
     assert all(item.startswith("site/kafka_trial/suites/") for item in items)

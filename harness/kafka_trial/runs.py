@@ -109,6 +109,7 @@ def _question(options: Namespace, seed: int | None, cluster: AttachedCluster | N
         seed=seed,
         schedule=Path(options.schedule) if options.schedule else None,
         exact=options.exact,
+        scenario_file=registry.scenario_file(options.scenario),
     )
 
 
