@@ -33,6 +33,8 @@ WARNINGS = [
     for library in LIBRARIES
     for kind in ("DeprecationWarning", "ResourceWarning", "SyntaxWarning")
 ]
+# Python's own second warning of what kafka-python asks of it; the first one names who asked, and stays for others.
+WARNINGS.append(r"ignore:open_text is deprecated:DeprecationWarning:importlib\.resources\._legacy$")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
