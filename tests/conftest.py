@@ -64,7 +64,8 @@ def sampled_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     folder = tmp_path_factory.mktemp("sample")
     questions = {asked(one, folder / f"{number:02}"): one for number, one in enumerate(wanted)}
     with Crew("sample", join_within_s=900.0) as crew:
-        yield Sample(crew, request.getfixturevalue("kafka_trial_session"), questions)
+        session, retries = request.getfixturevalue("kafka_trial_session"), request.config.getoption("retry_unknown")
+        yield Sample(crew, session, questions, retry_unknown=retries)
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.cli import EXAMPLES, main
-from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
+from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT, worst
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.narrator import Narrator
-from kafka_trial.verbs import unjudged, worst
+from kafka_trial.verbs import unjudged
 
 SOUND_TOML = """
 schema = 1
@@ -38,6 +38,12 @@ def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.Ca
         (["run", "control", "--consumer", "./mine.toml"], "no such file: ./mine.toml"),
         (["run", "control", "--consumer", "python-at-least-once", "--kafka", "9.9.9"], "Valid: 3.9.2"),
         (["run", "control", "--consumer", "python-at-least-once", "--exact"], "needs --schedule"),
+        (["run", "control", "--consumer", "python-at-least-once", "--seeds", "5..1"], "must rise"),
+        (["run", "control", "--consumer", "python-at-least-once", "--seeds", "a"], "write 1..5, or 3,7,11"),
+        (["run", "control", "--consumer", "python-at-least-once", "--seeds", "1..2", "--seed", "1"], "exclude"),
+        (["run", "control", "--consumer", "python-at-least-once", "--repeat", "0"], "at least 1"),
+        (["run", "control", "--consumer", "python-at-least-once", "--retry-unknown", "-1"], "0 or more"),
+        (["run", "control", "--consumer", "python-at-least-once", "--cluster", "none-such"], "cluster"),
         (["check", "no-such-folder"], "not a run folder"),
         (["bench", "no-such-thing"], "unknown measurement"),
         (["audit", "--bootstrap", "h", "--topic", "t", "--group", "g", "--from", "1h"], "'h' is no host:port"),

@@ -73,8 +73,7 @@ ONLY_IN = {
     "testcontainers": {"cluster.containers", "consumers.container"},
     "confluent_kafka": {
         "workload.producer",
-        "cluster.admin",
-        "cluster.archive",
+        "cluster.archive_clients",
         "control",
         "bench_reader",
         "witness",

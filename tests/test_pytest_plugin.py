@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kafka_trial import registry
+from kafka_trial.errors import INTERRUPTED
 
 OUTCOMES = """
 import pytest
@@ -40,8 +41,11 @@ def test_fail_is_a_failure_and_unknown_an_error(pytester: pytest.Pytester) -> No
     result = pytester.runpytest_subprocess("--junitxml=junit.xml", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert ("ERROR at call of" in result.stdout.str(), "at setup" in result.stdout.str()) == (True, False)
     cases = ElementTree.parse(pytester.path / "junit.xml").getroot().iter("testcase")
     told = {str(case.get("name")): [(part.tag, "".join(part.itertext())) for part in case] for case in cases}
+    suite = ElementTree.parse(pytester.path / "junit.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert told == {
         "test_it[pass]": [],
         "test_it[fail]": [("failure", "FAIL: told")],
@@ -83,20 +87,146 @@ def test_what_cannot_be_tried_is_refused_before_anything_starts(
     refused.stderr.fnmatch_lines([told])
 
 
-def test_without_a_consumer_the_references_that_fit_are_tried(pytester: pytest.Pytester) -> None:
+MINE = """
+schema = 1
+name = "{name}"
+command = ["true"]
+[claim]
+delivery = "at-least-once"
+"""
+
+
+def test_without_a_consumer_a_project_of_ones_own_is_refused_in_one_line(pytester: pytest.Pytester) -> None:
+    """A usage error that names the test and the three ways to name a consumer; never our references."""
+    pytester.makepyfile("def test_mine(trial): ...\ndef test_other(trial): ...\ndef test_plain(): ...")
+    refused = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    told = [line for line in refused.errlines if line]
+    assert len(told) == 1
+    assert all(word in told[0] for word in ("test_mine", "--consumer", "kafka_trial_consumer", "pytest.mark.consumer"))
+    assert pytester.runpytest_subprocess("-k", "plain", "-p", "no:cacheprovider").ret == pytest.ExitCode.OK
+
+
+def test_the_projects_setting_and_a_marker_name_the_consumer(pytester: pytest.Pytester) -> None:
+    """Paths are relative to the settings' folder, and to the test's; the marker outweighs the setting."""
+    for name in ("whole", "special"):
+        place = pytester.mkdir(name) / "consumer.toml"
+        place.write_text(MINE.format(name=name))
+    pytester.makeini("[pytest]\nkafka_trial_consumer = whole/consumer.toml\n")
+    marked = (
+        "import pytest\n@pytest.mark.consumer('special')\ndef test_marked(trial): ...\ndef test_plain(trial): ...\n"
+    )
+    pytester.makepyfile(marked)
+    strict = ["--strict-markers", "--collect-only", "-q", "--kafka=4.3.1"]
+    items = [line for line in pytester.runpytest_subprocess(*strict).outlines if "::" in line]
+    assert [item.partition("::")[2] for item in items] == [
+        "test_marked[special-4.3.1]",
+        "test_plain[whole/consumer.toml-4.3.1]",
+    ]
+    given = pytester.runpytest_subprocess(*strict, "--consumer=python-at-most-once")
+    given.stdout.fnmatch_lines(["*test_marked?python-at-most-once-4.3.1?"])
+
+
+def test_a_setting_that_names_nothing_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    """As with the option: before anything starts."""
+    pytester.makeini("[pytest]\nkafka_trial_consumer = nowhere.toml\n")
+    pytester.makepyfile("def test_mine(trial): ...")
+    refused = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    assert (refused.ret, "nowhere.toml" in refused.stderr.str()) == (pytest.ExitCode.USAGE_ERROR, True)
+
+
+def test_our_own_suites_try_the_references_that_fit() -> None:
     """All that tell what they do, on a version that speaks both protocols; without those of KIP-848 on one that does
     not."""
-    pytester.makepyfile("def test_mine(trial): ...")
-    listed = pytester.runpytest_subprocess("--collect-only", "-q", "--kafka=3.9.2,4.3.1").outlines
-    items = {line.partition("[")[2].rstrip("]") for line in listed if "::" in line}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--kafka=3.9.2,4.3.1"]
+    listed = subprocess.run(
+        [*command, "suites/test_control.py"], cwd=registry.CHECKOUT, capture_output=True, text=True, check=False
+    )
+    items = {line.partition("[")[2].rstrip("]") for line in listed.stdout.splitlines() if "::" in line}
     references = set(registry.speaking_references())
     new = {name for name in references if name.endswith("/consumer-protocol")}
     assert new
     assert items == {f"{name}-4.3.1" for name in references} | {f"{name}-3.9.2" for name in references - new}
 
 
+STAGED = """
+import pytest
+from kafka_trial.claim import Claim
+from kafka_trial.history.store import RunFolder
+from kafka_trial.errors import Interrupted
+from kafka_trial.pytest_plugin import Trial
+from kafka_trial.scenario import Scenario
+from kafka_trial.session import Session, Trialed
+from kafka_trial.verdict import Case, Fault, decide
+
+
+class Staged(Session):
+    def __init__(self, folder):
+        self.folder, self.tries = RunFolder(folder), 0
+
+    def try_one(self, scenario, consumer, **words):
+        {body}
+
+
+@pytest.fixture
+def staged(request, tmp_path):
+    option = request.config.getoption("retry_unknown")
+    return Trial(Staged(tmp_path), tmp_path, "4.3.1", 7, tmp_path, request.node, option)
+
+
+def test_first(staged):
+    staged(Scenario("control")).must_pass()
+
+
+def test_second(staged):
+    staged(Scenario("control")).must_pass()
+"""
+
+
+@pytest.mark.parametrize("interrupt", ["Interrupted('healed and cleaned up: run')", "KeyboardInterrupt"])
+def test_ctrl_c_ends_the_session(pytester: pytest.Pytester, interrupt: str) -> None:
+    """Neither is the trial marked failed nor the next one begun: status 130, and what became of the trial is told."""
+    pytester.makepyfile(STAGED.format(body=f"raise {interrupt}"))
+    ended = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-v")
+    assert ended.ret == INTERRUPTED
+    ended.assert_outcomes()
+    assert ("test_second" in ended.stdout.str(), "cleaned up" in ended.stdout.str()) == (False, True)
+
+
+TRIED_TWICE = """
+        first = Trialed(self.folder, decide(Case((), ground=("stood still",)), Claim("unclaimed")), "UNKNOWN: ground")
+        verdict = decide(Case(()), Claim("unclaimed"))
+        return Trialed(self.folder, verdict, "told", earlier=(first,) * words["retry_unknown"])
+"""
+
+
+def test_a_trial_that_was_tried_again_is_told(pytester: pytest.Pytester) -> None:
+    """In the terminal, with the folder of the try that was unknown, and among the item's properties."""
+    pytester.makepyfile(STAGED.format(body=TRIED_TWICE.strip()))
+    tried = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--retry-unknown=1", "-k", "first", "--junitxml=x")
+    tried.stdout.fnmatch_lines(
+        ["*unknown, tried again*", "*test_first: unknown, tried again: *(2 tries)*unknown is /*"]
+    )
+    assert "tried again" in (pytester.path / "x").read_text()
+
+
+def test_warnings_of_our_clients_libraries_stay_out_of_the_summary(pytester: pytest.Pytester) -> None:
+    """What kafka-python or pyspark is warned of in their own modules; a project's own warnings stay, and so do its
+    filters."""
+    text = "import warnings\ndef test_it():\n" + "".join(
+        f"    warnings.warn_explicit('of {module}', DeprecationWarning, '{module}.py', 1, module='{module}')\n"
+        for module in ("kafka.admin.client", "pyspark.sql", "kafkaesque", "mine")
+    )
+    text += "    from kafka.protocol.consumer import FetchRequest\n"  # reads its schemas in a way that is deprecated
+    pytester.makepyfile(text)
+    told = pytester.runpytest_subprocess("-p", "no:cacheprovider").stdout.str()
+    seen = [name for name in ("kafka.admin.client", "pyspark.sql", "kafkaesque", "mine") if f"of {name}" in told]
+    assert (seen, "open_text" in told, "2 warnings" in told) == (["kafkaesque", "mine"], False, True)
+
+
 def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
-    """Given the wheel alone, then `pytest --pyargs kafka_trial.suites` finds every suite, and the references."""
+    """Given the wheel alone, then `pytest --pyargs kafka_trial.suites` finds every suite, the references, and both
+    consumers of the demonstration."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, registry.CHECKOUT]
     subprocess.run(build, check=True)
@@ -111,6 +241,15 @@ def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
+    found = subprocess.run(
+        [sys.executable, "-m", "kafka_trial", "list", "consumers"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {"python-poll-and-work", "commits-backwards"} <= {line.split()[0] for line in found.stdout.splitlines()}
     items = [line for line in listed.stdout.splitlines() if "::" in line]
     assert len(items) == len(registry.suites()), listed.stdout + listed.stderr
     assert all(item.startswith("site/kafka_trial/suites/") for item in items)

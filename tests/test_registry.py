@@ -1,5 +1,6 @@
 """Finding scenarios and consumers by name or path."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.errors import InputError
 from kafka_trial.nemesis.schedule import schedule_problems
+from kafka_trial.scenario import Load, Scenario, Step, scenario_to_table
 
 SUITES = {
     "control",
@@ -49,6 +51,23 @@ def test_a_scenario_file_is_read(tmp_path: Path) -> None:
     file.write_text("membres = 2\n")
     with pytest.raises(InputError, match=r"mine.toml.*membres"):
         registry.find_scenario(str(file))
+
+
+def test_the_scenario_of_a_run_folder_is_read(tmp_path: Path) -> None:
+    """So that a scenario that was a value of Python can be replayed."""
+    asked = Scenario("my-stall", schedule=(Step("stall", "member", at_s=1, for_s=10),), load=Load(aborted_ratio=0.1))
+    file = tmp_path / "scenario.json"
+    file.write_text(json.dumps(scenario_to_table(asked)))
+    assert registry.find_scenario(str(file)) == asked
+    file.write_text('{"schema": 9}')
+    with pytest.raises(InputError, match=r"scenario.json: schema = 9"):
+        registry.find_scenario(str(file))
+
+
+def test_a_scenario_of_a_file_is_known_by_its_place() -> None:
+    """A registered name needs none."""
+    places = [registry.scenario_file("control"), registry.scenario_file("it's/mine.toml")]
+    assert places == [None, Path("it's/mine.toml").absolute()]
 
 
 def test_a_consumer_is_found_by_file_folder_or_name(tmp_path: Path) -> None:

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.calibration import Attempt, ask
+from kafka_trial.case import Case, Violation
+from kafka_trial.claim import Claim
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.history.store import open_run_folder
-from kafka_trial.session import Session
+from kafka_trial.history.store import RunFolder, open_run_folder
+from kafka_trial.question import Question
+from kafka_trial.session import Session, Trialed
+from kafka_trial.verdict import Verdict, decide
 
 STORED = Path(__file__).parent.parent / "fixtures" / "histories" / "member-killed"
 
@@ -68,3 +72,43 @@ def test_the_cluster_of_those_that_break_brokers_ends_after_the_last_of_them(
         monkeypatch.setattr(session.clusters, "end_unused", lambda *, alone: told.append(f"end {alone}"))
         assert len(list(session.try_many(asked, side_by_side=1))) == len(asked)
     assert told == order
+
+
+@pytest.mark.parametrize(
+    ("words", "retries", "runs"),
+    [
+        (["unknown", "pass"], 1, ["unknown", "pass"]),
+        (["unknown", "unknown", "fail"], 3, ["unknown", "unknown", "fail"]),
+        (["unknown", "unknown"], 1, ["unknown", "unknown"]),
+        (["unknown", "pass"], 0, ["unknown"]),
+        (["fail", "pass"], 2, ["fail"]),
+        (["no evidence", "pass"], 2, ["no evidence"]),
+    ],
+)
+def test_an_unknown_of_its_ground_is_tried_again_with_the_same_seed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], retries: int, runs: list[str]
+) -> None:
+    """Never a fail, never a pass, never what lacks evidence; every try keeps a folder of its own."""
+    left, seeds, places = list(words), [], []
+
+    def run_one(question: Question, *, out: Path) -> RunFolder:
+        seeds.append(question.seed)
+        places.append(out.name)
+        return RunFolder(out)
+
+    with Session(judging=False) as session:
+        monkeypatch.setattr(session, "run_one", run_one)
+        monkeypatch.setattr(session, "_trialed", lambda folder: Trialed(folder, _verdict(left.pop(0)), "told"))
+        (asked,) = [ask(Attempt("python-at-least-once", "control"), tmp_path / "run")]
+        trialed = session.try_question(asked.question, out=asked.out, retry_unknown=retries)
+    assert words[: len(runs)] == runs == words[: len(words) - len(left)]
+    assert (len(set(seeds)), len(set(places)), len(trialed.earlier)) == (1, len(runs), len(runs) - 1)
+    assert trialed.tries.startswith(f"unknown, tried again: {runs[-1]} ({len(runs)} tries)") is (len(runs) > 1)
+
+
+def _verdict(word: str) -> Verdict:
+    """Returns a verdict; "no evidence" is an unknown that another try cannot change."""
+    gaps = ("claimed but not judged: skipped: no sink",) if word == "no evidence" else ()
+    ground = ("the harness stood still",) if word == "unknown" else ()
+    failures = (Violation("never-assigned", 1, "it never was", ()),) if word == "fail" else ()
+    return decide(Case((), ground=ground, gaps=gaps, failures=failures), Claim("unclaimed"))

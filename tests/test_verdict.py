@@ -17,13 +17,14 @@ from kafka_trial.invariants.delivery import KILLED_UNHEARD
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.sentences import sentence
 from kafka_trial.verdict import Verdict, decide
-from kafka_trial.verdict_files import write_verdict
+from kafka_trial.verdict_files import verdict_to_table, write_verdict
 
 AT_LEAST_ONCE = Claim("at-least-once")
 AT_MOST_ONCE = Claim("at-most-once")
 UNCLAIMED = Claim("unclaimed", order="none")
 NAMES = tuple(RULES)
 SETTLED = {"recovered": True, "own": True, "restart_inside": False}
+NOT_BITTEN = Fault("member-pause", "m0", "member", bit=False, evidence="it ran on")
 BITTEN = Fault("member-pause", "m0", "member", bit=True, evidence="stopped")
 
 
@@ -400,3 +401,31 @@ def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: boo
     instance = Anomaly(anomaly, "orders", 0, {"by_operator": by_operator}, ("offsets#1",))
     found = decide(Case(found=(Found(anomaly, (instance,)),)), Claim("at-least-once")).violations
     assert len(found) == (0 if by_operator else 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "seen", "retriable"),
+    [
+        ({}, (), False),
+        ({"ground": ("the harness stood still",)}, (), True),
+        ({"ground": ("the witness offsets died",)}, (Found("skipped", not_judged="no offsets log"),), True),
+        ({"faults": (NOT_BITTEN,)}, (), True),
+        ({"faults": (NOT_BITTEN,)}, (found("skipped"),), False),
+        ({"faults": (NOT_BITTEN,)}, (Found("skipped", not_judged="it has no sink"),), False),
+        ({}, (Found("skipped", not_judged="it has no sink"),), False),
+        ({"gaps": ("7 records were judged",)}, (), False),
+        ({}, (Found("skipped", undecided={"a line came late": 1}),), False),
+    ],
+    ids=["pass", "ground", "of ground", "no bite", "fail", "no bite, no sink", "no sink", "vacuous", "undecided"],
+)
+def test_only_an_unknown_of_its_ground_is_worth_another_try(
+    more: dict[str, Any], seen: tuple[Found, ...], retriable: bool
+) -> None:
+    """Neither a pass nor a fail is tried again, nor what lacks evidence: that would be lacking again."""
+    assert verdict_of(AT_LEAST_ONCE, *seen, **more).retriable is retriable
+
+
+def test_verdict_json_says_so_only_where_it_is_so() -> None:
+    """Stored verdicts of other trials stay as they are, byte for byte."""
+    tables = [verdict_to_table(verdict_of(AT_LEAST_ONCE, ground=ground)) for ground in ((), ("it stood still",))]
+    assert [table.get("retriable") for table in tables] == [None, True]

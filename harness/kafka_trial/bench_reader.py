@@ -12,8 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer
-
 from kafka_trial.concurrency import Household
 from kafka_trial.dialogue import Dialogue, start_dialogue
 
@@ -58,6 +56,8 @@ def start_reader(household: Household, *, bootstrap: str, topic: str, group: str
 
 def main() -> int:
     """Reads; 1 when nothing came for long."""
+    from confluent_kafka import Consumer  # by this process alone: the one that measures holds no librdkafka
+
     bootstrap, topic, group, records = sys.argv[1:]
     consumer = Consumer(
         {

@@ -85,10 +85,25 @@ def _run(parsers: _Subparsers) -> None:
     parser.add_argument("scenario", metavar="SCENARIO", help="a registered name (see `list scenarios`) or a TOML file")
     parser.add_argument("--consumer", required=True, metavar="FILE", help="consumer.toml, or the name of a fixture")
     _trial_options(parser)
+    times = parser.add_mutually_exclusive_group()
+    times.add_argument("--seeds", metavar="A..B", help="one trial for each of these seeds, in turn: 1..5, or 3,7,11")
+    times.add_argument("--repeat", type=int, metavar="N", help="N trials in turn; with --seed all of that seed")
+    parser.add_argument(
+        "--retry-unknown",
+        type=int,
+        default=0,
+        metavar="N",
+        help="try a trial up to N times more whose ground made it unknown (the machine, a fault that did not bite)",
+    )
+    parser.add_argument(
+        "--cluster", metavar="NAME", help="on this cluster of `cluster up`; only for scenarios that leave brokers alone"
+    )
     parser.add_argument("--schedule", metavar="FILE", help="replay this schedule.json instead of drawing one")
     parser.add_argument("--exact", action="store_true", help="with --schedule: the recorded targets, not their roles")
     parser.add_argument(
-        "--out", metavar="DIR", help="the run folder (new or empty); default: a new one in ./trial-runs"
+        "--out",
+        metavar="DIR",
+        help="the run folder (new or empty); default: a new one in ./trial-runs; of several: DIR/1, DIR/2, …",
     )
     parser.add_argument("--no-check", action="store_true", help="record only; judge later with `check`")
 

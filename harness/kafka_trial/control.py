@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 import time
 
-from confluent_kafka import Consumer
-
 from kafka_trial.concurrency import Household
 from kafka_trial.errors import WaitTimeout
 
@@ -28,6 +26,8 @@ def control_member_joins(household: Household, bootstrap: str, *, topic: str, wi
 
 def main() -> int:
     """Joins, and returns 0 once partitions were assigned, 1 when the time ran out."""
+    from confluent_kafka import Consumer  # by this process alone: the one that starts it holds no librdkafka
+
     bootstrap, topic, within_s = sys.argv[1:]
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{topic}-control", "enable.auto.commit": False})
     consumer.subscribe([topic])

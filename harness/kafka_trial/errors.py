@@ -65,3 +65,10 @@ def unknown_name(what: str, given: str, valid: Iterable[str]) -> str:
     near = get_close_matches(given, choices, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {given!r}.{hint} Valid: {', '.join(choices) or '(none)'}"
+
+
+def worst(statuses: Iterable[int]) -> int:
+    """Returns the worst of several exit statuses: interrupted, fail, unknown, not begun, pass."""
+    order = (INTERRUPTED, FAIL, UNKNOWN, NOT_BEGUN)
+    seen = set(statuses)
+    return next((status for status in order if status in seen), PASS)

@@ -19,10 +19,16 @@ LIBRARIES = ("aiokafka", "confluent-kafka", "kafka-python", "numpy", "pyarrow", 
 
 
 def run_facts(
-    *, seed: int, kafka_version: str, consumer_file: Path, rebuilt_because: str | None = None
+    *,
+    seed: int,
+    kafka_version: str,
+    consumer_file: Path,
+    scenario_file: str | None = None,
+    rebuilt_because: str | None = None,
 ) -> dict[str, Any]:
     """Returns the facts of run.json that stand before the trial begins; no environment values, no secrets.
 
+    `scenario_file` says what runs this scenario again, where it has no registered name; relative to the run folder.
     `rebuilt_because`: the warm cluster of the trials before was not used again, for this reason.
     """
     return {
@@ -41,6 +47,7 @@ def run_facts(
         },
         "consumer_file": str(consumer_file.absolute()),
         "consumer_digest": folder_digest(consumer_file.parent),
+        "scenario_file": scenario_file,
         "cluster_rebuilt_because": rebuilt_because,
     }
 

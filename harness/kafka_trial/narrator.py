@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
@@ -37,6 +39,17 @@ class Narrator:
         """Leaves one line behind."""
         if not self._quiet:
             self._console.print(escape(text))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Takes the live line away while something else is printed: it would take our stdout with it."""
+        if self._live:
+            self._live.stop()
+        try:
+            yield
+        finally:
+            if self._live:
+                self._live.start()
 
     def __enter__(self) -> Narrator:
         if self._live:

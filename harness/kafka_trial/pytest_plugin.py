@@ -1,13 +1,15 @@
 """The pytest plugin: the face. A `trial` fixture, one item per scenario × consumer × Kafka version, honest outcomes.
 
 `trial(SCENARIO).must_pass()` runs one trial and judges it. A verdict *fail* is a test failure; *unknown* is a test
-error: both red, never skipped. Clusters stay warm for the session and are rebuilt when a fault ruined them.
+error: both red, never skipped. Clusters stay warm for the session and are rebuilt when a fault ruined them. Ctrl-C
+ends the session, after the trial was healed and cleaned up. Which consumers a test is for is in `pytest_consumers.py`,
+how outcomes are told in `pytest_outcomes.py`.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +18,23 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
-from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.errors import INTERRUPTED, InputError, Interrupted
+from kafka_trial.pytest_consumers import MARKER, SETTING, Chosen, Refused, check, chosen_for
+from kafka_trial.pytest_outcomes import TRIED_AGAIN, Outcomes, UnknownVerdictError
 from kafka_trial.scenario import Scenario
 
 if TYPE_CHECKING:  # loaded with every pytest: Kafka clients and Spark are imported by the first trial only
     from kafka_trial.session import Session, Trialed
+
+# What our clients' libraries warn of in threads of the harness is no news about the tests of a project.
+LIBRARIES = ("kafka", "psutil", "pyarrow", "pyspark", "py4j")
+WARNINGS = [
+    f"ignore::{kind}:{library}(\\.|$)"
+    for library in LIBRARIES
+    for kind in ("DeprecationWarning", "ResourceWarning", "SyntaxWarning")
+]
+# Python's own second warning of what kafka-python asks of it; the first one names who asked, and stays for others.
+WARNINGS.append(r"ignore:open_text is deprecated:DeprecationWarning:importlib\.resources\._legacy$")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,57 +49,60 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--trial-seed", type=int, metavar="N", help="seed of every trial (default: drawn, printed)")
     group.addoption("--trial-runs", metavar="DIR", help="where run folders go (default: pytest's temporary folder)")
+    group.addoption(
+        "--retry-unknown",
+        type=int,
+        default=0,
+        metavar="N",
+        help="try a trial up to N times more whose ground made it unknown (default: 0)",
+    )
+    parser.addini(SETTING, "consumer.toml of tests that name no other, relative to this file", type="args", default=[])
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Says what is on trial, and the seed that repeats it."""
-    if not config.getoption("consumer"):
+    named = config.getoption("consumer") or config.getini(SETTING)
+    if not named:
         return None
-    return f"kafka-trial: consumers {', '.join(config.getoption('consumer'))}; seed {_seed(config)}"
+    return f"kafka-trial: consumers {', '.join(map(str, named))}; seed {_seed(config)}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuses what cannot be served, before anything starts."""
+    config.addinivalue_line("markers", f"{MARKER}(path, …): the consumer.toml that a test with `trial` is for")
+    for line in reversed(WARNINGS):  # those of the project's own come later, and win
+        config.getini("filterwarnings").insert(0, line)
+    config.pluginmanager.register(Outcomes(config), "kafka-trial-outcomes")
     if config.getoption("consumer_image"):
         raise pytest.UsageError("--consumer-image: containers are not in this version yet; use --consumer FILE")
     try:
         for version in _versions(config):
             find_version(version)
             for name in config.getoption("consumer") or ():
-                _check(name, version)
+                check(registry.find_consumer(name), version)
     except InputError as error:
         raise pytest.UsageError(str(error)) from error
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Reports a verdict *unknown* as an error, not as a failure: nothing was found out about the consumer.
-
-    pytest (its terminal and its JUnit file) calls an error what did not happen in the test's own phase.
-    """
-    report = yield
-    if call.when == "call" and call.excinfo is not None and isinstance(call.excinfo.value, UnknownVerdictError):
-        report.when = "setup"
-        report.longrepr = str(call.excinfo.value)
-    return report
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes one item per consumer and version for every test that asks for `trial`."""
     if "trial" not in metafunc.fixturenames:
         return
-    versions = _versions(metafunc.config)
-    given = metafunc.config.getoption("consumer")
-    names = given or sorted(registry.speaking_references())
-    pairs = [(name, version) for name in names for version in versions if given or _fits(name, version)]
-    metafunc.parametrize(
-        "trial",
-        [(registry.find_consumer(name), version) for name, version in pairs],
-        indirect=True,
-        ids=[f"{name}-{version}" for name, version in pairs],
+    chosen = list(chosen_for(metafunc, _versions(metafunc.config)))
+    ids = [f"{one.name}-{version}" if isinstance(one, Chosen) else "no-consumer" for one, version in chosen]
+    metafunc.parametrize("trial", chosen, indirect=True, ids=ids)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuses tests whose consumer is not named or wrong, in one line, before anything starts."""
+    trials = (getattr(item, "callspec", None) for item in session.items)
+    params = (callspec.params.get("trial", ()) for callspec in trials if callspec is not None)
+    refused = dict.fromkeys(
+        part.because for param in params if isinstance(param, tuple) for part in param[:1] if isinstance(part, Refused)
     )
+    if refused:
+        first, more = next(iter(refused)), len(refused) - 1
+        raise pytest.UsageError(first + (f" (and {more} more like it)" if more else ""))
 
 
 @dataclass(frozen=True)
@@ -98,19 +115,27 @@ class Trial:
     seed: int
     out: Path
     item: pytest.Item
+    retry_unknown: int = 0
 
     def __call__(self, scenario: Scenario) -> Judged:
-        trialed = self.session.try_one(
-            scenario, self.consumer, kafka_version=self.kafka_version, seed=self.seed, out=self.out / scenario.name
-        )
+        try:
+            trialed = self.session.try_one(
+                scenario,
+                self.consumer,
+                kafka_version=self.kafka_version,
+                seed=self.seed,
+                out=self.out / scenario.name,
+                retry_unknown=self.retry_unknown,
+            )
+        except (Interrupted, KeyboardInterrupt) as interrupt:
+            told = str(interrupt) or "interrupted while booting or judging; cleaned up"
+            pytest.exit(f"kafka-trial: {told}", returncode=INTERRUPTED)
         self.item.user_properties.extend(
             [("verdict", trialed.verdict.verdict), ("seed", str(self.seed)), ("run", str(trialed.folder.path))]
         )
+        if trialed.tries:
+            self.item.user_properties.append((TRIED_AGAIN, trialed.tries))
         return Judged(trialed)
-
-
-class UnknownVerdictError(UnjudgeableError):
-    """A trial whose verdict is unknown, where a test asked it to pass."""
 
 
 @dataclass(frozen=True)
@@ -126,19 +151,22 @@ class Judged:
             pytest.fail.Exception: the verdict is *fail*.
             UnknownVerdictError: it is *unknown*: an error of the test, neither failed nor skipped.
         """
+        told = "\n".join(filter(None, [self.trialed.text, self.trialed.tries]))
         if self.trialed.verdict.verdict == "fail":
-            pytest.fail(self.trialed.text, pytrace=False)
+            pytest.fail(told, pytrace=False)
         if self.trialed.verdict.verdict != "pass":
-            raise UnknownVerdictError(self.trialed.text)
+            raise UnknownVerdictError(told)
 
 
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path: Path) -> Trial:
     """Returns the callable that puts the item's consumer through a scenario."""
-    consumer, version = request.param
-    runs = request.config.getoption("trial_runs")
+    chosen, version = request.param
+    config = request.config
+    runs = config.getoption("trial_runs")
     out = Path(runs) / _folder_name(request.node.name) if runs else tmp_path
-    return Trial(kafka_trial_session, consumer, version, _seed(request.config), out, request.node)
+    retries = config.getoption("retry_unknown")
+    return Trial(kafka_trial_session, chosen.file, version, _seed(config), out, request.node, retries)
 
 
 @pytest.fixture(scope="session")
@@ -148,22 +176,6 @@ def kafka_trial_session() -> Iterator[Session]:
 
     with Session() as session:
         yield session
-
-
-def _fits(name: str, version: str) -> bool:
-    """Tells whether a reference consumer speaks a protocol that brokers of this version speak."""
-    try:
-        _check(name, version)
-    except InputError:
-        return False
-    return True
-
-
-def _check(name: str, version: str) -> None:
-    from kafka_trial.consumers.consumer import spec_from_toml
-    from kafka_trial.question import check_protocol
-
-    check_protocol(spec_from_toml(registry.find_consumer(name)), version)
 
 
 def _versions(config: pytest.Config) -> list[str]:

@@ -18,7 +18,10 @@ SPARE_LANES = 2  # for members that join while faults are played
 
 @dataclass(frozen=True)
 class Question:
-    """What one trial asks. `exact`: replay the recorded targets of the plan, not their roles."""
+    """What one trial asks. `exact`: replay the recorded targets of the plan, not their roles.
+
+    `scenario_file`: where the scenario was read from; None for one that is a value of Python.
+    """
 
     scenario: Scenario
     consumer: ConsumerSpec
@@ -26,6 +29,7 @@ class Question:
     seed: int
     plan: Plan
     exact: bool = False
+    scenario_file: Path | None = None
 
     @property
     def members(self) -> int:
@@ -45,6 +49,7 @@ def make_question(
     seed: int | None = None,
     schedule: Path | None = None,
     exact: bool = False,
+    scenario_file: Path | None = None,
 ) -> Question:
     """Returns a question whose every word has been checked, before anything starts.
 
@@ -61,7 +66,7 @@ def make_question(
         plan = plan_from_table(read_json(schedule), where=str(schedule))
     if spec.evidence.sink != "http" and any(planned.fault == "crash-point" for planned in plan.faults):
         raise InputError(str(consumer), 'the fault crash-point needs [evidence] sink = "http": members ask at its URL')
-    asked = Question(scenario, spec, version, drawn, plan, exact)
+    asked = Question(scenario, spec, version, drawn, plan, exact, scenario_file)
     if exact:
         require_resolved(plan, _target_names(asked), where=str(schedule or "--exact"))
     return asked

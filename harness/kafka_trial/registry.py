@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kafka_trial.errors import InputError, unknown_name
-from kafka_trial.scenario import Scenario, scenario_from_toml, scenario_problems
+from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_toml, scenario_problems
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent
@@ -50,8 +50,9 @@ def unusual_suites(consumer: str) -> tuple[str, ...]:
 
 
 def zoo_folders() -> list[Path]:
-    """Returns the folders of the faulty consumers and of their sound twins; none outside a checkout (not shipped)."""
-    return [folder for name in ("faulty", "twins") if (folder := CHECKOUT / "fixtures" / name).is_dir()]
+    """Returns the folders of the faulty consumers and of their sound twins; a wheel has what `demo` convicts."""
+    checkout = [folder for name in ("faulty", "twins") if (folder := CHECKOUT / "fixtures" / name).is_dir()]
+    return checkout or [folder for folder in [PACKAGE / "faulty"] if folder.is_dir()]
 
 
 @cache
@@ -81,7 +82,7 @@ def scenarios() -> dict[str, Scenario]:
 
 
 def find_scenario(given: str) -> Scenario:
-    """Returns the scenario of a registered name or a TOML file.
+    """Returns the scenario of a registered name, a TOML file, or the scenario.json of a run folder.
 
     Raises:
         InputError: no such name or file, or the file is wrong; every problem at once.
@@ -89,12 +90,17 @@ def find_scenario(given: str) -> Scenario:
     if given in scenarios():
         return scenarios()[given]
     path = Path(given)
-    if path.suffix != ".toml" and not path.exists():
+    if path.suffix not in (".toml", ".json") and not path.exists():
         raise InputError("scenario", unknown_name("scenario", given, scenarios()) + "; or a TOML file")
-    scenario, problems = scenario_from_toml(path)
+    scenario, problems = (scenario_from_json if path.suffix == ".json" else scenario_from_toml)(path)
     if scenario is None:
         raise InputError(given, problems)
     return scenario
+
+
+def scenario_file(given: str) -> Path | None:
+    """Returns the file that `find_scenario` reads for these words; None for a registered name."""
+    return None if given in scenarios() else Path(given).absolute()
 
 
 @cache

@@ -8,6 +8,7 @@ Instants in a schedule are seconds after the start of the faults phase; targets 
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 import types
 import typing
@@ -140,10 +141,23 @@ def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
         table = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return None, [f"cannot be read as TOML: {error}"]
+    return _of_our_schema({"name": path.stem} | table)
+
+
+def scenario_from_json(path: Path) -> tuple[Scenario | None, list[str]]:
+    """Returns the scenario of a run folder's scenario.json, or None and every problem found in it."""
+    try:
+        table = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        return None, [f"cannot be read as JSON: {error}"]
+    return _of_our_schema(table) if isinstance(table, dict) else (None, ["is no JSON object"])
+
+
+def _of_our_schema(table: dict[str, Any]) -> tuple[Scenario | None, list[str]]:
     schema = table.pop("schema", SCENARIO_SCHEMA)
     if schema != SCENARIO_SCHEMA:
         return None, [f"schema = {schema}, this version reads {SCENARIO_SCHEMA}; upgrade kafka-trial"]
-    return scenario_from_table({"name": path.stem} | table)
+    return scenario_from_table(table)
 
 
 def scenario_from_table(table: Mapping[str, Any]) -> tuple[Scenario | None, list[str]]:

@@ -8,11 +8,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka_trial.autogroup import preferred
+from kafka_trial.cluster.attached import AttachedCluster
+from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.concurrency import Crew, Household
@@ -32,11 +34,21 @@ TRIAL_WITHIN_S = 900.0
 
 @dataclass(frozen=True)
 class Trialed:
-    """One trial, run and judged."""
+    """One trial, run and judged; `earlier` are the tries of it that were unknown because of their ground."""
 
     folder: RunFolder
     verdict: Verdict
     text: str
+    earlier: tuple[Trialed, ...] = ()
+
+    @property
+    def tries(self) -> str:
+        """Says how it came to its verdict where it took several tries; else empty."""
+        if not self.earlier:
+            return ""
+        word, count = self.verdict.verdict, len(self.earlier) + 1
+        places = ", ".join(str(one.folder.path) for one in self.earlier)
+        return f"unknown, tried again: {word} ({count} tries); unknown is {places}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +66,12 @@ _Done = queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError] | None]  # Non
 class Session:
     """Runs trials one after the other; clusters stay warm between them unless a fault ruined them."""
 
-    def __init__(self, *, narrator: Narrator | None = None, judging: bool = True) -> None:
+    def __init__(
+        self, *, narrator: Narrator | None = None, judging: bool = True, cluster: AttachedCluster | None = None
+    ) -> None:
+        """`cluster`: one that `cluster up` keeps up, for all trials; else the session boots what they need."""
         self.narrator = narrator or Narrator(quiet=True)
+        self._attached = cluster
         self._stack = ExitStack()
         self._judge = self._start_judge() if judging else None  # Spark warms up while the cluster boots
         self.clusters = self._stack.enter_context(ClusterPool())
@@ -69,28 +85,52 @@ class Session:
         kafka_version: str | None = None,
         seed: int | None = None,
         out: Path | None = None,
+        retry_unknown: int = 0,
     ) -> Trialed:
-        """Runs one trial and judges it.
+        """Runs one trial and judges it; one that is unknown because of its ground, up to `retry_unknown` times more.
 
         Raises:
             InputError: the consumer, scenario or version is wrong; found before anything starts.
             StartError: no history could be begun.
         """
         question = make_question(scenario, consumer, kafka_version=kafka_version, seed=seed)
-        return self._trialed(self.run_one(question, out=out))
+        return self.try_question(question, out=out, retry_unknown=retry_unknown)
+
+    def try_question(self, asked: Question, *, out: Path | None = None, retry_unknown: int = 0) -> Trialed:
+        """Runs one trial and judges it; where it is unknown because of its ground, tries again with the same seed.
+
+        Every try has a run folder of its own: `out`, then `out` with -try2, -try3 behind its name.
+        """
+        earlier: list[Trialed] = []
+        while True:
+            last = self._trialed(self.run_one(asked, out=_place(out, len(earlier))))
+            if len(earlier) >= retry_unknown or not last.verdict.retriable:
+                return replace(last, earlier=tuple(earlier)) if earlier else last
+            self.narrator.say(f"unknown because of its ground, is tried again: {last.verdict.reasons[0]}")
+            earlier.append(last)
 
     def run_one(self, asked: Question, *, out: Path | None = None) -> RunFolder:
         """Runs one trial without judging it; returns its run folder."""
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.narrator.say(f"run folder {folder.path}, seed {asked.seed}")
-        with self.clusters.cluster_for(
-            asked.kafka_version, brokers=asked.scenario.brokers, lanes=asked.lanes, alone=asked.plan.breaks_brokers
-        ) as cluster:
+        with self._cluster_for(asked) as cluster:
             run_trial(asked, cluster, folder, narrator=self.narrator)
         return folder
 
+    def _cluster_for(self, asked: Question) -> AbstractContextManager[Cluster]:
+        if self._attached is not None:
+            return nullcontext(self._attached)
+        return self.clusters.cluster_for(
+            asked.kafka_version, brokers=asked.scenario.brokers, lanes=asked.lanes, alone=asked.plan.breaks_brokers
+        )
+
     def try_many(
-        self, asked: Sequence[Asked], *, side_by_side: int | None = None, until_s: float | None = None
+        self,
+        asked: Sequence[Asked],
+        *,
+        side_by_side: int | None = None,
+        until_s: float | None = None,
+        retry_unknown: int = 0,
     ) -> Iterator[tuple[Asked, Trialed | KafkaTrialError]]:
         """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
 
@@ -105,7 +145,7 @@ class Session:
         with Crew("trials", join_within_s=600.0) as crew:
             for number in range(benches):
                 turns = (breaking, others) if number == 0 else (others, breaking)
-                crew.start(f"bench {number}", self._work_off, turns, done, crew.stop, until_s)
+                crew.start(f"bench {number}", self._work_off, turns, done, crew.stop, until_s, retry_unknown)
             while benches:
                 outcome = _next(done, crew)
                 if outcome is None:
@@ -113,7 +153,14 @@ class Session:
                 else:
                     yield outcome
 
-    def _work_off(self, turns: Sequence[_Waiting], done: _Done, stop: threading.Event, until_s: float | None) -> None:
+    def _work_off(
+        self,
+        turns: Sequence[_Waiting],
+        done: _Done,
+        stop: threading.Event,
+        until_s: float | None,
+        retry_unknown: int,
+    ) -> None:
         for waiting in turns:
             broke = False
             with suppress(queue.Empty):
@@ -121,7 +168,7 @@ class Session:
                     one = waiting.get_nowait()
                     broke = one.question.plan.breaks_brokers
                     try:
-                        done.put((one, self._trialed(self.run_one(one.question, out=one.out))))
+                        done.put((one, self.try_question(one.question, out=one.out, retry_unknown=retry_unknown)))
                     except KafkaTrialError as error:
                         done.put((one, error))
             if broke:  # no other breaks brokers any more
@@ -156,6 +203,10 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _place(out: Path | None, tries: int) -> Path | None:
+    return out if out is None or tries == 0 else out.with_name(f"{out.name}-try{tries + 1}")
 
 
 def _queue(asked: Iterable[Asked]) -> _Waiting:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
+from kafka_trial import registry
 from kafka_trial.clockwork import keep_time
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
@@ -32,7 +33,7 @@ from kafka_trial.question import Question
 from kafka_trial.scenario import Scenario, Topic, scenario_to_table
 from kafka_trial.stage import Stage, shortage
 from kafka_trial.vitals import keep_vitals
-from kafka_trial.witness.control_read import ID_FIELD, ID_HEADER
+from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.witness.witness import SinkTopicRead
 
 RECORD_BYTES_MAX = 12 * 1024 * 1024
@@ -120,12 +121,21 @@ def _write_question(question: Question, cluster: Cluster, folder: RunFolder) -> 
         seed=question.seed,
         kafka_version=question.kafka_version,
         consumer_file=question.consumer.path,
+        scenario_file=_scenario_file(question),
         rebuilt_because=cluster.rebuilt_because,
     )
     folder.write_json("run.json", facts)
     folder.write_json("scenario.json", scenario_to_table(question.scenario))
     folder.write_json("schedule.json", plan_to_table(question.plan))
     shutil.copyfile(question.consumer.path, folder.path / "consumer.toml")
+
+
+def _scenario_file(question: Question) -> str | None:
+    """Returns the file that holds the scenario; that of the run folder for a value that is registered nowhere."""
+    if question.scenario_file is not None:
+        return str(question.scenario_file)
+    known = registry.scenarios().get(question.scenario.name) == question.scenario
+    return None if known else "scenario.json"
 
 
 def _sink_topic(

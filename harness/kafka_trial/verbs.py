@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
 from kafka_trial import registry
-from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, InputError
+from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, worst
 from kafka_trial.narrator import Narrator
 
 if TYPE_CHECKING:
@@ -22,29 +22,24 @@ Rows = list[dict[str, str]]
 
 
 def run(options: Namespace) -> int:
-    """`run SCENARIO --consumer FILE`: one trial, judged and reported."""
-    from kafka_trial.question import make_question
-    from kafka_trial.report.text import last_lines, text_report
+    """`run SCENARIO --consumer FILE`: one trial or several in turn, judged and reported."""
+    from kafka_trial.runs import ask, run_all
     from kafka_trial.session import Session
 
-    if options.exact and not options.schedule:
-        raise InputError("--exact", "replays recorded targets and so needs --schedule FILE")
-    asked = make_question(
-        registry.find_scenario(options.scenario),
-        registry.find_consumer(options.consumer),
-        kafka_version=options.kafka,
-        seed=options.seed,
-        schedule=Path(options.schedule) if options.schedule else None,
-        exact=options.exact,
-    )
-    with Narrator() as narrator, Session(narrator=narrator, judging=not options.no_check) as session:
-        folder = session.run_one(asked, out=Path(options.out) if options.out else None)
-        if options.no_check:
-            print(folder.path)
-            return unjudged(folder, narrator)
-        verdict = session.check(folder)
-    print(text_report(folder), last_lines(folder), sep="\n")
-    return verdict.exit
+    asked, cluster = ask(options)
+    with (
+        Narrator() as narrator,
+        Session(narrator=narrator, judging=not options.no_check, cluster=cluster) as session,
+    ):
+        if not options.no_check:
+            return run_all(session, asked, retry_unknown=options.retry_unknown)
+        statuses = []
+        for one in asked:
+            folder = session.run_one(one.question, out=one.out)
+            with narrator.paused():
+                print(folder.path, flush=True)
+            statuses.append(unjudged(folder, narrator))
+        return worst(statuses)
 
 
 def check(options: Namespace) -> int:
@@ -220,13 +215,6 @@ def unjudged(folder: RunFolder, narrator: Narrator) -> int:
         return PASS
     narrator.say(f"cut short, can only be judged unknown: {because or 'its end is not told'}")
     return UNKNOWN
-
-
-def worst(statuses: Iterable[int]) -> int:
-    """Returns the worst of several exit statuses: interrupted, fail, unknown, not begun, pass."""
-    order = (INTERRUPTED, FAIL, UNKNOWN, NOT_BEGUN)
-    seen = set(statuses)
-    return next((status for status in order if status in seen), PASS)
 
 
 def _list_scenarios() -> Rows:

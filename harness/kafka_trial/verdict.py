@@ -51,7 +51,11 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """pass, fail or unknown, with everything it rests on; the worst violation and the gravest reason come first."""
+    """pass, fail or unknown, with everything it rests on; the worst violation and the gravest reason come first.
+
+    `retriable`: it is unknown because of its ground (what failed on the harness's or the cluster's side, a fault that
+    did not bite), so that the same trial may be decided another time. One that lacks evidence stays as it is.
+    """
 
     verdict: str
     exit: int
@@ -64,6 +68,7 @@ class Verdict:
     faults: tuple[Fault, ...]
     reasons: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    retriable: bool = False
 
 
 def decide(case: Case, claim: Claim) -> Verdict:
@@ -74,12 +79,8 @@ def decide(case: Case, claim: Claim) -> Verdict:
         sorted(chain(case.failures, *(one.violations for one in weighed), _ratio(case, claim)), key=_by_severity),
         guilty,
     )
-    gaps = [
-        *_fault_gaps(case.faults),
-        *case.gaps,
-        *chain.from_iterable(one.gaps for one in weighed),
-        *_not_judged_gaps(case, claim),
-    ]
+    of_faults, not_judged = _fault_gaps(case.faults), _not_judged_gaps(case, claim)
+    gaps = [*of_faults, *case.gaps, *chain.from_iterable(one.gaps for one in weighed), *not_judged]
     ground = (*case.ground, *chain.from_iterable(one.ground for one in weighed))
     word = _word(ground=ground, violations=violations, gaps=gaps)
     return Verdict(
@@ -98,6 +99,8 @@ def decide(case: Case, claim: Claim) -> Verdict:
         faults=case.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
         notes=case.notes,
+        # What failed on our side may be why something was not judged; a fault that did not bite never is.
+        retriable=word == "unknown" and bool(ground or (of_faults and not not_judged)),
     )
 
 

@@ -23,8 +23,10 @@ LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
 def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
-    """Returns the verdict as plain data, for verdict.json."""
+    """Returns the verdict as plain data, for verdict.json; `retriable` stands there where it is so."""
     table = {"schema": VERDICT_SCHEMA} | asdict(verdict)
+    if not verdict.retriable:
+        del table["retriable"]
     table["faults"] = [{name: value for name, value in fault.items() if name != "healed"} for fault in table["faults"]]
     table["violations"] = [
         {name: value for name, value in violation.items() if name != "follows" or value is not None}

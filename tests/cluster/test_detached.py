@@ -1,22 +1,24 @@
 """Clusters that stay up between commands: found by name, ended whole, told when their holder is gone."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from kafka_trial.cluster import detached, detached_state
+from kafka_trial.cluster.attached import AttachedBroker, attach
 from kafka_trial.cluster.detached_state import State
 from kafka_trial.cluster.leftovers import leftovers
 from kafka_trial.cluster.toxiproxy import Toxiproxy
-from kafka_trial.errors import InputError, StartError
+from kafka_trial.errors import InputError, StartError, UnjudgeableError
 from kafka_trial.waiting import wait_until
 
 GONE = State(1, "gone", 2**22 - 1, 0.0, "4.3.1", 3, ("127.0.0.1:1",), "127.0.0.1:1", 1, "/nowhere")
@@ -158,3 +160,31 @@ def _runs(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (replace(GONE, cluster="kt1"), "its holder is gone"),
+        (replace(GONE, pid=os.getpid(), started_s=psutil.Process().create_time()), "booted by an older kafka-trial"),
+    ],
+    ids=["gone", "of an older version"],
+)
+def test_a_cluster_that_trials_cannot_use_is_refused(state: State, said: str) -> None:
+    """Before anything starts, with what to do."""
+    place = detached_state.state_file("gone")
+    place.write_text(json.dumps(asdict(state)))
+    try:
+        with pytest.raises(InputError, match=said):
+            attach("gone")
+    finally:
+        place.unlink()  # whose state is left is killed: in one case this process
+
+
+def test_nobody_ends_or_starts_the_brokers_of_another_process(tmp_path: Path) -> None:
+    """A fault that tried would be a failure of the harness, never the consumer's."""
+    broker = AttachedBroker(0, tmp_path)
+    assert broker.alive is False
+    for order in (broker.kill, broker.terminate, broker.pause, broker.resume, broker.start, lambda: broker.pid):
+        with pytest.raises(UnjudgeableError, match="broker 0"):
+            order()

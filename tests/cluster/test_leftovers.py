@@ -1,6 +1,7 @@
 """What earlier runs left behind is named with what to do; what still runs is not."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_trial.cluster.leftovers import FOLDER_PREFIX, MARKER, SCRATCH_PREFIX, leftovers
+from kafka_trial import supervisor
+from kafka_trial.cluster import leftovers as leftovers_module
+from kafka_trial.cluster.leftovers import FOLDER_PREFIX, MARKER, SCRATCH_PREFIX, _Process, leftovers
 from kafka_trial.concurrency import Household
 from kafka_trial.waiting import wait_until
 
@@ -62,6 +65,40 @@ def test_a_broker_without_a_supervisor_is_named(tmp_path: Path) -> None:
         named = _remedies()
         orphan.kill()
     assert (f"kill -9 {orphan.pid}" in named, f"kill -9 {supervised.pid}" in named) == (True, False)
+
+
+def test_a_broker_under_the_supervisor_of_another_installation_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's checkout or virtual environment: their trial is running, and neither of the two is a leftover."""
+    other = tmp_path / "other" / "kafka_trial" / "supervisor.py"
+    other.parent.mkdir(parents=True)
+    shutil.copy(supervisor.__file__, other)
+    with monkeypatch.context() as there:
+        there.setattr(supervisor, "__file__", str(other))
+        household = Household("theirs")
+    with household:
+        broker = household.spawn("broker", [*SLEEPER, f"{MARKER}{tmp_path}/c"])
+        named = _remedies()
+    assert (f"kill -9 {broker.pid}" in named, f"kill -9 {household._process.pid}" in named) == (False, False)
+
+
+def test_below_somebody_who_cannot_be_looked_at_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user's process above a broker, or above a supervisor, may be what keeps them."""
+    own = os.getuid()
+    there = [
+        _Process(71, 70, own, ("java", f"{MARKER}{tmp_path}/c")),
+        _Process(72, 70, own, ("python", "/x/kafka_trial/supervisor.py")),
+    ]
+    monkeypatch.setattr(leftovers_module, "_processes", lambda: iter(there))
+
+    def denied(pid: int) -> psutil.Process:
+        raise psutil.AccessDenied(pid)
+
+    monkeypatch.setattr(psutil, "Process", denied)
+    assert leftovers() == []
 
 
 @pytest.mark.parametrize(("prefix", "marker"), [(FOLDER_PREFIX, MARKER), (SCRATCH_PREFIX, "")])

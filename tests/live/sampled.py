@@ -110,15 +110,18 @@ def asked(sampled: Sampled, folder: Path) -> Asked:
 class Sample:
     """The sampled trials, begun in the background, and what became of each; `of` waits for one."""
 
-    def __init__(self, crew: Crew, session: Session, questions: Mapping[Asked, Sampled]) -> None:
+    def __init__(
+        self, crew: Crew, session: Session, questions: Mapping[Asked, Sampled], *, retry_unknown: int = 0
+    ) -> None:
         self._crew = crew
+        self._retry_unknown = retry_unknown
         self._session = session
         self._questions = questions
         self._done: dict[Sampled, Trialed | KafkaTrialError] = {}
         crew.start("trials", self._run)
 
     def _run(self) -> None:
-        for one, outcome in self._session.try_many(list(self._questions)):
+        for one, outcome in self._session.try_many(list(self._questions), retry_unknown=self._retry_unknown):
             self._done[self._questions[one]] = outcome
 
     def of(self, sampled: Sampled) -> Trialed:

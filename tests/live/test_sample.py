@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from sampled import SOUND, Sample, Sampled, sins
@@ -10,6 +11,8 @@ from sampled import SOUND, Sample, Sampled, sins
 from kafka_trial import registry
 from kafka_trial.calibration import expected_of
 from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.pytest_outcomes import TRIED_AGAIN
+from kafka_trial.session import Trialed
 from kafka_trial.waiting import wait_until
 
 
@@ -27,9 +30,11 @@ def test_the_sample_is_pairwise() -> None:
 @pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
-def test_a_sound_consumer_passes(sampled: Sampled, sampled_trials: Sample) -> None:
+def test_a_sound_consumer_passes(
+    sampled: Sampled, sampled_trials: Sample, record_property: Callable[[str, object], None]
+) -> None:
     """Given a sound consumer, when the faults of the suite bite, then the verdict is pass."""
-    trialed = sampled_trials.of(sampled)
+    trialed = tried(sampled_trials.of(sampled), record_property)
     assert trialed.verdict.verdict == "pass", trialed.text
     assert all(fault.bit for fault in trialed.verdict.faults)
 
@@ -38,9 +43,11 @@ def test_a_sound_consumer_passes(sampled: Sampled, sampled_trials: Sample) -> No
 @pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
-def test_a_sin_fails_with_exactly_its_anomalies(sampled: Sampled, sampled_trials: Sample) -> None:
+def test_a_sin_fails_with_exactly_its_anomalies(
+    sampled: Sampled, sampled_trials: Sample, record_property: Callable[[str, object], None]
+) -> None:
     """Given a sin, when its suite is run, then exactly the anomalies of its header; switched off, then pass."""
-    trialed = sampled_trials.of(sampled)
+    trialed = tried(sampled_trials.of(sampled), record_property)
     expected, seen = set(expected_of(sampled)), {violation.anomaly for violation in trialed.verdict.violations}
     assert bool(expected) == sampled.sin
     assert (trialed.verdict.verdict, seen) == ("fail" if sampled.sin else "pass", expected), trialed.text
@@ -61,3 +68,10 @@ def test_ended_trials_leave_no_topic_behind(sampled_trials: Sample | None, clust
         return sorted(str(place) for place in cluster.folder.glob("b*/data/kt-*"))
 
     wait_until(lambda: not left(), within_s=30, what="the topics of ended trials to go", detail=lambda: f"{left()}")
+
+
+def tried(trialed: Trialed, record_property: Callable[[str, object], None]) -> Trialed:
+    """Returns the trial; where it took several tries, the summary of the session says so."""
+    if trialed.tries:
+        record_property(TRIED_AGAIN, trialed.tries)
+    return trialed

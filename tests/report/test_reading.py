@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
+from kafka_trial.cli import _parser
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.reading import read_report
@@ -41,3 +44,20 @@ def test_a_verdict_that_was_edited_is_refused(folder: RunFolder) -> None:
     folder.write_json("verdict.json", {"schema": 1, "verdict": "pass"})
     with pytest.raises(InputError, match="lacks violations"):
         read_report(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "word"),
+    [
+        ("/home/me/it's mine/" + 30 * "deep folder/" + "mine.toml", None),
+        ("scenario.json", "{folder}/scenario.json"),
+        (None, "member-paused"),
+    ],
+    ids=["a TOML file", "a value of Python", "a registered name"],
+)
+def test_the_replay_of_a_scenario_can_be_pasted(folder: RunFolder, file: str | None, word: str | None) -> None:
+    """A shell splits it into the words that were meant; a scenario without a name of ours is named by its file."""
+    folder.write_json("run.json", folder.read_json("run.json") | {"scenario_file": file})
+    words = shlex.split(read_report(folder, with_history=False).replay)
+    assert words[:3] == ["kafka-trial", "run", (word or str(file)).format(folder=folder.path)]
+    assert _parser().parse_args(words[1:]).scenario == words[2]

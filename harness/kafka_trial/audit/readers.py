@@ -27,8 +27,8 @@ from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import Pen
 from kafka_trial.witness.batches import COMMIT, Batch, Record, ended, records
-from kafka_trial.witness.control_read import record_id
 from kafka_trial.witness.primitives import DecodeError
+from kafka_trial.witness.record_ids import record_id
 
 JOIN_WITHIN_S = 24 * 3600.0  # readers end by their own limits
 LATEST_NS = 2**62 - 1  # that a history holds: a producer may write any number as its record's time

@@ -6,19 +6,22 @@ a KIP-848 group; written at its SIGTERM. The class path in training and use is t
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer
-
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.archive_clients import TOPIC
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.jvm import java_identity, short_hash
 from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.cluster.versions import KNOWN
+from kafka_trial.concurrency import Household
+from kafka_trial.errors import StartError
 from kafka_trial.waiting import wait_until
 
-TOPIC = "training"
+DRIVEN_WITHIN_S = 150.0
 
 
 def class_data_archive(version: str) -> Path:
@@ -47,9 +50,7 @@ def _train(version: str, archive: Path) -> None:
         with Admin(cluster.observer_bootstrap) as admin:
             admin.create_topic(TOPIC, partitions=3, replication_factor=3)
             bootstrap = cluster.wiring.lane(0, cluster.name).bootstrap
-            _produce(bootstrap)
-            for protocol in ("classic", "consumer") if KNOWN[version].consumer_protocol else ("classic",):
-                _consume(bootstrap, protocol)
+            _drive(bootstrap, protocols=("classic", "consumer") if KNOWN[version].consumer_protocol else ("classic",))
             admin.describe_group(f"{TOPIC}-classic")
         broker = cluster.brokers[0]
         broker.terminate()
@@ -57,28 +58,10 @@ def _train(version: str, archive: Path) -> None:
         wait_until(archive.exists, within_s=5, what=f"the archive {archive.name}", detail=broker.last_words)
 
 
-def _produce(bootstrap: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": TOPIC, "linger.ms": 5, "log_level": 0})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for number in range(300):
-        producer.produce(TOPIC, key=str(number % 7), value=b"x" * 1000)
-    producer.commit_transaction(30)
-
-
-def _consume(bootstrap: str, protocol: str) -> None:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": f"{TOPIC}-{protocol}",
-            "group.protocol": protocol,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
-    consumer.subscribe([TOPIC])
-    try:
-        wait_until(lambda: consumer.consume(100, 0.5), within_s=30, what=f"a record through a {protocol} group")
-        consumer.commit(asynchronous=False)
-    finally:
-        consumer.close()
+def _drive(bootstrap: str, *, protocols: Sequence[str]) -> None:
+    """Has the clients of a process of their own use the cluster."""
+    with Household("archive training") as household:
+        argv = [sys.executable, "-m", "kafka_trial.cluster.archive_clients", bootstrap, *protocols]
+        status = household.spawn("training clients", argv, stderr=2).wait(within_s=DRIVEN_WITHIN_S)
+    if status != 0:
+        raise StartError(f"the clients that train the class-data archive ended with {status}; see what they said above")

@@ -145,6 +145,7 @@ def state_of(name: str, cluster: ProcessCluster) -> State:
         observer_bootstrap=cluster.observer_bootstrap,
         toxiproxy_port=wiring.toxiproxy_port,
         folder=str(cluster.folder),
+        cluster=cluster.name,
     )
 
 

@@ -33,6 +33,7 @@ class State:
     observer_bootstrap: str
     toxiproxy_port: int
     folder: str
+    cluster: str = ""  # what the cluster itself is called: its proxies' names begin with it
 
 
 def find(name: str | None) -> State:

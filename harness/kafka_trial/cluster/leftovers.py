@@ -22,6 +22,8 @@ from kafka_trial.cluster.user_cache import cache_folder
 MARKER = "-Dkafka.trial.cluster="
 FOLDER_PREFIX = "kafka-trial-kt"
 SCRATCH_PREFIX = "kafka-trial-judge-"
+SUPERVISOR = "/".join(Path(supervisor.__file__).parts[-2:])
+INIT = 1
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def _orphans(processes: dict[int, _Process]) -> Iterator[Leftover]:
     for process in processes.values():
         if process.user != os.getuid():
             continue
-        if supervisor.__file__ in process.command and not _is_python(process.parent):
+        if _is_supervisor(process) and _harness_is_gone(process.parent):
             remedy = f"kill -9 {process.pid} ends it and everything it started"
             yield Leftover("leftover supervisor", f"pid {process.pid}, its harness is gone", remedy)
         place = _cluster_folder(process)
@@ -98,19 +100,28 @@ def _cluster_folder(process: _Process) -> str | None:
 
 
 def _is_supervised(process: _Process, processes: dict[int, _Process]) -> bool:
-    above = processes.get(process.parent)
-    while above is not None and above.pid != above.parent:
-        if supervisor.__file__ in above.command:
+    """Tells whether a supervisor is above a process, or somebody is who cannot be looked at and may be one."""
+    while process.parent > INIT:
+        above = processes.get(process.parent)
+        if above is None or _is_supervisor(above):
             return True
-        above = processes.get(above.parent)
+        process = above
     return False
 
 
-def _is_python(pid: int) -> bool:
-    """Tells whether a supervisor's parent can be a harness: an orphan's is init, or another reaper."""
+def _is_supervisor(process: _Process) -> bool:
+    """Tells whether a process is a supervisor, of this installation or of any other on this machine."""
+    return any(word.endswith(SUPERVISOR) for word in process.command)
+
+
+def _harness_is_gone(parent: int) -> bool:
+    """Tells whether a supervisor's parent can be no harness: an orphan's is init, or another reaper.
+
+    A parent that cannot be looked at may be one.
+    """
     with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-        return "python" in Path(psutil.Process(pid).exe()).name
-    return False
+        return "python" not in Path(psutil.Process(parent).exe()).name
+    return parent == INIT
 
 
 def _is_young(folder: Path) -> bool:

@@ -35,8 +35,10 @@ def sink_topic(spec: ConsumerSpec, errand: Errand) -> str | None:
     return fill(spec.sink_topic.name, _words_of_all(spec, errand)) if spec.evidence.sink == "topic" else None
 
 
-def words(spec: ConsumerSpec, errand: Errand, *, member: str, lane: Lane, run_dir: Path) -> dict[str, str]:
-    """Returns the value of every placeholder that `spec` uses or may use, for one member.
+def words(
+    spec: ConsumerSpec, errand: Errand, *, member: str, incarnation: int, lane: Lane, run_dir: Path
+) -> dict[str, str]:
+    """Returns the value of every placeholder that `spec` uses or may use, for one incarnation of a member.
 
     Raises:
         StartError: it uses {java} or {kafka_classpath} and they cannot be provided.
@@ -44,6 +46,7 @@ def words(spec: ConsumerSpec, errand: Errand, *, member: str, lane: Lane, run_di
     values = _words_of_all(spec, errand) | {
         "bootstrap": lane.bootstrap,
         "member": member,
+        "incarnation": str(incarnation),
         "client_id": f"kt-{member}",
         "sink_url": errand.sink_url(member),
         "python": sys.executable,

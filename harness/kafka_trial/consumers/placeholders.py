@@ -15,6 +15,7 @@ PLACEHOLDERS = (
     "group",
     "topics",
     "member",
+    "incarnation",
     "members",
     "client_id",
     "sink_url",

@@ -177,7 +177,14 @@ class ProcessGroup:
         return member
 
     def _values(self, member: ProcessMember) -> dict[str, str]:
-        return words(self.spec, self.errand, member=member.name, lane=member.lane, run_dir=self._folder.path)
+        return words(
+            self.spec,
+            self.errand,
+            member=member.name,
+            incarnation=member.incarnation,
+            lane=member.lane,
+            run_dir=self._folder.path,
+        )
 
     def _all_ready_or_gone(self) -> bool:
         return self._all_ready() or any(not member.alive for member in self._current.values())

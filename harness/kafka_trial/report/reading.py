@@ -21,11 +21,12 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.report.blocks import read_through
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.series import Lag, read_lag
-from kafka_trial.report.words import bounded
+from kafka_trial.report.words import TEXT_MAX, bounded
 
 REPORT_SCHEMA = 1
 EXAMPLES_PER_ANOMALY = 2
 EXCERPTS_MAX = 24
+PATH_MAX = 4096  # of Linux: a path that was cut replays nothing
 MISSING = "not recorded"
 NOT_OURS = "of a cluster that is not ours"
 
@@ -131,8 +132,9 @@ def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, 
     """Returns the command that runs this trial again, from what the run folder knows; capitals stand for the rest."""
     if run.get("kind") == "audit":
         return shlex.join(["kafka-trial", "check", str(folder.path)])  # the cluster has gone on: this is what remains
-    words = ["kafka-trial", "run", scenario or "SCENARIO"]
-    words += ["--consumer", _said(run, "consumer_file") or consumer or "FILE"]
+    file = _said(run, "scenario_file", most=PATH_MAX)
+    words = ["kafka-trial", "run", str(folder.path / file) if file else scenario or "SCENARIO"]
+    words += ["--consumer", _said(run, "consumer_file", most=PATH_MAX) or consumer or "FILE"]
     words += ["--kafka", _said(run, "kafka")] if run.get("kafka") else []
     words += ["--seed", _said(run, "seed")] if run.get("seed") is not None else []
     if (folder.path / "schedule.json").exists():
@@ -227,6 +229,6 @@ def _consumer_name(folder: RunFolder, gaps: list[str]) -> str:
         return ""
 
 
-def _said(table: Mapping[str, Any], name: str) -> str:
+def _said(table: Mapping[str, Any], name: str, *, most: int = TEXT_MAX) -> str:
     value = table.get(name)
-    return "" if value is None else bounded(value)
+    return "" if value is None else bounded(value, most=most)

@@ -5,9 +5,8 @@ Committed records only. It is what delivery is judged against: a record that is 
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,9 +15,8 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.waiting import pause
+from kafka_trial.witness.record_ids import record_id
 
-ID_HEADER: Final = "kt-id"
-ID_FIELD: Final = "id"
 GROUP: Final = "kafka-trial-control-read"  # named in requests only: it neither joins nor commits
 _BATCH_RECORDS: Final = 500
 _POLL_S: Final = 0.2
@@ -113,19 +111,3 @@ def _take(message: Any, ends: Mapping[int, int], recorder: Recorder) -> int:
         source_wall_ns=None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms * 1_000_000,
     )
     return 1
-
-
-def record_id(
-    headers: Iterable[tuple[str, bytes | None]], value: bytes | None, *, header: str = ID_HEADER, field: str = ID_FIELD
-) -> str | None:
-    """Returns a record's id: its header of that name, else that field of a JSON object (`a.b`: b of a), else None."""
-    for name, raw in headers:
-        if name == header and raw is not None:
-            return raw.decode(errors="backslashreplace")
-    try:
-        found = json.loads(value or b"null")
-    except ValueError:
-        return None
-    for step in field.split("."):
-        found = found.get(step) if isinstance(found, dict) else None
-    return None if found is None else str(found)

@@ -22,9 +22,10 @@ from kafka_trial.history.recorder import Recorder
 from kafka_trial.waiting import pause
 from kafka_trial.witness import questions
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
-from kafka_trial.witness.control_read import ID_FIELD, ID_HEADER, reader_settings, record_id
+from kafka_trial.witness.control_read import reader_settings
 from kafka_trial.witness.post import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
 from kafka_trial.witness.questions import LATEST, Partition
+from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER, record_id
 
 SOURCE: Final = "sink"
 BATCH_RECORDS: Final = 500

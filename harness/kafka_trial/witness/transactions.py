@@ -18,9 +18,9 @@ from typing import Any, Final
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.witness.batches import ABORT, Batch, ended, records
 from kafka_trial.witness.connection import Brokers
-from kafka_trial.witness.control_read import record_id
 from kafka_trial.witness.post import serve
 from kafka_trial.witness.primitives import DecodeError
+from kafka_trial.witness.record_ids import record_id
 from kafka_trial.witness.tail import Following, open_tails
 
 SOURCE: Final = "transactions"

@@ -19,8 +19,8 @@ from kafka_trial.concurrency import Child, Household
 from kafka_trial.dialogue import Dialogue, start_dialogue
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.store import RunFolder
-from kafka_trial.witness.control_read import ID_FIELD, ID_HEADER
 from kafka_trial.witness.post import BEHIND, DEAD, READY
+from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
 
 READY_WITHIN_S: Final = 30.0
 ANSWER_MARGIN_S: Final = 5.0

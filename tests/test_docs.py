@@ -1,0 +1,127 @@
+"""The reference pages are complete: every key, placeholder, role, fault, option and line has its row, and no other."""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import pytest
+
+from kafka_trial.claim import CHOICES, Claim
+from kafka_trial.consumers import spec, spec_toml, wire
+from kafka_trial.consumers.placeholders import PLACEHOLDERS
+from kafka_trial.nemesis.fault import list_faults
+from kafka_trial.nemesis.targets import ROLES
+from kafka_trial.registry import CHECKOUT
+from kafka_trial.scenario import COMPRESSION, FORMATS, KEYS, Burst, Limits, Load, Scenario, Step, Topic
+
+CONSUMER_TOML, SCENARIOS, CONSUMERS = (
+    (CHECKOUT / "docs" / f"{name}.md").read_text() for name in ("consumer-toml", "scenarios", "consumers")
+)
+HEAD = "Outside any section"
+OF_CONSUMER: dict[str, type[Any]] = {
+    HEAD: spec_toml._Head,
+    **{f"[{name}]": kind for name, kind in spec_toml._SECTIONS.items()},
+    "[sink.topic]": spec.SinkTopic,
+    "[claim]": Claim,
+}
+OF_SCENARIO: dict[str, type[Any]] = {
+    HEAD: Scenario,
+    "[topic]": Topic,
+    "[load]": Load,
+    "[[load.bursts]]": Burst,
+    "[[schedule]]": Step,
+    "[limits]": Limits,
+}
+REQUIRED = {"name", "command"}  # of consumer.toml's head, whose defaults stand in for what is missing
+BY_SECTION = {"topic", "load", "limits"}  # tables of their own
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "kind"),
+    [
+        *((CONSUMER_TOML, heading, kind) for heading, kind in OF_CONSUMER.items()),
+        *((SCENARIOS, heading, kind) for heading, kind in OF_SCENARIO.items()),
+    ],
+    ids=[*(f"consumer.toml {heading}" for heading in OF_CONSUMER), *(f"scenario {heading}" for heading in OF_SCENARIO)],
+)
+def test_every_key_has_its_row_with_its_default(page: str, heading: str, kind: type[Any]) -> None:
+    """A new key needs a row here: `| `key` | default | meaning |`, in the order of the code."""
+    rows = [(row[0], row[1].strip("`")) for row in _table(page, heading)]
+    assert rows == [(field.name, _default(kind, field)) for field in fields(kind)]
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "choices"),
+    [
+        (CONSUMER_TOML, "protocol", spec.PROTOCOLS),
+        (CONSUMER_TOML, "kind", spec.PROGRESS_KINDS),
+        (CONSUMER_TOML, "events", spec.EVENT_DIALECTS),
+        (CONSUMER_TOML, "sink", spec.SINKS),
+        (CONSUMER_TOML, "signal", spec.STOP_SIGNALS),
+        *((CONSUMER_TOML, key, choices) for key, choices in CHOICES.items()),
+        (SCENARIOS, "keys", KEYS),
+        (SCENARIOS, "compression", COMPRESSION),
+        (SCENARIOS, "format", FORMATS),
+    ],
+)
+def test_every_choice_is_in_its_row(page: str, key: str, choices: tuple[str, ...]) -> None:
+    """As it is written in the file, in quotes."""
+    (row,) = re.findall(rf"^\| `{key}` \|.*$", page, re.MULTILINE)
+    assert [choice for choice in choices if f'`"{choice}"`' not in row] == []
+
+
+def test_every_placeholder_role_and_line_is_there() -> None:
+    """The closed lists of the code, each with what it means."""
+    placeholders = [row[0].strip("{}") for row in _table(CONSUMER_TOML, "Placeholders")]
+    roles = [row[0] for row in _table(SCENARIOS, "Roles")]
+    lines = {row[0] for row in _table(CONSUMERS, 'Lines (`events = "jsonl"`)')}
+    assert (sorted(placeholders), sorted(roles)) == (sorted(PLACEHOLDERS), sorted(ROLES))
+    assert lines | {"record_data", "records_consumed", "shutdown_requested"} == set(wire.DIALECTS["jsonl"])
+    assert [outcome for outcome in wire.OUTCOMES if f'`"{outcome}"`' not in CONSUMERS] == []
+
+
+def test_every_fault_has_its_row_and_every_option_its_meaning() -> None:
+    """Targets, options with their defaults, and the summary of its docstring."""
+    rows = {row[0]: row[1:] for row in _table(SCENARIOS, "Faults")}
+    faults = {
+        name: [", ".join(fault.targets), ", ".join(_options(fault.options)) or "none", fault.summary]
+        for name, fault in list_faults().items()
+    }
+    options = {option for fault in list_faults().values() for option in fault.options}
+    assert {name: [cell.replace("`", "") for cell in rows.get(name, ())] for name in faults} == faults
+    assert rows.keys() - faults.keys() == options | {"option"}
+
+
+def _table(page: str, heading: str) -> Iterator[list[str]]:
+    """Yields the cells of each row of the tables under a heading, without their head."""
+    body = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    for line in body.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+        if line.startswith("| ") and not cells[0].startswith("---") and cells[0] not in ("key", *HEADS):
+            yield [cells[0].strip("`"), *cells[1:]]
+
+
+HEADS = ("placeholder", "role", "fault", "name")
+
+
+def _default(kind: type[Any], field: Field[Any]) -> str:
+    """Returns a default as TOML has it; "none" for what is left to us, "required" for what must be there."""
+    required = field.default is MISSING and field.default_factory is MISSING
+    if required or (kind is spec_toml._Head and field.name in REQUIRED):
+        return "required"
+    if kind is Scenario and field.name in BY_SECTION:
+        return "see below"
+    value = field.default_factory() if field.default_factory is not MISSING else field.default
+    if value is None or isinstance(typing.get_type_hints(kind)[field.name], types.NoneType):
+        return "none"
+    return json.dumps(value)
+
+
+def _options(options: Any) -> Iterator[str]:
+    return (f"{name} = {json.dumps(default)}" for name, default in options.items())

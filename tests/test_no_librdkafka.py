@@ -1,0 +1,20 @@
+"""No librdkafka where trials are run and judged: it aborts its process when it breaks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+DOORS = ("cli", "verbs", "pytest_plugin", "session", "runs", "run", "setting", "demo", "calibrate", "bench", "judging")
+ROOMS = ("audit.export", "judge_process", "cluster.archive", "cluster.detached", "cluster.doctor", "report.report")
+LOOK = "import sys, kafka_trial.{0}; print([name for name in sys.modules if name.startswith('confluent_kafka')][:1])"
+
+
+@pytest.mark.parametrize("module", [*DOORS, *ROOMS])
+def test_no_door_loads_it(module: str) -> None:
+    """Workload, readers, the control member and what trains archives are processes of their own; live,
+    `test_ctrl_c_in_pytest` looks at the memory of a session in mid-trial."""
+    loaded = subprocess.run([sys.executable, "-c", LOOK.format(module)], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
