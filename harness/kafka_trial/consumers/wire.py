@@ -56,9 +56,6 @@ class Wire:
     def _record(self, kind: str, **fields: Any) -> int:
         return self._write(kind, **fields, **self._client)
 
-    def _record(self, kind: str, **fields: Any) -> int:
-        return self._write(kind, **fields, **self._client)
-
     def close(self, *, time_ns: int) -> None:
         """Says how many bad lines were not quoted any more."""
         self._client = {}
