@@ -15,7 +15,6 @@ from kafka_trial import registry
 from kafka_trial.cluster.attached import AttachedCluster, attach
 from kafka_trial.errors import InputError, worst
 from kafka_trial.question import Question, make_question
-from kafka_trial.report.text import last_lines
 from kafka_trial.session import Asked, Session, Trialed
 
 SEEDS_MAX = 10_000
@@ -50,8 +49,7 @@ def run_all(session: Session, asked: Sequence[Asked], *, retry_unknown: int = 0)
         for one in asked:
             done.append(session.try_question(one.question, out=one.out, retry_unknown=retry_unknown))
             with session.narrator.paused():
-                said = [done[-1].text, done[-1].tries, last_lines(done[-1].folder)]
-                print("\n".join(filter(None, said)), flush=True)
+                print("\n".join(filter(None, [done[-1].text, done[-1].tries, done[-1].ending])), flush=True)
     finally:  # Ctrl-C, or a trial that could not begin: those before it are told
         if len(asked) > 1:
             with session.narrator.paused():

@@ -23,7 +23,7 @@ from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.judge_process import JudgeProcess, judging_told
 from kafka_trial.narrator import Narrator
 from kafka_trial.question import Question, make_question
-from kafka_trial.report.text import text_report
+from kafka_trial.report.text import last_lines, text_report
 from kafka_trial.run import run_trial
 from kafka_trial.scenario import Scenario
 from kafka_trial.verdict import Verdict
@@ -40,6 +40,7 @@ class Trialed:
     verdict: Verdict
     text: str
     earlier: tuple[Trialed, ...] = ()
+    ending: str = ""  # of what a terminal shows of it: the verdict once more, and where its page is
 
     @property
     def tries(self) -> str:
@@ -176,7 +177,8 @@ class Session:
         done.put(None)
 
     def _trialed(self, folder: RunFolder) -> Trialed:
-        return Trialed(folder, self.check(folder), text_report(folder))
+        verdict = self.check(folder)
+        return Trialed(folder, verdict, text_report(folder), ending=last_lines(folder))
 
     def check(self, folder: RunFolder) -> Verdict:
         """Has a run folder judged by the session's judge, and returns the verdict."""

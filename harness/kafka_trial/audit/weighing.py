@@ -26,6 +26,7 @@ from kafka_trial.audit.standing import Standing, members_at, standing_at, standi
 from kafka_trial.audit.storms import Rise, flapping, quiet_storm
 from kafka_trial.case import Case, Found
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement
 
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
@@ -42,7 +43,7 @@ NEVER_JUDGED = {
 # What the judge says of a trial's missing evidence, as an audit must say it.
 IN_OTHER_WORDS = {
     "there is no request log": "no log of the brokers' requests was given (--request-log)",
-    "nothing tells what was handled: the consumer prints no events and has no sink": NO_SINK,
+    UNHEARD: NO_SINK,
     "no effect of the consumer was seen": NO_SINK,
     "the consumer names no record ids, and no effect of it was seen": NO_SINK,
     "the consumer prints no events": "an audit does not hear the consumer's own word",

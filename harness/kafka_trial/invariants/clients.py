@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import Circumstances, GroupAnswer
-from kafka_trial.invariants.kernels import Array, Ints
+from kafka_trial.invariants.kernels import Array, Ints, exactly, picked
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -43,11 +43,12 @@ def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array
     """Returns the group member behind each request: of several in a lane by member id (a number), else by connection;
     else who runs in the lane. -1 where nothing tells."""
     known, about = batch.clients, batch.circumstances
-    table = np.full(max([*about.lanes, -1, int(lanes.max(initial=-1))]) + 2, -1, np.int64)
-    table[list(about.lanes)] = list(about.lanes.values())
+    listed = np.array(sorted(about.lanes), np.int64)
+    members = np.array([about.lanes[lane] for lane in listed.tolist()], np.int64)
+    row = exactly(np.zeros(len(listed), np.int64), listed, np.zeros(len(lanes), np.int64), lanes)
     by_id = known.of_member_id[member_ids]
     client = np.where(by_id >= 0, by_id, known.of_connection[connections])
-    return np.where(np.isin(lanes, sorted(known.lanes)), client, table[lanes])
+    return np.where(np.isin(lanes, sorted(known.lanes)), client, picked(members, row, -1))
 
 
 def holders(batch: Batch) -> Ints:

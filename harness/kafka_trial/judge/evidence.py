@@ -80,8 +80,8 @@ def partly_missing(invariant: Invariant, circumstances: Circumstances) -> str | 
 
 def _judged_elsewhere(name: str, circumstances: Circumstances, seen: Seen) -> str | None:
     """Returns why an anomaly cannot be seen of this consumer, and need not be: another one decides what is claimed."""
-    if name not in ELSEWHERE or seen.delivered or seen.processed:
-        return None
+    if name not in ELSEWHERE or seen.delivered or seen.processed or not circumstances.lives:
+        return None  # where no member was started here (an audit), nothing of theirs was heard
     by_commits = circumstances.settings.silent and circumstances.settings.in_offsets_log
     decided = by_commits and name in BY_COMMITS
     decided |= name != "false-lag" and _by_effects(circumstances, seen) is None
@@ -132,6 +132,8 @@ def _own_word(circumstances: Circumstances, seen: Seen) -> str | None:
 
 def _by_effects(circumstances: Circumstances, seen: Seen) -> str | None:
     """Why effects do not show the work; None where they do: the sink was read whole, and heard of something."""
+    if not circumstances.lives:
+        return NO_EVENTS
     if circumstances.settings.events not in (None, "none") and circumstances.settings.sink in (None, "none"):
         return "no record was delivered by the consumer's own word"
     if circumstances.settings.silent:
@@ -148,7 +150,7 @@ def _work(circumstances: Circumstances, seen: Seen) -> str | None:
 
 def _moves(circumstances: Circumstances, seen: Seen) -> str | None:
     """What was handled; of a consumer that shows nothing of it, its commits, which the offsets log tells."""
-    if circumstances.settings.silent and circumstances.settings.in_offsets_log:
+    if circumstances.lives and circumstances.settings.silent and circumstances.settings.in_offsets_log:
         return None
     return _handled(circumstances, seen)
 

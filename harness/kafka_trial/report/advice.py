@@ -75,6 +75,15 @@ ADVICE = {
         "A record was handed out again after a rebalance or restart: normal for at-least-once.",
         "For at-most-once commit before the work, and wait for the answer; else claim at-least-once.",
     ),
+    "retried": Advice(
+        "A handler failed and its record was read again, by a seek back or by the client: a sound way to retry.",
+        "Nothing; bound how often a record is tried, and set it aside in the end.",
+    ),
+    "false-report": Advice(
+        "A line says what a witness knows to be otherwise: printed for the wrong record, too early, or of a record that "
+        "the process never fetched.",
+        "Print record_delivered where the handler begins and record_processed where it ends, from the record itself.",
+    ),
     "illegal-redelivery": Advice(
         "A member did not start at the committed position: a seek to the beginning, a stale position kept from before "
         "the rebalance, or auto.offset.reset where there was a commit.",
