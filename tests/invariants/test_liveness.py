@@ -242,13 +242,6 @@ def test_stuck_partition_is_undecided_within_the_claimed_bound(seconds: float, f
     assert (one.count, sum(one.undecided.values())) == found
 
 
-@pytest.mark.parametrize(("seconds", "found"), [(12, (0, 1)), (13, (1, 0))])
-def test_stuck_partition_is_undecided_within_b(seconds: float, found: tuple[int, int]) -> None:
-    """Two records were left when the drain began: B is 13 s, the window 10 s."""
-    one = finding("stuck-partition", [assigned("m0"), phase("drain"), after(seconds)])
-    assert (one.count, sum(one.undecided.values())) == found
-
-
 def test_nothing_is_stuck_while_the_backlog_may_take_longer() -> None:
     """One record at 0.5/s counts as 1/s, and twice of that: B is 11.01 s, and W 10 s."""
     slow = [Line("run", "calibrated", {"rate": 0.5}), *STOPPED[:-1], after(3), phase("drain")]
