@@ -80,8 +80,8 @@ ADVICE = {
         "Nothing; bound how often a record is tried, and set it aside in the end.",
     ),
     "false-report": Advice(
-        "A line says what a witness knows to be otherwise: printed for the wrong record, too early, or of a record that "
-        "the process never fetched.",
+        "A line says what a witness knows to be otherwise: printed for the wrong record, too early, or of a record "
+        "that the process never fetched.",
         "Print record_delivered where the handler begins and record_processed where it ends, from the record itself.",
     ),
     "illegal-redelivery": Advice(
