@@ -36,6 +36,7 @@ class ProcessMember:
         self.incarnation = incarnation
         self.lane = lane
         self.assigned = False
+        self.spoke = False  # it has printed a line that says that it is at work
         self.ownership_moved_s = time.monotonic()
         self._owned: set[tuple[str, int]] = set()
         self.asked_to_stop = False
@@ -182,6 +183,7 @@ class ProcessMember:
 
     def _record(self, kind: str, **fields: Any) -> int:
         self._follow_ownership(kind, fields.get("entries", ()))
+        self.spoke |= kind in ("ready", "delivered", "processed", "commit")
         return self.recorder.record(kind, member=self.name, incarnation=self.incarnation, **fields)
 
 

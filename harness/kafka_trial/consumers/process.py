@@ -204,7 +204,8 @@ class ProcessGroup:
         return time.monotonic() - self._known_since_s if self._known_since_s else 0.0
 
     def _ready(self, member: ProcessMember) -> bool:
-        return is_ready(member, self.spec.ready, url=fill(self.spec.ready.http or "", self._values(member)))
+        url = fill(self.spec.ready.http or "", self._values(member))
+        return is_ready(member, self.spec.ready, url=url, by_hand=self.spec.kafka.protocol == "none")
 
     def _exits(self) -> list[MemberFailure]:
         gone = [member for member in (*self._past, *self._current.values()) if not member.alive]

@@ -15,13 +15,18 @@ LAST_LINES = 3
 LAST_CHARACTERS = 300
 
 
-def is_ready(member: ProcessMember, ready: Ready, *, url: str) -> bool:
-    """Tells whether a member is ready: by its log, its URL, else by its own word that it was assigned."""
+def is_ready(member: ProcessMember, ready: Ready, *, url: str, by_hand: bool = False) -> bool:
+    """Tells whether a member is ready: by its log, its URL, else by its own word that it was assigned.
+
+    One that assigns partitions to itself (`by_hand`) is told of no assignment: any word of its own will do.
+    """
     if not member.alive:
         return False
     if member.log_match is not None:
         return member.log_match.seen
-    return _answers(url) if ready.http else member.assigned
+    if ready.http:
+        return _answers(url)
+    return member.assigned or (by_hand and member.spoke)
 
 
 def never_assigned(member: ProcessMember, within_s: float) -> MemberFailure:
