@@ -62,6 +62,7 @@ class Group:
         if generation:
             partition, index = ranges(committed, world.taken_over[generation])
             times = at_ns + 3 * TENTH_NS + np.arange(len(index)) * 1000
+            self._fetch(generation, partition, index, times, index == committed[partition])
             self._handle(generation, partition, index, times, np.zeros(len(index), np.bool_), index)
 
     def work(self, generation: int, partition: Ints, turn: Ints) -> None:
@@ -77,11 +78,8 @@ class Group:
         value = np.where(fallen, turn - MIDST - FELL_BY, turn + 1)
         if generation == self._world.shape.handovers:
             value = np.where(last, self._planted.last_value(partition), value)
-        begins = turn % BATCH == 0
-        owner = self._world.owners(generation)[partition]
-        self._requests.fetch(
-            partition[begins], self._world.shape.first_offset + turn[begins], times[begins], owner[begins]
-        )
+        begins = (turn % BATCH == 0) | (turn == self._world.taken_over[generation][partition])
+        self._fetch(generation, partition, turn, times, begins)
         self._handle(generation, partition, index, times, ((turn + 1) % BATCH == 0) | last | fallen, value)
         self._requests.write()
 
@@ -107,6 +105,11 @@ class Group:
         said = {"group": GROUP, "protocol": "classic", "epoch": generation + 1, "state": "stable", **log}
         self._offsets.tell("group", at_ns, **said, members=members, entries=assigned)
         self._log_offset += 1
+
+    def _fetch(self, generation: int, partition: Ints, turn: Ints, times: Ints, begins: Any) -> None:
+        """Has the owners ask for what they are delivered from each turn that begins a fetch."""
+        partition, offset = partition[begins], turn[begins] + self._world.shape.first_offset
+        self._requests.fetch(partition, offset, times[begins], self._world.owners(generation)[partition])
 
     def _handle(self, generation: int, partition: Ints, index: Ints, times: Ints, commits: Any, value: Ints) -> None:
         """Tells of records in the order of their delivery, and of the commits (`value`) that follow some of them."""
