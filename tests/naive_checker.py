@@ -1410,11 +1410,11 @@ def _left_out(p: Partition, commit: Commit, offset: int) -> bool:
     """Its member had begun with a later record and never with this one, or was told to start behind it."""
     begun = {work.offset for work in p.begun if work.event.source == _file_of(p, commit)}
     answers = [
-        (time_ns, position)
-        for member, time_ns, position in p.offset_fetches
-        if member == commit.committer and time_ns <= commit.effect_ns - LOG_TOLERANCE_NS
+        answer
+        for answer in p.offset_fetches
+        if answer.member == commit.committer and answer.time_ns <= commit.effect_ns - LOG_TOLERANCE_NS
     ]
-    told = max(answers, key=lambda answer: answer[0])[1] if answers else -1
+    told = max(answers, key=lambda answer: answer.time_ns).position if answers else -1
     return (offset not in begun and max(begun, default=-1) > offset) or told > offset
 
 
