@@ -1293,12 +1293,16 @@ def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> No
 
 
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
-    """One undecided case for each finding that there would be besides, had the harness never stood still."""
+    """One undecided case for each finding that there would be besides, had the harness never stood still; of what waits
+    for the end of the drain also where that was no time to blame anybody."""
     if not trial.standstills:
         return []
     in_time = Trial(trial.heard, trial.facts)
     in_time.stood_still = False
-    besides = _sorts(CHECKS[name](Partition(in_time, tp))) - _sorts(found)
+    would_be = list(CHECKS[name](Partition(in_time, tp)))
+    if name == "unseen":
+        return [None] * max(0, len(would_be) - len(found))
+    besides = _sorts(would_be) - _sorts(found)
     return [None] * besides.total()
 
 
