@@ -1293,12 +1293,16 @@ def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> No
 
 
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
-    """One undecided case for each finding that there would be besides, had the harness never stood still."""
+    """One undecided case for each finding that there would be besides, had the harness never stood still; of what waits
+    for the end of the drain also where that was no time to blame anybody."""
     if not trial.standstills:
         return []
     in_time = Trial(trial.heard, trial.facts)
     in_time.stood_still = False
-    besides = _sorts(CHECKS[name](Partition(in_time, tp))) - _sorts(found)
+    would_be = list(CHECKS[name](Partition(in_time, tp)))
+    if name == "unseen":
+        return [None] * max(0, len(would_be) - len(found))
+    besides = _sorts(would_be) - _sorts(found)
     return [None] * besides.total()
 
 
@@ -1410,11 +1414,11 @@ def _left_out(p: Partition, commit: Commit, offset: int) -> bool:
     """Its member had begun with a later record and never with this one, or was told to start behind it."""
     begun = {work.offset for work in p.begun if work.event.source == _file_of(p, commit)}
     answers = [
-        (time_ns, position)
-        for member, time_ns, position in p.offset_fetches
-        if member == commit.committer and time_ns <= commit.effect_ns - LOG_TOLERANCE_NS
+        answer
+        for answer in p.offset_fetches
+        if answer.member == commit.committer and answer.time_ns <= commit.effect_ns - LOG_TOLERANCE_NS
     ]
-    told = max(answers, key=lambda answer: answer[0])[1] if answers else -1
+    told = max(answers, key=lambda answer: answer.time_ns).position if answers else -1
     return (offset not in begun and max(begun, default=-1) > offset) or told > offset
 
 

@@ -217,6 +217,12 @@ def test_times_that_step_back_a_little_are_taken_in_their_order() -> None:
     assert (len(about.false_times), about.timed) == (1, ())
 
 
+def test_work_may_be_older_than_the_reading_of_the_line_before_it() -> None:
+    """`assigned` and `delivered` come out of one buffer: the work may have been done before either was read."""
+    lines: Lines = [after(1), assigned("m0"), at_once(delivered("m0", 1)), at_once(processed("m0", 1))]
+    assert [one["offset"] for one in judged("skipped", [*lines, committed(2)], settings=BUFFERED)] == [0]
+
+
 def test_what_comes_out_of_a_buffer_after_the_snapshot_may_have_been_handled_before() -> None:
     """The last lines of a buffered consumer are read when it stops."""
     lines: Lines = [phase("drain"), assigned("m0"), *handled("m0", 0), after(30), phase("snapshot")]

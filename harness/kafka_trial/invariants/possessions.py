@@ -24,6 +24,7 @@ from kafka_trial.invariants.kernels import (
     next_in,
     ordered,
     picked,
+    running_max,
 )
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
@@ -167,10 +168,14 @@ def _files(own: Table, found: Table) -> tuple[Ints, Ints]:
 
 
 def _seq_at(own: Table, rows: Table, time_ns: Array) -> Ints:
-    """Returns the seq of the last line of each row's file and slice that was heard by some time; 0 before the first."""
+    """Returns the seq of the last line of each row's file and slice that was heard by some time; 0 before the first.
+
+    A line was heard after those before it, although work out of a buffer may have been done before they were read.
+    """
     lines = own.sorted_by("slice", "source", "seq")
     file, wanted = _files(lines, rows)
-    last = at_or_before(file, lines["time_ns"], wanted, time_ns)
+    heard_ns = lines["time_ns"][running_max(file, lines["time_ns"])]
+    last = at_or_before(file, heard_ns, wanted, time_ns)
     return picked(lines["seq"], last, 0)
 
 
