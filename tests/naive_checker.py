@@ -822,11 +822,12 @@ class Partition:
         offset = -1 if line.offset is None else line.offset
         record = self.records.get(offset)
         sent = None if record is None else self.trial.invoked.get(str(record.id))
-        if sent is not None and sent.time_ns > line.time_ns + TOLERANCE_NS:
+        timed = line.source not in self.trial.untimed
+        if timed and sent is not None and sent.time_ns > line.time_ns + TOLERANCE_NS:
             return "workload"
         ends = [e for e in self.own("log_end") if e.details.get("asked_ns", e.time_ns) >= line.time_ns]
         first = min(ends, key=lambda e: e.details.get("asked_ns", e.time_ns), default=None)
-        if offset < 0 or (first is not None and (first.offset or 0) <= offset):
+        if offset < 0 or (timed and first is not None and (first.offset or 0) <= offset):
             return "observer"
         looked_up = line.kind == "processed" and not self.trial.progress_in_kafka
         if looked_up or not self._fetches_are_known(line):
@@ -866,6 +867,9 @@ class Partition:
             if _incarnation(self, str(self.trial.lane_member(request)), begun_ns) == line.source:
                 asks.append((begun_ns, request.source, request.seq, entry))
         asks.sort(key=lambda ask: ask[:3])
+        if line.source in self.trial.untimed:  # it may have been said at any time
+            brought = [entry for *_, entry in asks if entry.get("size_bytes", 0) > 0 and not entry.get("error")]
+            return any(entry["offset"] <= (line.offset or 0) for entry in brought)
         for number, (begun_ns, _, _, entry) in enumerate(asks):
             brought = entry.get("size_bytes", 0) > 0 and not entry.get("error")
             if not brought or entry["offset"] > (line.offset or 0) or begun_ns > line.time_ns + TOLERANCE_NS:

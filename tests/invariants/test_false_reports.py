@@ -199,3 +199,17 @@ def test_a_refuted_line_is_counted_and_breaks_no_claim_by_itself() -> None:
     early = [*handled("m0", 0), after(1), sent(0), *handled("m0", 0), sent(1), *handled("m0", 1), committed(2)]
     findings = {name: one.count for name, one in judgement([assigned("m0"), *early]).findings.items() if one.count}
     assert findings == {"false-report": 2, "nonmonotonic-poll": 1, "redelivered": 1}
+
+
+def test_lines_out_of_a_buffer_are_refuted_by_no_time() -> None:
+    """They were read when the buffer was full: the log and the next fetch had gone on since, or not yet come so far."""
+    fetches = [fetched("m0", 0, size_bytes=100), after(1), fetched("m0", 2, size_bytes=100)]
+    lines = [assigned("m0"), *fetches, after(1), *handled("m0", 0, 1), after(1), log_end(2)]
+    assert judged("false-report", lines, settings=with_settings(stdout="buffered"), records=2) == []
+
+
+def test_what_was_never_fetched_is_refuted_whenever_it_was_said() -> None:
+    """The process fetched from 5 on: record 0 it cannot have had."""
+    lines = [assigned("m0"), fetched("m0", 5, size_bytes=100), after(1), *handled("m0", 0)]
+    found = judged("false-report", lines, settings=with_settings(stdout="buffered"), records=6)
+    assert [one["offset"] for one in found] == [0, 0]

@@ -46,7 +46,9 @@ def never_fetched(batch: Batch, lines: Table) -> Bools:
     asks = fetches(batch)
     life = life_of(batch, lines["source"])
     wanted = lines["slice"] * (len(batch.lives) + 1) + life
-    heard_ns, said_ns = lines["time_ns"] + TOLERANCE_NS, batch.earliest(lines["time_ns"]) - TOLERANCE_NS
+    vague = batch.vague(lines["source"])  # out of a buffer: it may have been said at any time
+    heard_ns = np.where(vague, NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
+    said_ns = np.where(vague, NONE + 1, batch.earliest(lines["time_ns"]) - TOLERANCE_NS)
     brought = _brought(asks, wanted, lines["offset"], heard_ns) | _in_hand(
         asks, wanted, lines["offset"], said_ns, heard_ns
     )

@@ -37,7 +37,8 @@ WITNESSES = ("workload", "observer", "request log")
 def refuted(batch: Batch) -> Table:
     """Returns the `delivered` and `processed` rows of `own` that a witness refutes, with `by`, a place in WITNESSES.
 
-    Sorted by (slice, source, seq). Of several witnesses the first one counts.
+    Sorted by (slice, source, seq). Of several witnesses the first one counts. Lines out of a buffer say nothing of
+    when: no time refutes them.
     """
     said = batch.own["told_by"] == SAID
     lines = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & said)
@@ -65,15 +66,15 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
         lines["seq"],
     )
     before: Bools = picked(early["until"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
-    return before
+    return before & ~batch.vague(lines["source"])
 
 
 def _beyond_end(batch: Batch, lines: Table) -> Bools:
     """Returns which lines name a place that the log did not hold: a log end that was asked for later lay below it."""
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
-    beyond: Bools = (lines["offset"] >= picked(ends["offset"], after, NEVER)) | (lines["offset"] < 0)
-    return beyond
+    beyond: Bools = (lines["offset"] >= picked(ends["offset"], after, NEVER)) & ~batch.vague(lines["source"])
+    return beyond | (lines["offset"] < 0)
 
 
 def _without_fetch(batch: Batch, lines: Table) -> Bools:
