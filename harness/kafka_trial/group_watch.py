@@ -1,6 +1,7 @@
 """How the group under trial is doing, seen live from the history: what the bounds of its convergence follow from.
 
-The judge reads the same from the whole history (`judge/told_facts.py`); here it only decides how long a trial goes on.
+The judge reads the same from the whole history (`judge/group_timeout_facts.py`); here it only decides how long a trial
+goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kafka_trial.history.follow import Follower
 from kafka_trial.invariants.bounds import HEARTBEATS_A_SESSION, Timing, timing_of
 from kafka_trial.invariants.circumstances import Circumstances, Settings, Window
 from kafka_trial.invariants.expiries import expiries, with_faults
-from kafka_trial.invariants.told_times import Told
+from kafka_trial.invariants.group_timeouts import Told
 
 SECOND_NS = 1_000_000_000
 SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")

@@ -23,7 +23,7 @@ from kafka_trial.hearing.vacuity import untouched, vacuous
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
-from kafka_trial.judge.unread import told
+from kafka_trial.judge.missing_lines import told
 from kafka_trial.verdict import Verdict, decide
 from kafka_trial.verdict_files import write_verdict
 

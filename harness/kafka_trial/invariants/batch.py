@@ -1,6 +1,6 @@
 """A batch: the rows of some whole slices, and the indexes derived from them once for all invariants.
 
-The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `late_requests.py`,
+The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `late_log_lines.py`,
 `ownership_log.py`, `floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by
 slice.
 """
@@ -18,12 +18,12 @@ from kafka_trial.invariants import (
     clocks,
     commits_log,
     floors,
+    handler_retries,
     handlers,
-    late_requests,
+    late_log_lines,
     ownership_log,
     possessions,
     refuted,
-    retries,
     zombies,
 )
 from kafka_trial.invariants.circumstances import Circumstances
@@ -111,8 +111,8 @@ class Batch:
 
     @cached_property
     def begun(self) -> Table:
-        """See `retries.begun`."""
-        return retries.begun(self)
+        """See `handler_retries.begun`."""
+        return handler_retries.begun(self)
 
     @cached_property
     def handlers(self) -> Table:
@@ -166,8 +166,8 @@ class Batch:
 
     @cached_property
     def commit_requests(self) -> Table:
-        """See `late_requests.commit_requests`."""
-        return late_requests.commit_requests(self)
+        """See `late_log_lines.commit_requests`."""
+        return late_log_lines.commit_requests(self)
 
     @cached_property
     def position_answers(self) -> Table:

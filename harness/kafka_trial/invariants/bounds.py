@@ -1,7 +1,7 @@
 """The two bounds of liveness: within which time a healed group must converge, and when a partition counts as stuck.
 
 The run bounds its drain by them, the judge its findings: both by these same functions. Session, rebalance timeout and
-protocol are those that the brokers were told (`told.py`); consumer.toml stands where nobody saw them.
+protocol are those that the brokers were told (`fencing.py`); consumer.toml stands where nobody saw them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka_trial.invariants.circumstances import Circumstances, Settings
-from kafka_trial.invariants.told_times import Told
+from kafka_trial.invariants.group_timeouts import Told
 
 BOUND_S_MIN = 10.0
 NOTHING_TOLD = Told()

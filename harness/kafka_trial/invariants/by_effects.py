@@ -1,7 +1,7 @@
 """By effects: what a sink shows of a consumer that prints nothing of its work: order, and what was done again.
 
 The sink's file is one order of what reached it; of an output topic the order is that of each of its partitions. Where
-a possession began is the brokers' word (`witnessed.py`).
+a possession began is the brokers' word (`inferred_possessions.py`).
 """
 
 from __future__ import annotations

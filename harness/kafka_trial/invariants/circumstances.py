@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kafka_trial.invariants.told_times import Told
+from kafka_trial.invariants.group_timeouts import Told
 
 TOLERANCE_NS = 500_000_000  # between sources, where nothing was measured; and at most, where it was
 STANDSTILL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance

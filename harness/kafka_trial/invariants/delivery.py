@@ -9,7 +9,7 @@ import numpy as np
 from kafka_trial.invariants.by_effects import done_again
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
-from kafka_trial.invariants.in_flight import in_flight
+from kafka_trial.invariants.excused_skips import in_flight
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,

@@ -1,8 +1,9 @@
 """Floors: where a possession had to start.
 
 The floor is what the broker answered to that assignment's OffsetFetch, which is the one that it starts from (see
-`restarts.py`): who only asks where the group stands moves no floor. Else it is the last durable commit before it (one
-may be durable although the member never saw the answer; where several are possible, the lowest); else the log start.
+`start_positions.py`): who only asks where the group stands moves no floor. Else it is the last durable commit before it
+(one may be durable although the member never saw the answer; where several are possible, the lowest); else the log
+start.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants import commits_log, restarts
+from kafka_trial.invariants import commits_log, start_positions
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -49,8 +50,9 @@ def floors(batch: Batch) -> Ints:
 
 
 def fetch_answers(batch: Batch) -> Table:
-    """Returns `position_answers`, and whether somebody starts from each (`starts`), see `restarts.with_starts`."""
-    return restarts.with_starts(batch, batch.position_answers)
+    """Returns `position_answers`, and whether somebody starts from each (`starts`), see
+    `start_positions.with_starts`."""
+    return start_positions.with_starts(batch, batch.position_answers)
 
 
 def position_answers(batch: Batch) -> Table:

@@ -31,7 +31,7 @@ MODULES = (
     "progress",
     "readers",
     "records",
-    "retries",
+    "handler_retries",
     "skips",
     "starvation",
     "storms",

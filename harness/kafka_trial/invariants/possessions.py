@@ -1,8 +1,9 @@
-"""Possessions: when a member held a partition, by its own word, else by the brokers' (DESIGN: ownership epochs).
+"""Possessions: when a member held a partition, by its own word, else by the brokers'.
 
 A possession opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing it, a
 further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by seq.
-Where a file has no `assigned` of a partition, the request log tells (`witnessed.py`), and the order is one of times.
+Where a file has no `assigned` of a partition, the request log tells (`inferred_possessions.py`), and the order is one
+of times.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.inferred_possessions import witnessed
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -29,7 +31,6 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.witnessed import witnessed
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

@@ -23,8 +23,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.lane_fetches import never_fetched
 from kafka_trial.invariants.possessions import SAID
+from kafka_trial.invariants.process_fetches import never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 

@@ -1,7 +1,7 @@
-"""Zombie windows: when a member worked on after it had lost a partition without being told (DESIGN: untold loss).
+"""Zombie windows: when a member worked on after it had lost a partition without being told.
 
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
-by the end of the possession, or by an answer that it heard (`told.py`). What it holds at that end it may finish, and
+by the end of the possession, or by an answer that it heard (`fencing.py`). What it holds at that end it may finish, and
 after an answer whatever it had fetched by then; a record fetched later is never excused. Where it says itself that its
 commit was refused, it may finish what it has in hand then. No plain consumer can prevent the rest: inside the window
 overlap and reordering are excused.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, told
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -31,7 +32,6 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.told import commit_refused_ns, fetched_by, told
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -42,9 +42,9 @@ def windows(batch: Batch) -> Table:
 
     Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that told
     the member while it was open (NEVER, -1 where none did); `fetched`: the position up to which it had fetched by then
-    (see `told.fetched_by`), `fetches_known`: whether the request log holds its fetches. `said_ns`, `said_seq`: its own
-    line of a commit that was refused so, `finished_ns`: that, or the end of the handler in hand then. `until_ns`: when
-    the possession was closed, or the handler in hand at that moment ended.
+    (see `fencing.fetched_by`), `fetches_known`: whether the request log holds its fetches. `said_ns`, `said_seq`: its
+    own line of a commit that was refused so, `finished_ns`: that, or the end of the handler in hand then. `until_ns`:
+    when the possession was closed, or the handler in hand at that moment ended.
     """
     held = batch.possessions
     loss = _losses(batch)

@@ -17,7 +17,7 @@ from kafka_trial.invariants.kernels import Ints, at_or_before, counts, picked
 from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.judge.in_hand import in_hand
+from kafka_trial.judge.fault_targets import in_hand
 
 WORK = ("delivered", "processed", "committed", "moved")
 DELIVERED, PROCESSED, COMMITTED, MOVED = range(len(WORK))

@@ -15,10 +15,10 @@ from kafka_trial.invariants.circumstances import Circumstances, Life, Membership
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
+from kafka_trial.judge.group_timeout_facts import ToldFacts, take_told
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
-from kafka_trial.judge.told_facts import ToldFacts, take_told
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
 from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 

@@ -31,9 +31,9 @@ from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence, partly_missing
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.judge.missing_lines import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
 from kafka_trial.judge.session import session, warm_session
 from kafka_trial.judge.slices import find_on_spark
-from kafka_trial.judge.unread import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
 from kafka_trial.judge.wholeness import sink_missing, strangers
 
 if TYPE_CHECKING:

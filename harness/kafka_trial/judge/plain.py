@@ -21,7 +21,7 @@ from kafka_trial.invariants.circumstances import (
     Settings,
     Window,
 )
-from kafka_trial.invariants.told_times import Told
+from kafka_trial.invariants.group_timeouts import Told
 
 
 def to_plain(circumstances: Circumstances) -> dict[str, Any]:

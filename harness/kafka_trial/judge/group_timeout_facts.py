@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafka_trial.invariants.told_times import Told
+from kafka_trial.invariants.group_timeouts import Told
 from kafka_trial.judge.columns import Columns
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Told times: what brokers were told of the group's times, and what they and the harness saw of it before the faults.
 
-Collected while the history is read (`judge/told_facts.py`). Where it says something it stands before consumer.toml,
-which declares only what nobody can see.
+Collected while the history is read (`judge/group_timeout_facts.py`). Where it says something it stands before
+consumer.toml, which declares only what nobody can see.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """In flight: what at-most-once excuses of a record that was committed past and never handled.
 
 The excuse is that of one member, one attempt, one time. Either the member crashed soon after it had committed, before
-it could begin with the record. Or it cannot have known that the commit stood (`unknown_commits.py`): then it must not
-act on it, and nobody else will.
+it could begin with the record. Or it cannot have known that the commit stood (`indeterminate_commits.py`): then it must
+not act on it, and nobody else will.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants import unknown_commits
+from kafka_trial.invariants import indeterminate_commits
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -38,9 +38,9 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether each lost record was in flight; `commits` are the first commits that cover them, -1 for none."""
     if not len(batch.commits) or not len(lost):
         return np.zeros(len(lost), np.bool_)
-    unknown = unknown_commits.unknown(batch)
+    unknown = indeterminate_commits.unknown(batch)
     crashed = picked(_crashed_soon(batch, unknown), commits, 0) == 1
-    never_told = picked(unknown & ~unknown_commits.known_later(batch), commits, 0) == 1
+    never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
     return never_told | (crashed & ~_passed_over(batch, lost, commits))
 
 
