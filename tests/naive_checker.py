@@ -2259,8 +2259,11 @@ def zombie_work(p: Partition) -> Iterator[Found]:
 
 
 def stale_generation(p: Partition) -> Iterator[Found | None]:
-    """An accepted commit whose epoch is below the one its member had where it lies in the log, but for KIP-1251."""
-    for request, entry in p._answers("OFFSETCOMMIT"):
+    """An accepted commit whose epoch is below the one its member had where it lies in the log, but for KIP-1251.
+
+    A line that came late is left out: the last commit before it, which is taken for its own, would be the guilty one.
+    """
+    for request, entry in p._granted("OFFSETCOMMIT"):
         epoch, member_id = request.details.get("epoch", -1), request.details.get("member_id")
         place = _first_place_of(p, request, entry["committed_offset"])
         if epoch < 0 or not member_id or place is None:
@@ -2418,15 +2421,10 @@ def _stands_still(p: Partition) -> bool:
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:
-    begin_ns = (p.trial.snapshot_ns or 0) - _window_ns(p)
-    gap_ns = p.trial.session_s * SECOND_NS / 4
-    gaps = [
-        e
-        for e in p.trial.of_kind("scheduling_delay")
-        if begin_ns <= e.time_ns <= (p.trial.snapshot_ns or 0) and e.details["delay_ns"] > gap_ns
-    ]
+    snapshot_ns = p.trial.snapshot_ns or 0
+    still = _stood_still(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
     measured = bool(p.trial.of_kind("calibrated"))
-    return bool(gaps) or _drain_ns(p) < max(_window_ns(p), _bound_ns(p, with_backlog=measured))
+    return still or _drain_ns(p) < max(_window_ns(p), _bound_ns(p, with_backlog=measured))
 
 
 def _drain_ns(p: Partition) -> float:

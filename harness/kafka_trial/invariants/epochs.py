@@ -45,7 +45,8 @@ def stale_generation(batch: Batch) -> Findings:
     commit what is no longer its own. Legal under KIP-1251 (4.3 and later, told by the assignment epoch in the
     record): the member still owned or was revoking the partition, and the epoch was at least that of the assignment.
     Refused ones are normal, and so is a commit without an epoch. Of several commits of one position at one time the
-    first in the log is taken to be this one: it is the innocent reading.
+    first in the log is taken to be this one: it is the innocent reading. A request whose line came late is left
+    out: the commit that its order gives it may be a later one.
 
     Smallest history: group record of generation 2, OffsetCommit 1 with generation 1 and no error, committed 1.
     """
