@@ -2105,6 +2105,9 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
     unread = [e for e in p.own("bad_line") if e.source == delivery.event.source and e.offset == delivery.offset]
     if delivery.offset in p.taken_as_done:
         return True
+    effects = [effect for effect, offset in p.effects_heard_of if offset == delivery.offset]
+    if any(p.trial.written_ns(effect) <= commit.time_ns for effect in effects):
+        return True  # the sink had heard of it by then
     return any(e.seq < commit.seq for e in unread) or any(
         completion.offset == delivery.offset
         and completion.possession == delivery.possession
@@ -2218,7 +2221,7 @@ def _work_after_being_told(p: Partition, possession: Possession, loss: Loss) -> 
     failed = p.said_to_fail(possession, loss.time_ns)
     known = naive_told.fetches_are_known(p.trial, possession.member)
     doubt_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
-    for delivery in [d for d in p.deliveries if d.possession == possession]:
+    for delivery in [d for d in p.begun if d.possession == possession]:
         time_ns = delivery.event.time_ns
         if not p.of_others(possession.member, time_ns - TOLERANCE_NS):
             continue

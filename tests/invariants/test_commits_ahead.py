@@ -157,3 +157,18 @@ def test_commit_ahead_is_told_of_each_partition() -> None:
     both = [M0, on(1, M0), *handled("m0", 0), on(1, delivered("m0", 0)), commit("m0", 1), on(1, commit("m0", 1))]
     found = finding(NAME, both, partitions=2)
     assert [(one.partition, one.attributes["offset"]) for one in found.instances] == [(1, 0)]
+
+
+def test_what_the_sink_had_heard_of_was_done_though_its_line_comes_later() -> None:
+    """The effect came 0.6 s before the member asked for the commit, `processed` after it; another came after both."""
+    begun = [M0, delivered("m0", 0), effect(0), after(0.6), commit("m0", 1), *committed_by_m0(1), processed("m0", 0)]
+    assert judged(NAME, begun, settings=with_settings(sink="http"), records=1) == []
+    late = [M0, delivered("m0", 0), commit("m0", 1), *committed_by_m0(1), after(0.6), effect(0), processed("m0", 0)]
+    assert [one["committed_offset"] for one in judged(NAME, late, settings=with_settings(sink="http"), records=1)] == [
+        1
+    ]
+
+
+def committed_by_m0(value: int) -> list[Line]:
+    lines = committed(value, by="m0")
+    return lines if isinstance(lines, list) else [lines]

@@ -298,3 +298,8 @@ def refused(answer: Line, error: int) -> Line:
     """The same answer with that error, on it as a whole and on each of its entries."""
     entries = [entry | {"error": error} for entry in answer.fields.get("entries") or ()]
     return replace(answer, fields=answer.fields | {"error": error} | ({"entries": entries} if entries else {}))
+
+
+def test_a_completion_alone_is_work_of_a_member_that_was_told() -> None:
+    """It leaves the delivery out: what it completes it had in hand all the same."""
+    assert split(EXPELLED, *LATER, processed("m0", 2)) == SPLIT

@@ -73,15 +73,17 @@ def _ahead_by_own_word(batch: Batch) -> Table:
     """Returns the commits that a member asked for before it had completed what it was delivered below them.
 
     Looked at is what the same possession was delivered from its previous own commit on. A record that was completed in
-    the same file before the commit is handled, though it may have been delivered again since.
+    the same file before the commit is handled, though it may have been delivered again since; so is one whose effect
+    the sink had heard of by then.
     """
     commits = _own_commits(batch)
     previous = previous_in(commits["possession"])
     low = picked(commits["offset"], previous, NONE)
     delivered = _delivered_offsets(batch)
     first, end = between(delivered["possession"], delivered["offset"], commits["possession"], low, commits["offset"])
-    latest = greatest_in(delivered["done_seq"], first, end)
-    ahead = (latest >= 0) & (picked(delivered["done_seq"], latest, NONE) > commits["seq"])
+    known_seq = np.minimum(delivered["done_seq"], _effect_seq(batch, delivered))
+    latest = greatest_in(known_seq, first, end)
+    ahead = (latest >= 0) & (picked(known_seq, latest, NONE) > commits["seq"])
     commits, record = commits.take(ahead), delivered.take(latest[ahead])
     return table(
         slice=commits["slice"],
@@ -96,6 +98,19 @@ def _ahead_by_own_word(batch: Batch) -> Table:
         done_source=np.where(record["done_seq"] == NEVER, -1, record["source"]).astype(np.int64),
         done_seq=record["done_seq"],
     )
+
+
+def _effect_seq(batch: Batch, delivered: Table) -> Ints:
+    """Returns before which line of its file (less one) each delivered record had its first effect; NEVER: none."""
+    effects = batch.of(Kind.EFFECT)
+    effects = effects.having(written_ns=batch.written_ns(effects["source"], effects["time_ns"]))
+    effects = effects.take(ordered(effects["slice"], effects["offset"], effects["written_ns"]))
+    effects = effects.take(first_of(joined(effects["slice"], effects["offset"])))
+    row = exactly(effects["slice"], effects["offset"], delivered["slice"], delivered["offset"])
+    effect_ns = picked(effects["written_ns"], row, NEVER)
+    lines = batch.own.take(batch.own["told_by"] == SAID).sorted_by("file", "time_ns")
+    following = at_or_after(lines["file"], lines["time_ns"], delivered["file"], effect_ns)
+    return np.where(effect_ns == NEVER, NEVER, picked(lines["seq"], following, NEVER) - 1)
 
 
 def _own_commits(batch: Batch) -> Table:
@@ -128,7 +143,9 @@ def _delivered_offsets(batch: Batch) -> Table:
     done, file = done.take(order), file[order]
     row = at_or_after(file, done["offset"], wanted, first["offset"])
     row = np.where(picked(done["offset"], row, NONE) == first["offset"], row, -1)
-    return first.only("possession", "offset", "source", "seq").having(done_seq=picked(done["seq"], row, NEVER))
+    return first.only("slice", "file", "possession", "offset", "source", "seq").having(
+        done_seq=picked(done["seq"], row, NEVER)
+    )
 
 
 def _ahead_by_log(batch: Batch, rising: Table) -> Table:

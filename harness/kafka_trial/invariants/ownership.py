@@ -140,7 +140,7 @@ def _split_though_told(batch: Batch) -> Table:
 
 def _beside_owners(batch: Batch) -> Table:
     """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
-    work = batch.deliveries.take(batch.deliveries["possession"] >= 0)
+    work = batch.begun.take(batch.begun["possession"] >= 0)  # by a delivery, or by a completion that no delivery began
     work = work.take(picked(batch.zombies["loss"], work["possession"], -1) >= 0)
     return work.take(_given_to_others(batch, work))
 
