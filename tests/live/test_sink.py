@@ -101,21 +101,21 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_every_record_that_reached_the_sink_is_handled(tried: dict[str, Trialed]) -> None:
-    """Nothing is lost; what only the consumer's own word could show is not judged, so the verdict is unknown."""
+    """Nothing is lost, and all that it claims is judged by its effects: it passes, though it prints nothing."""
     verdict = tried["whole"].verdict
     done = {line["id"] for line in _told(tried["whole"], "sink") if line["kind"] == "effect"}
     sent = {line["id"] for line in _told(tried["whole"], "workload") if line.get("outcome") == "ok"}
     assert (len(sent) > 300, sent - done, verdict.violations) == (True, set(), ()), tried["whole"].text
     assert {"skipped", "unseen", "commit-ahead"} <= set(verdict.judged)
-    assert [reason.rpartition(": ")[2] for reason in verdict.reasons] == ["the consumer prints no events"]
-    assert verdict.verdict == "unknown"
+    assert (verdict.verdict, verdict.reasons) == ("pass", ())
 
 
 def test_a_record_never_posted_is_skipped(tried: dict[str, Trialed]) -> None:
-    """It was committed, and never reached the sink: fail, whatever else could not be judged."""
+    """It was committed, and never reached the sink: fail. What it forgot and did after all when its partition was handed
+    over came after later records: that may be told besides."""
     verdict = tried["forgetful"].verdict
-    found = (verdict.verdict, [violation.anomaly for violation in verdict.violations])
-    assert found == ("fail", ["commit-ahead", "skipped"]), tried["forgetful"].text
+    found = {violation.anomaly for violation in verdict.violations} - {"reordered-key"}
+    assert (verdict.verdict, found) == ("fail", {"commit-ahead", "skipped"}), tried["forgetful"].text
 
 
 def test_a_member_is_killed_exactly_at_its_crash_point(tried: dict[str, Trialed]) -> None:
