@@ -838,7 +838,8 @@ class Partition:
 
     def _fetches_are_known(self, line: Event) -> bool:
         """All that its process fetched of this partition stands in the request log, and its alone."""
-        killed = [e.time_ns for e in self.trial.of_kind("injected") if e.details.get("fault") == "broker-kill"]
+        stops = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")
+        killed = [e.time_ns for e in self.trial.of_kind("injected") if e.details.get("fault") in stops]
         if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
             return False
         if any(self.trial.lane_member(request) is None for request, _ in self._asks):

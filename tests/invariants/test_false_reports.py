@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from histories import (
     Line,
     after,
@@ -213,3 +215,11 @@ def test_what_was_never_fetched_is_refuted_whenever_it_was_said() -> None:
     lines = [assigned("m0"), fetched("m0", 5, size_bytes=100), after(1), *handled("m0", 0)]
     found = judged("false-report", lines, settings=with_settings(stdout="buffered"), records=6)
     assert [one["offset"] for one in found] == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["broker-kill", "broker-restart", "broker-pause", "rolling-restart"])
+def test_after_a_broker_was_stopped_no_missing_fetch_refutes(name: str) -> None:
+    """The lines of what it answered last may be missing in its request log."""
+    fetches = [fetched("m0", 0, size_bytes=100), fetched("m0", 1), after(1)]
+    lines = [assigned("m0"), *fetches, fault(name, None), after(1), *handled("m0", 0, 1)]
+    assert judged("false-report", lines, records=2) == []

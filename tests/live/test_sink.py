@@ -111,8 +111,8 @@ def test_every_record_that_reached_the_sink_is_handled(tried: dict[str, Trialed]
 
 
 def test_a_record_never_posted_is_skipped(tried: dict[str, Trialed]) -> None:
-    """It was committed, and never reached the sink: fail. What it forgot and did after all when its partition was handed
-    over came after later records: that may be told besides."""
+    """It was committed, and never reached the sink: fail. What it forgot and did after all, when its partition was
+    handed over, came after later records: that may be told besides."""
     verdict = tried["forgetful"].verdict
     found = {violation.anomaly for violation in verdict.violations} - {"reordered-key"}
     assert (verdict.verdict, found) == ("fail", {"commit-ahead", "skipped"}), tried["forgetful"].text

@@ -34,14 +34,16 @@ from kafka_trial.invariants.table import Table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-LAST_LINES_NS = 1_000_000_000  # of a broker that was killed: what it did just before may not be in its log
+LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log
+STOPS_A_BROKER = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")  # its last lines may be missing
 
 
 def never_fetched(batch: Batch, lines: Table) -> Bools:
     """Returns which lines name a record that no fetch of that process, begun by then, can have brought.
 
     Only where all request logs were read to the end, the member fetched on a lane of its own, where no two clients
-    fetched the partition at once, and nobody unknown did; and not once a broker was killed, whose last lines are lost.
+    fetched the partition at once, and nobody unknown did; and not once a broker was stopped, whose last lines may be
+    missing.
     """
     asks = fetches(batch)
     life = life_of(batch, lines["source"])
@@ -107,7 +109,7 @@ def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
     strange[asks["slice"][members_of(batch, asks["who"], otherwise=-1) < 0]] = True
-    kills = [window.injected_ns for window in circumstances.windows if window.fault == "broker-kill"]
+    kills = [window.injected_ns for window in circumstances.windows if window.fault in STOPS_A_BROKER]
     whole = lines["time_ns"] < min(kills, default=NEVER) - LAST_LINES_NS
     seen: Bools = alone[life] & ~strange[lines["slice"]] & whole & _requests_complete(circumstances)
     return seen
