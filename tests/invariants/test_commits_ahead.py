@@ -172,3 +172,10 @@ def test_what_the_sink_had_heard_of_was_done_though_its_line_comes_later() -> No
 def committed_by_m0(value: int) -> list[Line]:
     lines = committed(value, by="m0")
     return lines if isinstance(lines, list) else [lines]
+
+
+def test_a_line_stands_for_no_effect_that_the_sink_heard_of_later() -> None:
+    """It asked in time and says that it had done it; the sink, which writes down at once, heard of it 30 s later."""
+    lines = [M0, *handled("m0", 0), commit("m0", 1), *committed_by_m0(1), after(30), effect(0)]
+    found = judged(NAME, lines, settings=with_settings(sink="http"), records=1)
+    assert [one["committed_offset"] for one in found] == [1]

@@ -216,8 +216,11 @@ def _places(records: Table) -> tuple[Ints, Ints]:
 
 
 def _told_ns(batch: Batch) -> Ints:
-    """Returns when each record may have been handled first, or said to be: an output to a topic may be read late, and
-    its member has told before. NEVER where it was never handled, whatever was said."""
+    """Returns when each record may have been handled first, or said to be where its output is read out of a topic: that
+    may be read late, and its member has told before. NEVER where it was never handled, whatever was said."""
+    settings = batch.circumstances.settings
+    if settings.has_sink and not settings.sink_is_read:
+        return batch.first_handled.said_ns  # the sink writes down at once: no line stands for its effect
     first, records, done = batch.first_handled, batch.records, batch.completions
     size = len(records)
     row = exactly(*_places(records), done["slice"], done["offset"])
