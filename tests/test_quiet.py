@@ -18,7 +18,7 @@ from kafka_trial.judge.evidence import NO_SINK, Seen, missing_evidence
 from kafka_trial.quiet import for_silence_alone, levels_of, shown_at
 from kafka_trial.verdict import Verdict, decide
 
-SIN = FixtureHeader("any", "control", ("commit-ahead", "commit-regression", "exited", "redelivered"))
+SIN = FixtureHeader("any", "control", ("commit-ahead", "commit-regression", "exited", "poll-skip"))
 WITNESSES = ("observer", "offsets", "requests-b0", "sink", "transactions")  # the last two of outputs to a topic
 WHOLE = Circumstances(
     lives=(Life(source=0, member=0, incarnation=0, started_ns=0),),

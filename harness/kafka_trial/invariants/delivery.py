@@ -77,7 +77,7 @@ def unseen(batch: Batch) -> Findings:
     return Findings(rows, [(late["source"], late["seq"])])
 
 
-@invariant("redelivered", family="delivery", needs=("possessions", "work"), level="events")
+@invariant("redelivered", family="delivery", needs=("possessions", "work"), level="sink")
 def redelivered(batch: Batch) -> Findings:
     """A record was delivered again, at or above the floor of its possession: legal, unless at-most-once is claimed.
 
@@ -101,7 +101,7 @@ def redelivered(batch: Batch) -> Findings:
     "illegal-redelivery",
     family="delivery",
     needs=("possessions", "work", "offsets log", "requests"),
-    level="events",
+    level="sink",
     progress_in_kafka=True,
 )
 def illegal_redelivery(batch: Batch) -> Findings:

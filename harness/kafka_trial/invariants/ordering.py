@@ -54,7 +54,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     return Findings(rows, [(before["source"], before["seq"]), (after["source"], after["seq"])])
 
 
-@invariant("reordered-key", family="ordering", needs=("possessions", "records", "work"), level="events")
+@invariant("reordered-key", family="ordering", needs=("possessions", "records", "work"), level="sink")
 def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
