@@ -141,12 +141,16 @@ def _scenario_file(question: Question) -> str | None:
 def _sink_topic(
     stack: ExitStack, question: Question, cluster: Cluster, admin: Admin, errand: Errand
 ) -> SinkTopicRead | None:
-    """Creates the topic that the consumer's output goes to, if there is one; the trial's end deletes it."""
+    """Creates the topic that the consumer's output goes to, if there is one; the trial's end deletes it.
+
+    Its times are the broker's: when an output was written is not to be the word of whoever wrote it.
+    """
     name, consumer, scenario = sink_topic(question.consumer, errand), question.consumer, question.scenario
     if name is None:
         return None
     partitions = consumer.sink_topic.partitions or scenario.topic.partitions
-    _create_topic(replace(scenario, topic=Topic(partitions=partitions)), cluster, admin, name)
+    output = Topic(partitions=partitions, configs={"message.timestamp.type": "LogAppendTime"})
+    _create_topic(replace(scenario, topic=output), cluster, admin, name)
     stack.callback(_delete_topic, cluster, admin, name)
     field = (consumer.identity.json_path or f"$.{ID_FIELD}").removeprefix("$.")
     return SinkTopicRead(name, partitions, consumer.identity.header or ID_HEADER, field)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,10 +21,11 @@ pytestmark = pytest.mark.cluster
 
 
 @contextmanager
-def reading(cluster: ProcessCluster, folder: RunFolder, topic: str) -> Iterator[Witness]:
+def reading(cluster: ProcessCluster, folder: RunFolder, topic: str, *, times: str = "CreateTime") -> Iterator[Witness]:
     """A witness of a fresh topic of two partitions; ids are in the header `order`, or in $.order.id."""
+    configs = {"message.timestamp.type": times}
     with Admin(cluster.observer_bootstrap) as admin, Household("witness") as household:
-        admin.create_topic(topic, partitions=2, replication_factor=3)
+        admin.create_topic(topic, partitions=2, replication_factor=3, configs=configs)
         arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--topic", topic]
         arguments += ["--partitions", "2", "--header", "order", "--field", "order.id"]
         witness = start_witness(household, "sink_topic", arguments, folder=folder)
@@ -56,6 +58,23 @@ def test_what_is_committed_is_an_effect_and_nothing_else(cluster: ProcessCluster
             end(30)
         assert witness.snapshot(within_s=30) == "complete"
     assert told(folder, "effect") == {("r0", 0, 0), ("7", 1, 0)}
+
+
+@pytest.mark.parametrize(("times", "by_its_broker"), [("LogAppendTime", True), ("CreateTime", False)])
+def test_when_it_was_written_is_its_brokers_word(
+    cluster: ProcessCluster, tmp_path: Path, times: str, by_its_broker: bool
+) -> None:
+    """What its producer says of the time is nobody's evidence."""
+    folder, topic = create_run_folder(tmp_path / "run", "test", "test"), f"sink-{times}-{os.getpid()}"
+    with reading(cluster, folder, topic, times=times) as witness:
+        producer = Producer({"bootstrap.servers": cluster.observer_bootstrap, "log_level": 0})
+        begun_ns = time.time_ns() // 1_000_000 * 1_000_000
+        producer.produce(topic, b"x", partition=0, headers={"order": "r0"}, timestamp=1)
+        assert producer.flush(30) == 0
+        ended_ns = time.time_ns()
+        assert witness.snapshot(within_s=30) == "complete"
+    (written_ns,) = (event.source_wall_ns for event in folder.events() if event.kind == "effect")
+    assert (written_ns is not None and begun_ns <= written_ns <= ended_ns) if by_its_broker else written_ns is None
 
 
 def test_an_open_transaction_keeps_it_from_the_end(cluster: ProcessCluster, tmp_path: Path) -> None:

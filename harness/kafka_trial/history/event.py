@@ -35,8 +35,9 @@ consumer-M-I        started           pid lane  (harness: process began; first l
 sink                effect            id topic? partition? offset? outcome(ok|fail|info) member?
                                       checksum? (CRC-32 of its body) json_checksum? (of what that says, where it is JSON: of
                                        its compact form, keys sorted)
-                                      (of a sink topic: topic, partition and offset are the output's own, and no member
-                                       is told; without a topic they are what the effect says of its record)
+                                      (of a sink topic: topic, partition and offset are the output's own, no member is
+                                       told, and source_wall_ns is when its broker wrote it, where it says so; without a
+                                       topic they are what the effect says of its record)
                     undecodable       topic partition offset message      (a committed record of a sink topic without an id)
                     crash_point       name member? state(armed|passed|killed)
 offsets             committed         group topic topic_id? partition committed_offset log_partition log_offset commit_time_ms

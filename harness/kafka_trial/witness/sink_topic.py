@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, TopicPartition
 
 from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
@@ -94,7 +94,10 @@ class SinkTopic:
             self._nameless += 1
             self._recorder.record("undecodable", **place, message=f"it has no id: {self._where_ids_are()}")
             return
-        self._recorder.record("effect", id=name, outcome="ok", **place, **checksums(message.value()))
+        kind, time_ms = message.timestamp()
+        written_ns = time_ms * 1_000_000 if kind == TIMESTAMP_LOG_APPEND_TIME else None
+        sums = checksums(message.value())
+        self._recorder.record("effect", id=name, outcome="ok", **place, **sums, source_wall_ns=written_ns)
 
     def _ends(self, *, committed: bool) -> dict[int, int]:
         """Returns the log end of each partition, or its last stable offset; those nobody answers for are missing."""
