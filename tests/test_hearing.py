@@ -203,6 +203,14 @@ def test_traffic_that_does_not_come_back_is_not_healed() -> None:
     assert [fault.healed for fault in case(events).faults] == [False, True]
 
 
+def test_whoever_works_after_its_fault_was_healed_came_back() -> None:
+    """However long that took: the run itself waits for some seconds, and a session may be longer."""
+    base = {"fault": "kill", "target": "member: m0", "bit": True, "message": "killed", "heals": True}
+    events = [said("evidence", "nemesis", number, fault_no=number, healed_traffic=False, **base) for number in (0, 1)]
+    coverage = Coverage((part(0), part(1)), around={0: Around(1, 9, returned=9), 1: Around(1, 9)})
+    assert [fault.healed for fault in case(events, coverage=coverage).faults] == [True, False]
+
+
 def test_a_planned_fault_without_evidence_did_not_bite() -> None:
     """The plan knows of two, the history of one: the other is not shown, in its place."""
     shown = said("evidence", "nemesis", fault_no=1, fault="close", target="member: m1", bit=True, message="closed")

@@ -21,6 +21,7 @@ from histories import (
     fetched,
     generation,
     handled,
+    healed,
     history,
     holds,
     judgement,
@@ -203,6 +204,22 @@ def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], 
     """How many partitions its target had in hand when it was hit, and what anybody did there from then on."""
     seen = judgement([assigned("m0"), *lines]).coverage.around[0]
     assert (seen.held, seen.after) == around
+
+
+@pytest.mark.parametrize(
+    ("lines", "returned"),
+    [
+        ([fault("pause", "m0"), handled("m0", 0), healed(), after(90), handled("m0", 1)], 2),
+        ([fault("pause", "m0"), handled("m0", 0), healed(), handled("m1", 1)], 0),
+        ([fault("pause", "m0"), handled("m0", 0)], 0),
+        ([fault("pause", "m0"), healed(), committed(1, by="m0")], 1),
+        ([fault("broker-kill", None), healed(), handled("m1", 1)], 2),
+    ],
+    ids=["late", "another", "never healed", "as brokers see it", "a broker's"],
+)
+def test_coverage_tells_what_a_target_did_once_it_was_healed(lines: list[Line | list[Line]], returned: int) -> None:
+    """Whenever that was; of a fault of no member what anybody did. A commit that rises is something, another is not."""
+    assert judgement([assigned("m0"), *lines]).coverage.around[0].returned == returned
 
 
 @pytest.mark.parametrize(

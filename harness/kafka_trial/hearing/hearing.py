@@ -50,8 +50,8 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = by_kind(events)
     failures, no_control = failures_of(said, told_with_proof(judgement))
-    faults = faults_of(said, scope.planned)
     coverage = judgement.coverage
+    faults = faults_of(said, scope.planned, [number for number, one in coverage.around.items() if one.returned])
     return Case(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,

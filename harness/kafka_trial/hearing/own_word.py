@@ -29,10 +29,14 @@ def by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
     return said
 
 
-def faults_of(said: Said, planned: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
-    """Returns the faults that were planned or shown, by number, each with its evidence."""
+def faults_of(said: Said, planned: Sequence[Mapping[str, Any]], returned: Collection[int] = ()) -> tuple[Fault, ...]:
+    """Returns the faults that were planned or shown, by number, each with its evidence.
+
+    The run itself waits some seconds for traffic, and a member may have to wait for longer sessions to expire: those of
+    `returned` did work after they had been healed, whenever that was.
+    """
     evidence = {number: event for event in said.get("evidence", ()) if (number := _number(event)) is not None}
-    shown = [_fault(event, number) for number, event in sorted(evidence.items())]
+    shown = [_fault(event, number, returned=number in returned) for number, event in sorted(evidence.items())]
     missing = [_unshown(plan, number) for number, plan in enumerate(planned) if plan.get("no", number) not in evidence]
     return tuple(fault for _, fault in sorted([*shown, *missing], key=lambda pair: pair[0]))
 
@@ -43,7 +47,7 @@ def _number(event: Event) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _fault(event: Event, number: int) -> tuple[int, Fault]:
+def _fault(event: Event, number: int, *, returned: bool) -> tuple[int, Fault]:
     details = event.details
     role, _, name = str(details.get("target", "")).partition(": ")
     return number, Fault(
@@ -52,7 +56,7 @@ def _fault(event: Event, number: int) -> tuple[int, Fault]:
         role=role,
         bit=details.get("bit") is True,
         evidence=plain(details.get("message") or "no evidence was given"),
-        healed=not (details.get("heals") is True and details.get("healed_traffic") is False),
+        healed=returned or not (details.get("heals") is True and details.get("healed_traffic") is False),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.circumstances import Window
 from kafka_trial.invariants.commits_log import members_of
-from kafka_trial.invariants.kernels import Ints, at_or_before, counts, picked
+from kafka_trial.invariants.kernels import NEVER, Ints, at_or_before, counts, picked
 from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -41,11 +41,10 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     handled = counts(batch.handled["slice"], size)
     work = _work(batch)
     members = _through_members(batch, work)
-    held, after, moved = _around_windows(batch, work)
+    around = _around_windows(batch, work)
     for number, name in enumerate(batch.slices.tolist()):
         body: dict[str, Any] = {key: int(values[number]) for key, values in totals.items()}
         body |= {"handled": int(handled[number]), "members": members.get(number, {})}
-        around = {"held": held, "after": after, "moved_after": moved}
         body |= {name: values[:, number].tolist() for name, values in around.items()}
         yield name, body
 
@@ -111,19 +110,25 @@ def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[i
     return found
 
 
-def _around_windows(batch: Batch, work: Table) -> tuple[Any, Any, Any]:
-    """Returns three arrays of shape (windows, slices): whether the fault's target had the partition in hand when it was
-    hit; and, where it had, the work of anybody from the injection on: what was delivered or processed, and what moved.
+def _around_windows(batch: Batch, work: Table) -> dict[str, Any]:
+    """Returns the fields of `judgement.Around`, arrays of shape (windows, slices).
+
+    `held`: whether the fault's target had the partition in hand when it was hit; `after` and `moved_after`, where it
+    had: the work of anybody from the injection on. `returned`: the work of the target's own from the healing on.
     """
     windows, size = batch.circumstances.windows, batch.size
-    held, after, moved = (np.zeros((len(windows), size), np.int64) for _ in range(3))
+    names = {name: at for at, name in enumerate(batch.circumstances.members)}
+    held, after, moved, returned = (np.zeros((len(windows), size), np.int64) for _ in range(4))
     for at, window in enumerate(windows):
         held[at] = in_hand(batch, window, work)
         later = work.take(work["time_ns"] > window.injected_ns)
         told = np.isin(later["what"], (DELIVERED, PROCESSED))
         after[at] = np.where(held[at] > 0, counts(later["slice"][told], size), 0)
         moved[at] = np.where(held[at] > 0, counts(later["slice"][later["what"] == MOVED], size), 0)
-    return held, after, moved
+        own = work["member"] == names.get(window.member or "", -1)
+        back = (own | (window.member is None)) & (work["time_ns"] > (window.healed_ns or NEVER))
+        returned[at] = counts(work["slice"][back & (work["what"] != COMMITTED)], size)
+    return {"held": held, "after": after, "moved_after": moved, "returned": returned}
 
 
 def _inside(times: Any, window: Window) -> Any:
