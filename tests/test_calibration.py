@@ -21,6 +21,7 @@ from kafka_trial.calibration import (
     Row,
     append_row,
     ask,
+    drawn,
     expected_of,
     grid,
     header_of,
@@ -208,6 +209,15 @@ def test_a_source_before_is_kept_and_not_mixed_with_the_newest() -> None:
 def test_the_bound_is_that_of_clopper_and_pearson(wrong: int, trials: int, rate: float) -> None:
     """None wrong of 59 is the old rule of three: below one in twenty. Other figures by the beta distribution."""
     assert upper_bound(wrong, trials) == pytest.approx(rate, abs=1e-4)
+
+
+def test_an_order_is_drawn_from_a_seed() -> None:
+    """The same attempts, each once; the same seed draws the same order, another one another."""
+    attempts = list(grid(times=5, only=["commits-backwards"]))
+    one, again, other = (drawn(attempts, seed=seed) for seed in (7, 7, 8))
+    assert one == again
+    assert one != other
+    assert sorted(map(repr, other)) == sorted(map(repr, attempts))
 
 
 def test_a_calibration_without_time_begins_nothing(

@@ -25,6 +25,7 @@ from kafka_trial.calibration import (
     Row,
     append_row,
     ask,
+    drawn,
     expected_of,
     grid,
     header_of,
@@ -53,9 +54,11 @@ def calibrate(
     only: Sequence[str] | None,
     side_by_side: int | None = None,
     store: bool = False,
+    draw: int | None = None,
 ) -> int:
     """Runs what is missing of the grid, then writes the page; begins no trial after `minutes`.
 
+    With `draw` the order is drawn at random from that seed: what is done when time is up is a fair sample of the grid.
     Of a trial that came out as it must what was asked and seen is kept, to be judged again; of any other all, and it is
     named. With `store` the first right trial of each sin and twin is packed into `fixtures/histories/zoo`, where none
     of it lies there yet.
@@ -66,7 +69,8 @@ def calibrate(
     rows = reports_folder() / ROWS_NAME
     tried = [row for row in read_rows(rows) if row.making_digest == making_digest() and row.verdict != NOT_BEGUN]
     done = {(row.attempt, row.trial_digest): row for row in tried}
-    wanted = [(attempt, trial_digest(attempt)) for attempt in grid(times=times, only=only)]
+    attempts = grid(times=times, only=only)
+    wanted = [(one, trial_digest(one)) for one in (attempts if draw is None else drawn(attempts, seed=draw))]
     todo = [attempt for attempt, digest in wanted if (attempt, digest) not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     with Narrator() as narrator:

@@ -6,8 +6,9 @@ from the rows alone, whatever became of the consumers since.
 
 from __future__ import annotations
 
+import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,13 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
                 yield Attempt(name, header.suite, seed=seed)
             else:
                 yield from (Attempt(name, header.suite, seed=seed, sin=sin) for sin in (True, False))
+
+
+def drawn(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:
+    """Returns the attempts in an order drawn from a seed: as many of them as there is time for are a fair sample."""
+    order = list(attempts)
+    random.Random(seed).shuffle(order)
+    return order
 
 
 def ask(attempt: Attempt, folder: Path) -> Asked:
