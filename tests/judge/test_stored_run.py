@@ -46,6 +46,12 @@ def test_it_passes(run: RunFolder) -> None:
     assert (verdict.verdict, [fault.bit for fault in verdict.faults], verdict.violations) == ("pass", [True], ())
 
 
+def test_a_folder_may_be_named_from_where_one_stands(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is judged as the absolute one is."""
+    monkeypatch.chdir(run.path.parent)
+    assert check_run(RunFolder(Path(run.path.name))).verdict == "pass"
+
+
 @pytest.mark.parametrize("partitions", [1, 4, 17])
 def test_the_bytes_do_not_depend_on_spark_partitions(run: RunFolder, partitions: int) -> None:
     """1, 4 or 17 partitions, in a folder elsewhere: the verdict's bytes are those of the first judgement."""

@@ -47,7 +47,7 @@ def found_frame(
     spark: SparkSession, rows: SliceRows, circumstances: Circumstances, *, partitions: int | None = None
 ) -> DataFrame:
     """Returns the frame of findings: slice rows, shuffled by slice, judged in one pass."""
-    place = f"file://{rows.path}"  # without the scheme, a cluster would look for it in its own file system
+    place = f"file://{rows.path.absolute()}"  # without the scheme, a cluster would look for it in its own file system
     frame = spark.read.schema(_spark_schema()).parquet(place)
     _check(frame, rows)
     tasks = partitions or min(max(1, -(-rows.count // ROWS_PER_TASK)), max(1, len(circumstances.slices)))
