@@ -21,6 +21,7 @@ from histories import (
     finding,
     handled,
     judged,
+    lasting,
     not_judged,
     owner,
     processed,
@@ -97,6 +98,14 @@ def test_what_is_heard_late_belongs_to_the_possession_before() -> None:
     """A line is read after it was written: nothing of the new one can come before its first records."""
     lines = [synced("m0", 0), *handled("m0", 0), synced("m0", 0), answered("m0", 0), processed("m0", 0)]
     assert judged("nonmonotonic-poll", [*lines, fetched("m0", 0, size_bytes=9), *handled("m0", 0)]) == []
+
+
+def test_what_a_busy_broker_logs_late_belongs_to_the_possession_it_opens() -> None:
+    """The line of the first record that was fetched is heard before the answer that brought it is in the log."""
+    before = [synced("m0", 0), *handled("m0", 0), synced("m0"), synced("m0", 0), answered("m0", 2), delivered("m0", 2)]
+    lines = [*before, lasting(fetched("m0", 2, size_bytes=9), 0.03), processed("m0", 2)]
+    assert judged("poll-skip", lines, records=3) == []
+    assert [one["offset"] for one in judged("poll-skip", [*lines, *handled("m0", 4)], records=5)] == [3]
 
 
 def test_its_own_word_outranks_nothing_and_needs_no_help() -> None:

@@ -41,11 +41,13 @@ COLUMNS = ("slice", "source", "member", "open_ns", "ends_ns", "proof_source", "p
 
 
 def witnessed(batch: Batch) -> Table:
-    """Returns slice, source (the member's file), member, open_ns, place_ns, ends_ns, proof_source, proof_seq, begun_ns
-    and begun_at, sorted by slice, source and open_ns.
+    """Returns slice, source (the member's file), member, open_ns, place_ns, ends_ns, proof_source, proof_seq, begun_ns,
+    begun_at, records_at and asked_ns, sorted by slice, source and open_ns.
 
     `place_ns` is where it opens among the lines of its file, which are heard a little late: the answer to its first
     fetch with records, if it held the partition before; else a tolerance before it opened. `begun_*`: its first fetch.
+    `records_at`, `asked_ns`: the position of its first fetch with records, and from when on these can have been handed
+    out, for a busy broker logs its answer late; NONE and NEVER without one.
     """
     given, fetched = _given(batch), _fetches(batch)
     found = stacked(given, _taken_by_hand(batch, given, fetched))
@@ -53,15 +55,18 @@ def witnessed(batch: Batch) -> Table:
     file = joined(found["slice"], found["source"])
     following = picked(found["open_ns"], next_in(file), NEVER)
     first = _first_fetch(fetched, found, following)
-    with_records = _first_fetch(fetched.take(fetched["bytes"] > 0), found, following)
+    records = fetched.take(fetched["bytes"] > 0)
+    with_records = _first_fetch(records, found, following)
     begun_ns = picked(fetched["at_ns"], first, NEVER)
-    records_ns = picked(fetched["at_ns"][fetched["bytes"] > 0], with_records, NEVER)
+    records_ns = picked(records["at_ns"], with_records, NEVER)
     again = np.where(records_ns == NEVER, found["open_ns"], records_ns)
     return found.having(
         ends_ns=np.minimum(found["ends_ns"], following),
         place_ns=np.where(previous_in(file) >= 0, again, found["open_ns"] - TOLERANCE_NS),
         begun_ns=begun_ns,
         begun_at=picked(fetched["offset"], first, NONE),
+        records_at=picked(records["offset"], with_records, NONE),
+        asked_ns=np.maximum(picked(records["asked_ns"] - LOG_TOLERANCE_NS, with_records, NEVER), found["open_ns"]),
     )
 
 
@@ -149,7 +154,8 @@ def _asked_anew(batch: Batch, pairs: Table) -> Bools:
 
 
 def _fetches(batch: Batch) -> Table:
-    """Returns slice, member, source, at_ns, offset, bytes of every fetch by a member, sorted by the first four."""
+    """Returns slice, member, source, at_ns, asked_ns, offset, bytes of every fetch by a member, sorted by the first
+    four."""
     asked = batch.of(Kind.FETCH_ASKED)
     asked = asked.having(
         member=members_of(batch, asked["who"], otherwise=-1),
@@ -158,7 +164,9 @@ def _fetches(batch: Batch) -> Table:
         proof_source=asked["source"].astype(np.int64),
         proof_seq=asked["seq"],
     )
-    asked = asked.having(source=file_of(batch, asked["member"], asked["at_ns"]))
+    asked = asked.having(
+        source=file_of(batch, asked["member"], asked["at_ns"]), asked_ns=asked["at_ns"] - np.maximum(asked["place"], 0)
+    )
     asked = asked.take((asked["source"] >= 0) & (asked["flag"] == 0))
     return asked.sorted_by("slice", "source", "at_ns", "proof_source", "proof_seq")
 

@@ -88,7 +88,8 @@ def own_words(batch: Batch) -> Table:
     own = batch.of(*OWN_WORD)
     client = _told_apart(batch)[own["who"]]
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
-    own = stacked(_said(own), _stand_ins(batch, own), _answered(batch, own))
+    own = stacked(_said(own), _stand_ins(batch, own))
+    own = stacked(own, _answered(batch, own))
     own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))
     file = joined(own["slice"], own["source"], own["client"] + 1)
     callback = last_true(file, np.isin(own["kind"], CALLBACKS))
@@ -153,7 +154,7 @@ def _answered(batch: Batch, own: Table) -> Table:
     rows = table(
         slice=found["slice"],
         source=found["source"],
-        seq=_seq_at(own, found, found["place_ns"]),
+        seq=np.minimum(_seq_at(own, found, found["place_ns"]), _before_first(own, found)),
         kind=np.full(len(found), Kind.ASSIGNED),
         time_ns=found["open_ns"],
         offset=np.full(len(found), NONE),
@@ -178,6 +179,22 @@ def _seq_at(own: Table, rows: Table, time_ns: Array) -> Ints:
     heard_ns = lines["time_ns"][running_max(file, lines["time_ns"])]
     last = at_or_before(file, heard_ns, wanted, time_ns)
     return picked(lines["seq"], last, 0)
+
+
+def _before_first(own: Table, found: Table) -> Ints:
+    """Returns the seq before the line of the first record that each possession fetched, where that was heard before the
+    answer to the fetch was logged; NEVER where it was not.
+
+    Of several such lines the last one counts: those before it are of the possession before.
+    """
+    given = own.take(own["kind"] == Kind.DELIVERED)
+    both = joined(*(np.concatenate([given[name], found[name]]) for name in ("slice", "source")))
+    offsets = np.concatenate([given["offset"], found["records_at"]])
+    place = joined(both, offsets)
+    given = given.having(place=place[: len(given)]).sorted_by("place", "time_ns")
+    last = at_or_before(given["place"], given["time_ns"], place[len(given) :], found["place_ns"])
+    early = picked(given["time_ns"], last, NONE) >= found["asked_ns"]
+    return np.where(early, picked(given["seq"], last, 0) - 1, NEVER)
 
 
 def _closes(batch: Batch) -> dict[str, Array]:
