@@ -26,12 +26,21 @@ def test_the_story_of_a_trial_makes_histories() -> None:
     assert {"run.py", "stage.py", "waiting.py"} <= inside(source_digests._closure(source_digests.MAKES))
 
 
+def test_no_anomaly_makes_a_history() -> None:
+    """Of the judge only the bounds and what they rest on: a run drains for as long as its group may take."""
+    makes = inside(source_digests._part(source_digests.MAKES, source_digests.MAKING_FOLDERS))
+    assert {file for file in makes if file.startswith(("invariants/", "judge/", "hearing/"))} == {
+        f"invariants/{name}.py" for name in ("bounds", "circumstances", "expiries", "group_timeouts", "kernels")
+    }
+
+
 @pytest.mark.parametrize(
     ("file", "makes", "judges"),
     [
         ("nemesis/members.py", True, False),
         ("workload/producer.py", True, False),
         ("claim_rules.py", False, True),
+        ("invariants/possessions.py", False, True),
         ("waiting.py", True, True),
         ("demo.py", False, False),
     ],

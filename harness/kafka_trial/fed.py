@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kafka_trial.invariants.summaries import FRESH_MIN
+from kafka_trial.invariants.bounds import FRESH_MIN
 
 __all__ = ["FRESH_MIN", "FedPartitions"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.liveness import convergence_bound_s, stall_window_s
+from kafka_trial.invariants.bounds import convergence_bound_s, stall_window_s
 from kafka_trial.narrator import Narrator
 from kafka_trial.question import Question
 from kafka_trial.setting import set_stage

@@ -65,13 +65,21 @@ def _imported(file: Path) -> tuple[Path, ...]:
 
 
 def _named(tree: ast.AST) -> Iterator[str]:
-    """Yields the modules of ours that are imported."""
-    for node in ast.walk(tree):
+    """Yields the modules of ours that are imported; not those that only types are taken from."""
+    for node in _run(tree):
         if isinstance(node, ast.Import):
             yield from (_inner(alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kafka_trial":
             yield _inner(node.module)
             yield from (f"{_inner(node.module)}.{alias.name}".lstrip(".") for alias in node.names)
+
+
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes of a module that may be executed: all but the body of `if TYPE_CHECKING`."""
+    yield tree
+    typed = isinstance(tree, ast.If) and isinstance(tree.test, ast.Name) and tree.test.id == "TYPE_CHECKING"
+    for child in () if typed else ast.iter_child_nodes(tree):
+        yield from _run(child)
 
 
 def _inner(name: str) -> str:

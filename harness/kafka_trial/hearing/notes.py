@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kafka_trial.invariants.bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
-from kafka_trial.invariants.summaries import FRESH_MIN
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances

@@ -13,6 +13,7 @@ from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.group_timeouts import Told
 
 BOUND_S_MIN = 10.0
+FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
 NOTHING_TOLD = Told()
 SHOWN_S_MIN = 0.05
 RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused

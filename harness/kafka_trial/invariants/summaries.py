@@ -25,8 +25,6 @@ from kafka_trial.invariants.table import Table, table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
-
 # The columns of a summary; see `summaries`.
 SUMMARY = (
     "slice",
