@@ -23,6 +23,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.rows import Kind, Protocol
+from kafka_trial.invariants.speakers import ANYBODYS, anybodys
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.zombies import begun_though_told, doubted, fetched_though_told
 
@@ -59,16 +60,18 @@ def work_after_revoke(batch: Batch) -> Findings:
 
     "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): what is in
     hand is finished, or given up, inside the revoked callback. Legal for the record in hand when the lost one returns:
-    it was lost before, and its handler may end.
+    it was lost before, and its handler may end. Undecided where the line may be another client's of the same process.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
     """
     own = batch.own
     late = own.take(own["revoked"] & _works(own))
     late = late.take(~_in_hand_when_lost(batch, late))
+    unsure = anybodys(batch, late)
+    undecided, late = [(ANYBODYS, late["slice"][unsure])], late.take(~unsure)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
     callback = picked(batch.own["seq"], _callback_before(batch, late), -1)
-    return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])])
+    return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)
 
 
 @invariant("zombie-work", family="ownership", needs=("own word", "possessions", "offsets log"), level="events")
