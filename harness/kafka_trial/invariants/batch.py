@@ -23,6 +23,7 @@ from kafka_trial.invariants import (
     late_log_lines,
     ownership_log,
     possessions,
+    refused_commits,
     refuted,
     zombies,
 )
@@ -188,6 +189,11 @@ class Batch:
     def zombies(self) -> Table:
         """See `zombies.windows`."""
         return zombies.windows(self)
+
+    @cached_property
+    def refused_before(self) -> Ints:
+        """See `refused_commits.refused_before`."""
+        return refused_commits.refused_before(self)
 
     @cached_property
     def had_it_not_stood_still(self) -> Batch:
