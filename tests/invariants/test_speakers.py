@@ -10,16 +10,21 @@ from group_lines import joined, synced
 from histories import (
     EXAMPLE,
     Line,
+    after,
+    answered,
     assigned,
     batch_of,
+    committed,
     delivered,
     fault,
+    fetched,
     finding,
     handled,
     history,
     judged,
     processed,
     revoked,
+    said,
     told,
     undecided,
 )
@@ -91,6 +96,40 @@ def test_names_of_several_at_once_need_not_come_by_turns() -> None:
     """All that b says comes after all that a says: its assignment takes nothing from a."""
     lines = [*BOTH_HAD_IT, by("a", assigned("m0")), by("a", delivered("m0", 0)), by("b", assigned("m0"))]
     assert told(batch_of(lines, partitions=2).possessions, "open_seq", "close_seq") == [(1, "never"), (3, "never")]
+
+
+STARVED = {"records": 12, "partitions": 3, "old": True}
+ROUNDS = [
+    line
+    for offset in range(8)
+    for line in (after(2), processed("m0", offset, partition=1), processed("m0", offset, partition=2))
+]
+
+
+@pytest.mark.parametrize(("client", "found"), [("a", 1), ("b", 0)], ids=["its own client", "another one"])
+def test_a_client_that_waits_is_not_starved_by_the_work_of_another(client: str, found: int) -> None:
+    """Partition 0 is a's; for sixteen seconds the process does records of two others."""
+    own = [by("a", assigned("m0", 0)), by("b", said("m0", "ready")), by(client, assigned("m0", 1, 2))]
+    work = [by(client, line) if line.source else line for line in ROUNDS]
+    lines = [*AT_ONCE, *own, *work, *(by("a", line) for line in handled("m0", 0))]
+    assert len(judged("starved-partition", lines, **STARVED)) == found
+
+
+def test_where_lines_name_nobody_starvation_is_undecided() -> None:
+    """Nobody knows which of the two did the others."""
+    lines = [*AT_ONCE, assigned("m0", 0, 1, 2), *ROUNDS, *handled("m0", 0)]
+    assert undecided("starved-partition", lines, **STARVED) == 1
+
+
+@pytest.mark.parametrize(("begins", "found"), [(5, [5]), (6, [])], ids=["below its answer", "at it"])
+def test_a_client_is_held_to_what_it_was_answered_itself(begins: int, found: list[int]) -> None:
+    """a began at 3, its neighbour b takes over at 6, in the same process and soon after."""
+    a_works = [assigned("m0", 0), answered("m0", 3), fetched("m0", 3, size_bytes=9), *handled("m0", 3, 4, 5)]
+    b_works = [synced("m0", 0, 1), assigned("m0", 0), answered("m0", 6), fetched("m0", begins, size_bytes=9)]
+    lines: list[Line | list[Line]] = [*AT_ONCE, committed(3), *(by("a", line) for line in a_works), committed(6)]
+    lines += [by("a", revoked("m0", 0)), *(by("b", line) for line in [*b_works, delivered("m0", begins)])]
+    again = judged("illegal-redelivery", [*lines, by("a", said("m0", "ready"))], records=8, partitions=2)
+    assert [one["offset"] for one in again] == found
 
 
 BREACHES = {

@@ -48,12 +48,19 @@ def told_apart(batch: Batch) -> Ints:
 
 
 def anybodys(batch: Batch, lines: Table) -> Bools:
-    """Returns which lines (slice, source, client) may be of any of several group members in their process."""
+    """Returns which lines (slice, source, client) may be of any of several group members in their process: they name
+    none, and not only one of them was ever given the partition."""
+    nameless = unnamed(batch, lines)
+    lives = life_of(batch, lines["source"])
+    return nameless & (_given_to(batch, lines["slice"], lives) != 1) if nameless.any() else nameless
+
+
+def unnamed(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines (source, client) do not name one of the several group members in their process."""
     shared, _ = _processes(batch)
-    life = life_of(batch, lines["source"])
-    member = picked(batch.lives["member"], life, -1)
-    unnamed: Bools = (lines["client"] < 0) & np.isin(member, sorted(shared))
-    return unnamed & (_given_to(batch, lines["slice"], life) != 1) if unnamed.any() else unnamed
+    member = picked(batch.lives["member"], life_of(batch, lines["source"]), -1)
+    nameless: Bools = (lines["client"] < 0) & np.isin(member, sorted(shared))
+    return nameless
 
 
 def _by_lines(batch: Batch) -> Ints:

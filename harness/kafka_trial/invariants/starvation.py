@@ -31,6 +31,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.progress import DELAYED, stood_still, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import ANYBODYS, unnamed
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -39,8 +40,11 @@ if TYPE_CHECKING:
 
 ROUNDS_MIN = 3
 OTHERS_MIN = 2  # with a single other one, a member may still be emptying the one answer that it fetched from it
-WAITS = ("slice", "source", "since_ns", "until_ns", "offset", "record_source", "record_seq", "end_source", "end_seq")
-WORKED = ("slice", "source", "round")
+WAITS = (
+    *("slice", "source", "client", "unnamed", "since_ns", "until_ns", "offset"),
+    *("record_source", "record_seq", "end_source", "end_seq"),
+)
+WORKED = ("slice", "source", "client", "round")
 
 
 @invariant(
@@ -59,8 +63,9 @@ def starved_partition(group: Group) -> Findings:
     records of at least two other partitions: it came back to them, and back again, and passed this one over. A record
     in its handler is no wait, nor is one that nobody handles in
     the end (skipped, stuck, unseen: other names), nor one that still waits at the snapshot. Legal while a fault is in
-    force or was healed less than W before; undecided where the machine stood still. A member without partitions holds
-    none that could starve.
+    force or was healed less than W before; undecided where the machine stood still, and where the lines may be of
+    several clients of one process: one that has no other partitions does no others first. A member without partitions
+    holds none that could starve.
 
     Smallest history: a record in each of three partitions of one member; `processed` on two of them, again and again
     for fourteen seconds; then `processed` on the third.
@@ -70,7 +75,8 @@ def starved_partition(group: Group) -> Findings:
     window_ns = window_ns_of(group.circumstances)
     starved &= ~under_fault(group.circumstances, waits["since_ns"], waits["until_ns"], window_ns)
     delayed = stood_still(group.circumstances, waits["since_ns"], waits["until_ns"])
-    found = waits.take(starved & ~delayed)
+    unsure = starved & ~delayed & (waits["unnamed"] == 1)
+    found = waits.take(starved & ~delayed & ~unsure)
     members = {life.source: group.circumstances.members[life.member] for life in group.circumstances.lives}
     rows = table(
         slice=found["slice"],
@@ -80,14 +86,17 @@ def starved_partition(group: Group) -> Findings:
         lasted_ms=(found["until_ns"] - found["since_ns"]) // 1_000_000,
     )
     proofs = [(found[f"{name}_source"], found[f"{name}_seq"]) for name in ("record", "end")]
-    return Findings(rows, proofs, [(DELAYED, waits["slice"][starved & delayed])])
+    undecided = [(DELAYED, waits["slice"][starved & delayed]), (ANYBODYS, waits["slice"][unsure])]
+    return Findings(rows, proofs, undecided)
 
 
 def _rounds_elsewhere(group: Group) -> Ints:
     """Returns in how many whole rounds of each wait its member finished records of enough other partitions."""
-    waits, work = group.waits, group.worked.sorted_by("source", "round")
+    waits, work = group.waits, group.worked.sorted_by("source", "client", "round")
     low, high = whole_rounds(waits["since_ns"], waits["until_ns"], _round_ns(window_ns_of(group.circumstances)))
-    which, row = in_ranges(*between(work["source"], work["round"], waits["source"], low, high))
+    size = len(group.circumstances.own_clients) + 1
+    mine, wanted = (rows["source"] * size + rows["client"] + 1 for rows in (work, waits))
+    which, row = in_ranges(*between(mine, work["round"], wanted, low, high))
     elsewhere = work["slice"][row] != waits["slice"][which]
     wait, number, other = which[elsewhere], work["round"][row][elsewhere], work["slice"][row][elsewhere]
     order = ordered(wait, number, other)
@@ -98,14 +107,21 @@ def _rounds_elsewhere(group: Group) -> Ints:
 
 
 def worked(batch: Batch) -> Table:
-    """Returns slice (as in the circumstances), source and round, once for each round in which it finished a record."""
+    """Returns slice (as in the circumstances), source, client (which of several in the process; -1: alone, or not told)
+    and round, once for each round in which it finished a record."""
     done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
     done = done.take(done["time_ns"] <= _snapshot_ns(batch))
     number = done["time_ns"] // _round_ns(window_ns_of(batch.circumstances))
-    order = ordered(done["slice"], done["source"], number)
-    slices, sources, number = done["slice"][order], done["source"][order].astype(np.int64), number[order]
-    once = first_of(joined(slices, sources, number))
-    return table(slice=batch.slices[slices[once]], source=sources[once], round=number[once])
+    order = ordered(done["slice"], done["source"], done["client"], number)
+    done, number = done.take(order), number[order]
+    once = first_of(joined(done["slice"], done["source"], done["client"] + 1, number))
+    done = done.take(once)
+    return table(
+        slice=batch.slices[done["slice"]],
+        source=done["source"].astype(np.int64),
+        client=done["client"],
+        round=number[once],
+    )
 
 
 def waits(batch: Batch) -> Table:
@@ -124,6 +140,7 @@ def waits(batch: Batch) -> Table:
     long = high - low >= ROUNDS_MIN
     made = found.having(
         slice=batch.slices[found["slice"]],
+        unnamed=unnamed(batch, found).astype(np.int64),
         since_ns=since_ns,
         offset=records["offset"],
         record_source=records["source"],
@@ -143,7 +160,7 @@ def _round_ns(window_ns: int) -> int:
 
 
 def _gaps(batch: Batch) -> Table:
-    """Returns slice, source, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
+    """Returns slice, source, client, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
     snapshot_ns, held = _snapshot_ns(batch), batch.possessions
     moves = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT).sorted_by("slice", "time_ns", "source", "seq")
     until_ns = np.minimum(held["close_ns"], snapshot_ns)
@@ -155,6 +172,7 @@ def _gaps(batch: Batch) -> Table:
     between_moves = table(
         slice=held["slice"][which],
         source=held["source"][which].astype(np.int64),
+        client=held["client"][which],
         since_ns=np.where(before >= 0, picked(moves["time_ns"], before, 0), held["open_ns"][which]),
         until_ns=moves["time_ns"][row],
         end_source=moves["source"][row].astype(np.int64),
@@ -163,6 +181,7 @@ def _gaps(batch: Batch) -> Table:
     at_the_end = table(
         slice=held["slice"][ended],
         source=held["source"][ended].astype(np.int64),
+        client=held["client"][ended],
         since_ns=np.where(last >= 0, picked(moves["time_ns"], last, 0), held["open_ns"][ended]),
         until_ns=held["close_ns"][ended],
         end_source=held["source"][ended].astype(np.int64),
