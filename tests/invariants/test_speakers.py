@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from group_lines import joined, synced
+from group_lines import heartbeat, joined, synced
 from histories import (
     EXAMPLE,
     Line,
@@ -22,6 +22,7 @@ from histories import (
     handled,
     history,
     judged,
+    owner,
     processed,
     revoked,
     said,
@@ -61,8 +62,8 @@ def test_names_of_one_member_at_a_time_are_one_clients() -> None:
 
 @pytest.mark.parametrize(
     ("log", "apart"),
-    [(AT_ONCE, True), (ONE_AFTER_THE_OTHER, False), ([], False), (given("a", 0), False)],
-    ids=["two at once", "one after the other", "another name", "one of them"],
+    [(BOTH_HAD_IT, True), (AT_ONCE, False), (ONE_AFTER_THE_OTHER, False), ([], False), (given("a", 0), False)],
+    ids=["two at once", "the partition was one's alone", "one after the other", "another name", "one of them"],
 )
 def test_names_tell_clients_apart_where_the_log_shows_several_at_once(log: list[Line], apart: bool) -> None:
     """What the process prints of itself counts only where no witness could know better."""
@@ -85,7 +86,7 @@ def test_where_no_member_was_seen_at_all_the_names_count() -> None:
 def test_a_client_that_goes_by_another_member_id_is_the_same_one() -> None:
     """a rejoins beside b, and prints its new member id from then on: what it holds it holds on."""
     again = {"client_id": "a", "member_id": "id-a2"}
-    log = [*AT_ONCE, by("a", joined("m0", generation=3), **again), by("a", synced("m0", 0), **again)]
+    log = [*BOTH_HAD_IT, by("a", joined("m0", generation=3), **again), by("a", synced("m0", 0), **again)]
     own = [by("a", assigned("m0", 0), member_id="id-a"), by("b", assigned("m0", 1), member_id="id-b")]
     work = [by("a", delivered("m0", 0), member_id="id-a"), by("a", delivered("m0", 1), member_id="id-a2")]
     found = batch_of([*log, *own, *work], partitions=2).deliveries
@@ -106,18 +107,22 @@ ROUNDS = [
 ]
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["named", "by the log"])
 @pytest.mark.parametrize(("client", "found"), [("a", 1), ("b", 0)], ids=["its own client", "another one"])
-def test_a_client_that_waits_is_not_starved_by_the_work_of_another(client: str, found: int) -> None:
+def test_a_client_that_waits_is_not_starved_by_the_work_of_another(client: str, found: int, *, named: bool) -> None:
     """Partition 0 is a's; for sixteen seconds the process does records of two others."""
+    theirs = {"a": [0], "b": []} | {client: [0, 1, 2] if client == "a" else [1, 2]}
+    log = [*given("a", *theirs["a"]), *given("b", *theirs["b"]), *given("a", *theirs["a"], generation=2)]
     own = [by("a", assigned("m0", 0)), by("b", said("m0", "ready")), by(client, assigned("m0", 1, 2))]
-    work = [by(client, line) if line.source else line for line in ROUNDS]
-    lines = [*AT_ONCE, *own, *work, *(by("a", line) for line in handled("m0", 0))]
-    assert len(judged("starved-partition", lines, **STARVED)) == found
+    own += [by(client, line) if line.source else line for line in ROUNDS]
+    own += [by("a", line) for line in handled("m0", 0)]
+    lines = own if named else [assigned("m0", 0, 1, 2), *ROUNDS, *handled("m0", 0)]
+    assert len(judged("starved-partition", [*log, *lines], **STARVED)) == found
 
 
-def test_where_lines_name_nobody_starvation_is_undecided() -> None:
-    """Nobody knows which of the two did the others."""
-    lines = [*AT_ONCE, assigned("m0", 0, 1, 2), *ROUNDS, *handled("m0", 0)]
+def test_where_nobody_knows_who_waits_starvation_is_undecided() -> None:
+    """Both clients had the partition, and the lines name neither."""
+    lines = [*BOTH_HAD_IT, assigned("m0", 0, 1, 2), *ROUNDS, *handled("m0", 0)]
     assert undecided("starved-partition", lines, **STARVED) == 1
 
 
@@ -183,6 +188,23 @@ def test_a_name_that_the_log_does_not_know_decides_nothing() -> None:
     """Revoked by one that it calls x, worked by one that it calls y: of two clients neither is called so."""
     lines = [by(name, line) for name, line in zip("xxy", BREACHES["work-after-revoke"], strict=True)]
     assert undecided("work-after-revoke", [*BOTH_HAD_IT, *lines, by("x", assigned("m0", 1))], partitions=2) == 1
+
+
+def test_a_name_of_another_one_does_not_acquit() -> None:
+    """a alone was given the partition, and gave it up: what the process does with it then b did not do, as it says."""
+    begins = [by("a", assigned("m0", 0)), by("b", assigned("m0", 1)), by("a", revoked("m0", 0))]
+    lines = [*AT_ONCE, *begins, by("b", delivered("m0", 0)), by("a", assigned("m0", 1))]
+    assert len(judged("work-after-revoke", lines, partitions=2)) == 1
+
+
+@pytest.mark.parametrize(("who", "found"), [("a", [1]), ("b", [])], ids=["it was told", "another one was"])
+def test_what_a_client_was_told_counts_though_lines_name_nobody(who: str, found: list[int]) -> None:
+    """a alone was given the partition; m1 gets it, a broker fences one of the two, and a fetches on and works."""
+    lost = [*AT_ONCE, assigned("m0", 0, 1), delivered("m0", 0), owner("m1"), after(1)]
+    lost += [by(who, heartbeat("m0", error=25))]
+    goes_on = [after(1), by("a", fetched("m0", 1, size_bytes=9)), after(1), delivered("m0", 1)]
+    split = judged("split-ownership", [*lost, *goes_on], partitions=2)
+    assert [one["offset"] for one in split] == found
 
 
 def test_once_a_broker_was_stopped_an_assignment_may_be_missing() -> None:

@@ -28,9 +28,10 @@ from kafka_trial.invariants import (
     zombies,
 )
 from kafka_trial.invariants.circumstances import Circumstances
-from kafka_trial.invariants.clients import Clients, clients, holders
+from kafka_trial.invariants.clients import Clients, clients
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import group_members
 from kafka_trial.invariants.table import Table
 
 
@@ -147,8 +148,8 @@ class Batch:
 
     @cached_property
     def holders(self) -> Ints:
-        """See `clients.holders`."""
-        return holders(self)
+        """The group member of each possession, see `speakers.group_members`."""
+        return group_members(self, self.possessions)
 
     @cached_property
     def commits(self) -> Table:

@@ -51,14 +51,6 @@ def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array
     return np.where(np.isin(lanes, sorted(known.lanes)), client, picked(members, row, -1))
 
 
-def holders(batch: Batch) -> Ints:
-    """Returns the group member of each possession: the process, or its client where several group members live in it;
-    -1 where its lines do not name one that the request log knows."""
-    held, about = batch.possessions, batch.circumstances
-    several = np.isin(held["member"], [about.lanes[lane] for lane in sorted(batch.clients.lanes)])
-    return np.where(several, named_in_log(batch)[held["client"]], held["member"])
-
-
 def named_in_log(batch: Batch) -> Ints:
     """Returns the client of the request log that each own client is, by the name in its lines, where several live in
     its process; -1 where there is none, and at the end."""

@@ -29,7 +29,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
-from kafka_trial.invariants.speakers import told_apart
+from kafka_trial.invariants.speakers import speakers
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def own_words(batch: Batch) -> Table:
     from, and `begun_*`, `ends_ns` are of assignments (see `possessions`; when brokers said that it was over).
     """
     own = batch.of(*OWN_WORD)
-    client = told_apart(batch)[own["who"]]
+    client = speakers(batch, own)
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
     own = stacked(_said(own), _stand_ins(batch, own), _answered(batch, own))
     own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))

@@ -31,6 +31,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import alone
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -102,14 +103,14 @@ def _of_nothing_in_particular(batch: Batch) -> Table:
     """Returns the failed commits without entries, in every possession of their file that was open then. Of several
     clients in a process nobody knows whose they were."""
     held = batch.possessions
-    alone = np.flatnonzero(held["client"] < 0)
+    whole = np.flatnonzero(alone(batch, held))
     failed = np.array(batch.circumstances.refusals, np.int64).reshape(-1, 3)  # (source, seq, time), sorted
     first, end = between(
-        failed[:, 0], failed[:, 1], held["source"][alone], held["open_seq"][alone], held["close_seq"][alone]
+        failed[:, 0], failed[:, 1], held["source"][whole], held["open_seq"][whole], held["close_seq"][whole]
     )
     which, row = in_ranges(first, end)
     return table(
-        possession=alone[which],
+        possession=whole[which],
         seq=failed[row, 1],
         kind=np.full(len(row), Kind.COMMIT_FAIL, np.int64),
         time_ns=failed[row, 2],

@@ -1,8 +1,9 @@
 """Speakers: which of several clients in its process each line of a member speaks for, and where nobody can tell.
 
 A line may name its client; what it says is believed where the request log does not know better. Names that the log
-shows to be of one group member after another are one client's. Of several at once the name must be one that the log
-knows: a line with another, or with none, is anybody's, unless only one of them was ever given the partition.
+shows to be of one group member after another are one client's. Of several at once only one may ever have been given
+the partition: then it speaks for that one, whatever it says. Else the name must be one that the log knows: a line with
+another, or with none, may be anybody's.
 """
 
 from __future__ import annotations
@@ -27,7 +28,28 @@ if TYPE_CHECKING:
 ANYBODYS = "several group members live in its process, and the line does not say for which of them it speaks"
 
 
-def told_apart(batch: Batch) -> Ints:
+def speakers(batch: Batch, own: Table) -> Ints:
+    """Returns the own client that each line (slice, source, who) speaks for; -1 where it is the only one that can, or
+    nobody knows."""
+    client = _told_apart(batch)[own["who"]]
+    return np.where(_sole_clients(batch, own["slice"], own["source"]) >= 0, -1, client)
+
+
+def group_members(batch: Batch, lines: Table) -> Ints:
+    """Returns the group member that each line (slice, source, client), or possession, is of: the process, or its client
+    where several live in it; -1 where nobody knows which of them."""
+    named = named_in_log(batch)[lines["client"]]
+    client = np.where(named >= 0, named, _sole_clients(batch, lines["slice"], lines["source"]))
+    process = picked(batch.lives["member"], life_of(batch, lines["source"]), -1)
+    return np.where(_among_others(batch, lines["source"]), client, process)
+
+
+def alone(batch: Batch, lines: Table) -> Bools:
+    """Returns which lines (source, client) are of a process with no other client."""
+    return (lines["client"] < 0) & ~_among_others(batch, lines["source"])
+
+
+def _told_apart(batch: Batch) -> Ints:
     """Returns for each own client its number, or that of the first one of its file that is the same; -1 where its name
     tells nothing: it is alone in its process, or unknown to the request log; and -1 at the end."""
     about = batch.circumstances
@@ -48,19 +70,16 @@ def told_apart(batch: Batch) -> Ints:
 
 
 def anybodys(batch: Batch, lines: Table) -> Bools:
-    """Returns which lines (slice, source, client) may be of any of several group members in their process: they name
-    none, and not only one of them was ever given the partition."""
-    nameless = unnamed(batch, lines)
-    lives = life_of(batch, lines["source"])
-    return nameless & (_given_to(batch, lines["slice"], lives) != 1) if nameless.any() else nameless
+    """Returns which lines (slice, source, client) may be of any of several group members in their process."""
+    nameless: Bools = (lines["client"] < 0) & _among_others(batch, lines["source"])
+    return nameless & (_sole_clients(batch, lines["slice"], lines["source"]) < 0)
 
 
-def unnamed(batch: Batch, lines: Table) -> Bools:
-    """Returns which lines (source, client) do not name one of the several group members in their process."""
+def _among_others(batch: Batch, sources: Array) -> Bools:
+    """Returns which lines are of a process in which several group members lived at once."""
     shared, _ = _processes(batch)
-    member = picked(batch.lives["member"], life_of(batch, lines["source"]), -1)
-    nameless: Bools = (lines["client"] < 0) & np.isin(member, sorted(shared))
-    return nameless
+    among: Bools = np.isin(picked(batch.lives["member"], life_of(batch, sources), -1), sorted(shared))
+    return among
 
 
 def _by_lines(batch: Batch) -> Ints:
@@ -88,17 +107,19 @@ def _processes(batch: Batch) -> tuple[set[int], set[int]]:
     return shared, seen - shared
 
 
-def _given_to(batch: Batch, slices: Array, lives: Ints) -> Ints:
-    """Returns to how many clients of each incarnation the partition was ever given; -1 where the request log may lack
-    an answer."""
+def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
+    """Returns the client of the request log that alone in its process, and incarnation, was ever given the partition;
+    -1 where none was, or several, or an answer may be missing."""
     about = batch.circumstances
-    if not requests_complete(about) or any(window.fault in STOPS_A_BROKER for window in about.windows):
+    whole = requests_complete(about) and not any(window.fault in STOPS_A_BROKER for window in about.windows)
+    if not whole or not batch.clients.lanes:
         return np.full(len(slices), -1, np.int64)
     size = len(batch.lives) + 1
     given = np.unique(np.array([*_assignments(batch)], np.int64).reshape(-1, 3), axis=0)
-    places, number = np.unique(given[:, 0] * size + given[:, 1], return_counts=True)
-    row = exactly(np.zeros_like(places), places, np.zeros_like(lives), batch.slices[slices] * size + lives)
-    return picked(number, row, 0)
+    places, first, number = np.unique(given[:, 0] * size + given[:, 1], return_index=True, return_counts=True)
+    wanted = batch.slices[slices] * size + life_of(batch, sources)
+    row = exactly(np.zeros_like(places), places, np.zeros_like(wanted), wanted)
+    return picked(np.where(number == 1, given[first, 2], -1), row, -1)
 
 
 def _assignments(batch: Batch) -> Iterator[tuple[int, int, int]]:

@@ -32,6 +32,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.refused_commits import began_refused
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import alone
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _said_to_fail_ns(batch: Batch, after_ns: Ints) -> Ints:
     seq, time = picked(by_slice["seq"], first, NEVER), picked(by_slice["time_ns"], first, NEVER)
     unlisted = of_file[np.lexsort((of_file[:, 2], of_file[:, 0]))]
     general = at_or_after(unlisted[:, 0], unlisted[:, 2], held["source"], after)
-    general = np.where(held["client"] < 0, general, -1)  # of several clients nobody knows whose it was
+    general = np.where(alone(batch, held), general, -1)  # of several clients nobody knows whose it was
     general_seq, general_ns = picked(unlisted[:, 1], general, NEVER), picked(unlisted[:, 2], general, NEVER)
     earlier = general_seq < seq
     seq, time = np.where(earlier, general_seq, seq), np.where(earlier, general_ns, time)
