@@ -67,8 +67,8 @@ SPOKEN = [by("a", said("m0", "ready")), by("b", said("m0", "ready")), by("a", sa
         ("zombie-commit", ["joins", "a owns", "b commits"], 1),
         ("zombie-commit", ["joins", "a owns", "a commits"], 0),
         ("zombie-commit", ["joins", "a owns", "b owns", "a commits"], 1),
-        ("work-after-revoke", ["hand over"], 0),
-        ("work-after-revoke", ["hand over", "a works"], 1),
+        ("work-after-revoke", ["joins", "hand over"], 0),
+        ("work-after-revoke", ["joins", "hand over", "a works"], 1),
         ("split-ownership", ["joins", "hold", "m1 owns", "b is told", "a fetches and works"], 0),
         ("split-ownership", ["joins", "hold", "m1 owns", "a is told", "a fetches and works"], 1),
         ("split-ownership", ["joins", "hold", "b owns", "a is told", "a fetches and works"], 1),
@@ -147,12 +147,12 @@ def test_members_of_different_lanes_are_no_clients_of_one() -> None:
 
 
 BEGUN = [by("a", assigned("m0", 0)), by("b", assigned("m0", 1))]  # each line names the client that it speaks for
-GIVEN_TO_B = by("b", assigned("m0", 0, 1))
+GIVEN_TO_B = [by("b", synced("m0", 0, 1, generation=2)), by("b", assigned("m0", 0, 1))]
 
 
 def test_the_revocation_of_one_client_convicts_no_other() -> None:
     """a gives up the partition, b of the same process takes it over; then a works on it all the same."""
-    handed_over = [*BEGUN, by("a", revoked("m0", 0)), GIVEN_TO_B, by("b", delivered("m0", 0))]
+    handed_over = [*both_join(), *BEGUN, by("a", revoked("m0", 0)), *GIVEN_TO_B, by("b", delivered("m0", 0))]
     assert judged("work-after-revoke", handed_over, partitions=2) == []
     late = [*handed_over, by("a", delivered("m0", 1)), by("b", processed("m0", 0))]
     found = judged("work-after-revoke", late, partitions=2)
@@ -161,13 +161,14 @@ def test_the_revocation_of_one_client_convicts_no_other() -> None:
 
 def test_the_assignment_of_one_client_acquits_no_other() -> None:
     """b is assigned the partition when a has given it up: what a does then is still late."""
-    lines = [*BEGUN, by("a", revoked("m0", 0)), GIVEN_TO_B, by("a", delivered("m0", 0)), by("b", delivered("m0", 1))]
+    handed_over = [*both_join(), *BEGUN, by("a", revoked("m0", 0)), *GIVEN_TO_B]
+    lines = [*handed_over, by("a", delivered("m0", 0)), by("b", delivered("m0", 1))]
     assert [one["offset"] for one in judged("work-after-revoke", lines, partitions=2)] == [0]
 
 
 def test_a_delivery_of_one_client_is_not_finished_by_another() -> None:
     """a finishes what it was delivered, after b finished the same record."""
-    own = [*BEGUN, by("a", delivered("m0", 0)), by("a", revoked("m0", 0)), GIVEN_TO_B]
+    own = [*both_join(), *BEGUN, by("a", delivered("m0", 0)), by("a", revoked("m0", 0)), *GIVEN_TO_B]
     lines = [*own, by("b", delivered("m0", 0)), by("b", processed("m0", 0)), by("a", processed("m0", 0))]
     batch = batch_of(lines, partitions=2)
     assert told(batch.handlers, "start_seq", "end_seq") == [(3, 8), (6, 7)]
@@ -209,7 +210,7 @@ def test_a_partition_lost_to_another_client_of_the_process_is_lost() -> None:
 STEPS: dict[str, list[Line]] = {
     "joins": both_join(),
     "hold": [*BEGUN, by("a", delivered("m0", 0)), by("b", on(1, delivered("m0", 0)))],
-    "hand over": [*BEGUN, by("a", revoked("m0", 0)), GIVEN_TO_B, by("b", delivered("m0", 0))],
+    "hand over": [*BEGUN, by("a", revoked("m0", 0)), *GIVEN_TO_B, by("b", delivered("m0", 0))],
     "a owns": [A_OWNS],
     "b owns": [B_OWNS],
     "m1 owns": [owner("m1")],

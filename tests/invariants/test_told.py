@@ -214,42 +214,6 @@ def test_the_end_of_the_possession_tells_first() -> None:
     assert len(judged("work-after-revoke", [*LOST, *lines], records=3)) == 1
 
 
-FENCED = asked("OFFSET_COMMIT", "m0", 1, error=25)
-FAILED = commit("m0", 1, "fail")
-
-
-@pytest.mark.parametrize(
-    ("lines", "found"),
-    [
-        ([FENCED, FAILED, processed("m0", 0), after(1), delivered("m0", 1)], [1]),
-        ([FENCED, said("m0", "commit", outcome="fail"), processed("m0", 0), after(1), delivered("m0", 1)], [1]),
-        ([FAILED, FENCED, processed("m0", 0), after(1), delivered("m0", 1)], [1]),
-        ([FENCED, FAILED, processed("m0", 0), after(0.47), delivered("m0", 1)], []),
-        ([FENCED, FAILED, after(1), delivered("m0", 1), processed("m0", 1), processed("m0", 0)], []),
-        ([FENCED, processed("m0", 0), after(1), delivered("m0", 1)], []),
-        ([EXPELLED, FAILED, processed("m0", 0), after(1), delivered("m0", 1)], []),
-        ([FENCED, on(1, FAILED), processed("m0", 0), after(1), delivered("m0", 1)], []),
-        ([FAILED, after(1), FENCED, processed("m0", 0), after(1), delivered("m0", 1)], []),
-    ],
-    ids=[
-        "it says so itself",
-        "without naming a partition",
-        "its line comes first",
-        "within the tolerance",
-        "with a record in hand",
-        "it says nothing: a background thread may have heard",
-        "it was told by its heartbeat, and its commit may have run out of time",
-        "of another partition",
-        "an earlier one ran out of time",
-    ],
-)
-def test_its_own_word_of_a_refusal_that_the_log_shows_ends_the_excuse_of_its_buffer(
-    lines: list[Line], found: list[int]
-) -> None:
-    """No background thread knew, but the member itself: it may finish what it has in hand, not what it had fetched."""
-    assert [one["offset"] for one in split(*lines)] == found
-
-
 def test_under_kip_848_a_fenced_epoch_tells() -> None:
     """It was fenced while m1 got the partition, and goes on fetching."""
     lost = [holds("m0", 0), assigned("m0"), holds("m0"), holds("m1", 0), after(1)]

@@ -23,13 +23,15 @@ from kafka_trial.invariants import (
     late_log_lines,
     ownership_log,
     possessions,
+    refused_commits,
     refuted,
     zombies,
 )
 from kafka_trial.invariants.circumstances import Circumstances
-from kafka_trial.invariants.clients import Clients, clients, holders
+from kafka_trial.invariants.clients import Clients, clients
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import group_members
 from kafka_trial.invariants.table import Table
 
 
@@ -146,8 +148,8 @@ class Batch:
 
     @cached_property
     def holders(self) -> Ints:
-        """See `clients.holders`."""
-        return holders(self)
+        """The group member of each possession, see `speakers.group_members`."""
+        return group_members(self, self.possessions)
 
     @cached_property
     def commits(self) -> Table:
@@ -188,6 +190,11 @@ class Batch:
     def zombies(self) -> Table:
         """See `zombies.windows`."""
         return zombies.windows(self)
+
+    @cached_property
+    def refused_before(self) -> Ints:
+        """See `refused_commits.refused_before`."""
+        return refused_commits.refused_before(self)
 
     @cached_property
     def had_it_not_stood_still(self) -> Batch:

@@ -51,20 +51,19 @@ def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array
     return np.where(np.isin(lanes, sorted(known.lanes)), client, picked(members, row, -1))
 
 
-def holders(batch: Batch) -> Ints:
-    """Returns the group member of each possession: the process, or its client where several group members live in it;
-    -1 where its lines do not name one that the request log knows."""
-    about, held = batch.circumstances, batch.possessions
+def named_in_log(batch: Batch) -> Ints:
+    """Returns the client of the request log that each own client is, by the name in its lines, where several live in
+    its process; -1 where there is none, and at the end."""
+    about = batch.circumstances
     numbers = {name: number for number, name in enumerate(about.member_ids)}
     shared = {about.lanes[lane]: lane for lane in sorted(batch.clients.lanes)}
     member_of = {life.source: life.member for life in about.lives}
-    clients = [-1] * (len(about.own_clients) + 1)
+    found = np.full(len(about.own_clients) + 1, -1, np.int64)
     for number, own in enumerate(about.own_clients):
         lane = shared.get(member_of.get(own.source, -1), -1)
-        by_id = batch.clients.of_member_id[numbers.get(own.text, -1)]
-        clients[number] = batch.clients.named.get((lane, own.text), -1) if own.name == "client_id" else int(by_id)
-    several = np.isin(held["member"], sorted(shared))
-    return np.where(several, np.array(clients, np.int64)[held["client"]], held["member"])
+        by_id = int(batch.clients.of_member_id[numbers.get(own.text, -1)])
+        found[number] = batch.clients.named.get((lane, own.text), -1) if own.name == "client_id" else by_id
+    return found
 
 
 def clients(circumstances: Circumstances) -> Clients:

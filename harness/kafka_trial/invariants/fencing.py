@@ -4,8 +4,8 @@ A member is told by a fencing error on any request of its group (22 ILLEGAL_GENE
 82 FENCED_INSTANCE_ID, 110 FENCED_MEMBER_EPOCH), or by its own rejoin: an assignment that lacks the partition. Other
 errors (14, 15, 16, 27, 113) are to be retried and say nothing of ownership, and a client's time-out tells nothing. The
 answer must have been heard (`heard.py`). It often reaches a background thread: what the member had fetched by then it
-may finish; a record fetched later it took though it knew. Where the member itself says that its commit was refused, and
-the request log shows by such an error, it is no background thread that knows: then it may finish what it has in hand.
+may finish; a record fetched later it took though it knew. The member's own word of a commit that was refused so may be
+a background thread's too: what it convicts of besides is told in `refused_commits.py`.
 """
 
 from __future__ import annotations

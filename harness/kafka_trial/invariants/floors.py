@@ -14,6 +14,7 @@ import numpy as np
 
 from kafka_trial.invariants import commits_log, start_positions
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.invariants.clients import members_at
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -26,7 +27,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.table import Table, stacked
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -56,9 +57,13 @@ def fetch_answers(batch: Batch) -> Table:
 
 
 def position_answers(batch: Batch) -> Table:
-    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three."""
+    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three.
+
+    `client`: the group member that asked, where several live in the process (-1: not told), else the process itself.
+    """
     answers = batch.of(Kind.FETCH_ANSWER)
     answers = answers.having(
+        client=members_at(batch, answers["who"], answers["connection"], np.full(len(answers), -1)),
         member=commits_log.members_of(batch, answers["who"], otherwise=-1),
         at_ns=batch.monotonic(answers["wall_ns"], answers["time_ns"]),
         value=answers["offset"],
@@ -70,12 +75,13 @@ def _answered(batch: Batch) -> Ints:
     """Returns the answer from which each possession starts, of those to its member between its assignment and its first
     delivery; NONE where there is none.
 
-    Where it starts from none of them, it is held to the last one before it began to fetch.
+    Where it starts from none of them, it is held to the last one before it began to fetch. Of several clients in a
+    process it is held to what it was answered itself, where its lines name it.
     """
-    held, answers = batch.possessions, batch.fetch_answers
-    size = len(batch.circumstances.members) + 1
+    held, answers = batch.possessions, _by_asker(batch)
+    size = batch.clients.size + 1
     asker = answers["slice"] * size + answers["member"] + 1
-    wanted = held["slice"] * size + held["member"] + 1
+    wanted = held["slice"] * size + np.where(batch.holders >= 0, batch.holders, held["member"]) + 1
     ended = picked(held["close_ns"], held["before"], NONE)
     gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
     earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
@@ -88,6 +94,14 @@ def _answered(batch: Batch) -> Ints:
     starts = picked(answers["starts"].astype(np.int64), started, 0) == 1
     chosen = np.where(starts, started, np.where(first < end, unfetched, -1))
     return picked(answers["value"], chosen, NONE)
+
+
+def _by_asker(batch: Batch) -> Table:
+    """Returns the answers to each process and, once more, to each of several clients in one, as those of a member."""
+    answers = batch.fetch_answers
+    told_apart = answers.take((answers["client"] >= 0) & (answers["client"] != answers["member"]))
+    both = stacked(answers, told_apart.having(member=told_apart["client"]))
+    return both.sorted_by("slice", "member", "at_ns")
 
 
 def _first_deliveries(batch: Batch) -> Ints:

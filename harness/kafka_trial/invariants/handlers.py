@@ -21,8 +21,8 @@ ENDS = (Kind.PROCESSED, Kind.FAILED)
 
 
 def handlers(batch: Batch) -> Table:
-    """Returns slice, source, offset, key, possession, batch, start_seq, start_ns, end_seq, end_ns: one row a finished
-    handler.
+    """Returns slice, source, client, offset, key, possession, batch, start_seq, start_ns, end_seq, end_ns: one row a
+    finished handler.
 
     A delivery is finished by the next completion of the same record in the same file, or by the word that it failed,
     unless the record was delivered there again in between: then the first delivery was given up, and has no end.
@@ -40,6 +40,7 @@ def handlers(batch: Batch) -> Table:
     found = table(
         slice=start["slice"],
         source=start["source"],
+        client=start["client"],
         offset=start["offset"],
         key=keys_of(batch, start),
         possession=start["possession"],

@@ -23,6 +23,7 @@ from kafka_trial.invariants.kernels import (
     starts_of,
 )
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import ANYBODYS, anybodys
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.zombies import excused
 
@@ -37,6 +38,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal where nothing from that
     record on had been completed (a retry: see `retried`); for a consumer that claims order per key, or none; and where
     progress is in transactions, after one that failed, by the member's own word: its work is undone, and begins anew.
+    Undecided where the lines may be of several clients of one process.
 
     Smallest history: `assigned`, `delivered` 5, `processed` 5, `delivered` 5.
     """
@@ -44,6 +46,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     held = given.take(given["possession"] >= 0)  # sorted by possession, then seq
     highest = max_before(joined(held["possession"], held["attempt"]), held["offset"])
     back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE)) & ~held["retry"]
+    back, unsure = back & ~anybodys(batch, held), back & anybodys(batch, held)
     before, after = held.take(highest[back]), held.take(back)
     rows = table(
         slice=after["slice"],
@@ -51,7 +54,8 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
         offset=after["offset"],
         previous_offset=before["offset"],
     )
-    return Findings(rows, [(before["source"], before["seq"]), (after["source"], after["seq"])])
+    proofs = [(before["source"], before["seq"]), (after["source"], after["seq"])]
+    return Findings(rows, proofs, [(ANYBODYS, held["slice"][unsure])])
 
 
 @invariant("reordered-key", family="ordering", needs=("possessions", "records", "work"), level="sink")
@@ -62,7 +66,8 @@ def reordered_key(batch: Batch) -> Findings:
     Inside a possession every completion counts of what was delivered there; across possessions, and across transactions
     that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an
     untold loss. Of a consumer that prints nothing of its work the first effects count, in the order of the sink's file
-    (of each partition of an output topic).
+    (of each partition of an output topic). Undecided inside a possession whose lines may be of several clients of one
+    process.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
     """
@@ -71,8 +76,7 @@ def reordered_key(batch: Batch) -> Findings:
     both = stacked(
         keyed.having(same_key=np.ones(len(keyed), np.bool_)), unkeyed.having(same_key=np.zeros(len(unkeyed), np.bool_))
     )
-    both = both.take(ordered(both["slice"], both["source"], both["seq"], ~both["same_key"]))
-    late = both.take(first_of(joined(both["slice"], both["source"], both["seq"])))
+    late, unsure = _once(both, "seq")
     rows = table(
         slice=late["slice"],
         order=late["offset"],
@@ -81,7 +85,8 @@ def reordered_key(batch: Batch) -> Findings:
         key=_names(batch, late),
         same_key=late["same_key"],
     )
-    return Findings(rows, [(late["later_source"], late["later_seq"]), (late["source"], late["seq"])])
+    proofs = [(late["later_source"], late["later_seq"]), (late["source"], late["seq"])]
+    return Findings(rows, proofs, [(ANYBODYS, unsure)])
 
 
 @invariant(
@@ -92,20 +97,20 @@ def overlapping_handlers(batch: Batch) -> Findings:
 
     Order in the log is no order of effects when two handlers run side by side: "one consumer per partition" (Kafka,
     Consumer Groups). Legal across keys where order is claimed per key, inside the window of an untold loss, and inside
-    one batch where handlers take batches (`handler = "batch"`): order in there is that of its completions.
+    one batch where handlers take batches (`handler = "batch"`): order in there is that of its completions. Undecided in
+    one file whose lines may be of several clients.
 
     Smallest history: `delivered` 0, `delivered` 1, `processed` 0, `processed` 1.
     """
     handlers = batch.handlers
     keyed = handlers.take(handlers["key"] >= 0)
-    found = [
+    inside = stacked(
         _overlapping_in_file(handlers, joined(handlers["slice"], handlers["source"]), same_key=False),
         _overlapping_in_file(keyed, joined(keyed["slice"], keyed["source"], keyed["key"]), same_key=True),
-        _overlapping_across_files(batch),
-    ]
-    both = stacked(*found)
-    both = both.take(ordered(both["slice"], both["source"], both["start_seq"], ~both["same_key"]))
-    later = both.take(first_of(joined(both["slice"], both["source"], both["start_seq"])))
+    )
+    across = _overlapping_across_files(batch)
+    both = stacked(inside.having(doubted=anybodys(batch, inside)), across)
+    later, unsure = _once(both, "start_seq")
     rows = table(
         slice=later["slice"],
         order=later["offset"],
@@ -119,7 +124,14 @@ def overlapping_handlers(batch: Batch) -> Findings:
         ("other_source", "other_end"),
         ("source", "end_seq"),
     ]
-    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs])
+    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs], [(ANYBODYS, unsure)])
+
+
+def _once(found: Table, seq: str) -> tuple[Table, Ints]:
+    """Returns each late event once, of one key where it is so; and the slice of each that is doubted, and no more."""
+    found = found.take(ordered(found["slice"], found["source"], found[seq], found["doubted"], ~found["same_key"]))
+    found = found.take(first_of(joined(found["slice"], found["source"], found[seq])))
+    return found.take(~found["doubted"]), found["slice"][found["doubted"]]
 
 
 def _late_ones(batch: Batch, *, same_key: bool) -> Table:
@@ -138,8 +150,9 @@ def _late_inside(batch: Batch, *, same_key: bool) -> Table:
         order = ordered(group, done["key"])
         done, group = done.take(order), joined(group[order], done["key"][order])
     highest = max_before(group, done["offset"])
-    late = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
-    return _paired(done.take(late), done.take(highest[late]))
+    overtaken = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
+    late, later = done.take(overtaken), done.take(highest[overtaken])
+    return _paired(late, later).having(doubted=anybodys(batch, late))
 
 
 def _late_across(batch: Batch, *, same_key: bool) -> Table:
@@ -174,7 +187,10 @@ def _first_completions(batch: Batch) -> Table:
 
 def _paired(late: Table, later: Table) -> Table:
     return late.only("slice", "offset", "source", "seq").having(
-        later_offset=later["offset"], later_source=later["source"], later_seq=later["seq"]
+        later_offset=later["offset"],
+        later_source=later["source"],
+        later_seq=later["seq"],
+        doubted=np.zeros(len(late), np.bool_),
     )
 
 
@@ -229,10 +245,11 @@ def _overlapping_of_file(mine: Table, others: Table, *, keyed: bool) -> Table:
 
 
 def _side_by_side(later: Table, earlier: Table, *, same_key: bool) -> Table:
-    return later.only("slice", "source", "offset", "start_seq", "end_seq").having(
+    return later.only("slice", "source", "client", "offset", "start_seq", "end_seq").having(
         other_offset=earlier["offset"],
         other_source=earlier["source"],
         other_start=earlier["start_seq"],
         other_end=earlier["end_seq"],
         same_key=np.full(len(later), same_key),
+        doubted=np.zeros(len(later), np.bool_),
     )

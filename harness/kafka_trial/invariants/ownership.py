@@ -22,9 +22,11 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.possessions import SAID
+from kafka_trial.invariants.refused_commits import began_refused
 from kafka_trial.invariants.rows import Kind, Protocol
+from kafka_trial.invariants.speakers import ANYBODYS, anybodys
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.zombies import begun_though_told, doubted, fetched_though_told
+from kafka_trial.invariants.zombies import doubted, fetched_though_told
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -39,8 +41,9 @@ def split_ownership(batch: Batch) -> Findings:
     "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
     a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`fencing.py`). A
-    record that it was delivered though it fetched it later is a split; and any that it begins after it has said itself
-    that its commit was refused so. Never legal. Where the request log does not hold its fetches, the case is undecided.
+    record that it was delivered though it fetched it later is a split; and one that it begins after it has said itself
+    that the commit which covers it was refused so (`refused_commits.py`). Never legal. Where the request log does not
+    hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
     """
@@ -48,9 +51,9 @@ def split_ownership(batch: Batch) -> Findings:
     both = stacked(logged, told)
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
-    unsure = beside.take(doubted(batch, beside["possession"], beside["time_ns"]))["slice"]
+    unsure = doubted(batch, beside["possession"], beside["time_ns"]) & (beside["refused_seq"] == NEVER)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
-    return Findings(rows, proofs, [(FETCHES_UNKNOWN, unsure)])
+    return Findings(rows, proofs, [(FETCHES_UNKNOWN, beside["slice"][unsure])])
 
 
 @invariant("work-after-revoke", family="ownership", needs=("callbacks", "own word"), level="events")
@@ -59,16 +62,18 @@ def work_after_revoke(batch: Batch) -> Findings:
 
     "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): what is in
     hand is finished, or given up, inside the revoked callback. Legal for the record in hand when the lost one returns:
-    it was lost before, and its handler may end.
+    it was lost before, and its handler may end. Undecided where the line may be another client's of the same process.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
     """
     own = batch.own
     late = own.take(own["revoked"] & _works(own))
     late = late.take(~_in_hand_when_lost(batch, late))
+    unsure = anybodys(batch, late)
+    undecided, late = [(ANYBODYS, late["slice"][unsure])], late.take(~unsure)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
     callback = picked(batch.own["seq"], _callback_before(batch, late), -1)
-    return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])])
+    return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)
 
 
 @invariant("zombie-work", family="ownership", needs=("own word", "possessions", "offsets log"), level="events")
@@ -86,7 +91,8 @@ def zombie_work(batch: Batch) -> Findings:
     said_ns = batch.written_ns(work["source"], work["time_ns"])
     inside = (loss_ns != NEVER) & (said_ns > loss_ns)
     knowing = fetched_though_told(batch, work["possession"], work["offset"], work["time_ns"])
-    work = work.take(inside & ~knowing & (work["seq"] < picked(windows["said_seq"], work["possession"], NEVER)))
+    refused_seq, _ = began_refused(batch, work["possession"], work["offset"])
+    work = work.take(inside & ~knowing & (work["seq"] < refused_seq))
     loss = picked(windows["loss"], work["possession"], -1)
     rows = table(slice=work["slice"], order=work["offset"], offset=work["offset"], what=_what(work))
     grant = (picked(batch.grants["source"], loss, -1), picked(batch.grants["seq"], loss, -1))
@@ -122,25 +128,25 @@ def _split_by_log(batch: Batch) -> Table:
 
 def _split_though_told(batch: Batch) -> Table:
     """Returns deliveries to members that had been told that others have the partition: of records that they fetched
-    later, or that they began later than their own word of it."""
+    later, or that they began after their own word that the commit of them was refused."""
     work = _beside_owners(batch)
     windows, possession = batch.zombies, work["possession"]
-    told_ns, said_ns = (picked(windows[name], possession, NEVER) for name in ("told_ns", "said_ns"))
+    told_ns = picked(windows["told_ns"], possession, NEVER)
     now_ns = batch.written_ns(work["source"], work["time_ns"])
     fetched = (now_ns > told_ns) & fetched_though_told(batch, possession, work["offset"], work["time_ns"])
-    begun = (now_ns > said_ns) & begun_though_told(batch, possession, work["time_ns"])
+    begun = work["refused_seq"] != NEVER
     answer = table(
         source=np.where(fetched, picked(windows["told_source"], possession, -1), work["source"]),
-        seq=picked(windows["told_seq"], possession, -1),
+        seq=np.where(fetched, picked(windows["told_seq"], possession, -1), work["refused_seq"]),
     )
-    answer = answer.having(seq=np.where(fetched, answer["seq"], picked(windows["said_seq"], possession, -1)))
     answer, work = (rows.take(fetched | begun) for rows in (answer, work))
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", answer, work)
 
 
 def _beside_owners(batch: Batch) -> Table:
     """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
-    work = batch.begun.take(batch.begun["possession"] >= 0)  # by a delivery, or by a completion that no delivery began
+    work = batch.begun.having(refused_seq=batch.refused_before)
+    work = work.take(work["possession"] >= 0)  # by a delivery, or by a completion that no delivery began
     work = work.take(picked(batch.zombies["loss"], work["possession"], -1) >= 0)
     return work.take(_given_to_others(batch, work))
 

@@ -8,7 +8,6 @@ of times.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +29,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
+from kafka_trial.invariants.speakers import speakers
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def own_words(batch: Batch) -> Table:
     from, and `begun_*`, `ends_ns` are of assignments (see `possessions`; when brokers said that it was over).
     """
     own = batch.of(*OWN_WORD)
-    client = _told_apart(batch)[own["who"]]
+    client = speakers(batch, own)
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
     own = stacked(_said(own), _stand_ins(batch, own))
     own = stacked(own, _answered(batch, own))
@@ -104,21 +104,6 @@ def own_words(batch: Batch) -> Table:
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
         attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.circumstances.settings.progress == "transaction")),
     )
-
-
-def _told_apart(batch: Batch) -> Ints:
-    """Returns the number of each own client whose process has others at the same time, else -1; and -1 at the end.
-
-    Names that come one after the other are one client's, which rejoined or began anew.
-    """
-    named = batch.circumstances.own_clients
-    several = np.full(len(named) + 1, -1, np.int64)
-    order = sorted(range(len(named)), key=lambda number: (named[number].source, named[number].first_seq))
-    for one, other in pairwise(order):
-        if named[one].source == named[other].source and named[other].first_seq < named[one].last_seq:
-            of_file = [number for number in order if named[number].source == named[one].source]
-            several[of_file] = of_file
-    return several
 
 
 def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:

@@ -25,6 +25,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.possessions import BY_EXIT
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import ANYBODYS, anybodys
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
@@ -44,14 +45,16 @@ def poll_skip(batch: Batch) -> Findings:
     records are none. Legal where the consumer says that it took the record (`processed`, whatever the outcome) or its
     sink heard of it meanwhile, for one that claims order per key, or none: its handlers begin in another order; and
     where its progress is not in Kafka and somebody had handled the record by then: it looked up how far others had
-    come, and went on from there (`seek`). Undecided where a killed member may have taken it in its last act, or the log
-    start overtook the position. A later delivery that fills the gap makes it a reordering (`nonmonotonic-poll`).
+    come, and went on from there (`seek`). Undecided where a killed member may have taken it in its last act, the log
+    start overtook the position, or the lines may be of several clients of one process. A later delivery that fills the
+    gap makes it a reordering (`nonmonotonic-poll`).
 
     Smallest history: records 0 to 2, `assigned`, `delivered` 0, `delivered` 2.
     """
     skipped = _passed_over(batch)
     killed, expired = _in_last_act(batch, skipped), _overtaken(batch, skipped)
-    found = skipped.take(~killed & ~expired)
+    unsure = anybodys(batch, skipped) & ~killed & ~expired
+    found = skipped.take(~killed & ~expired & ~unsure)
     rows = table(
         slice=found["slice"],
         order=found["offset"],
@@ -61,6 +64,7 @@ def poll_skip(batch: Batch) -> Findings:
     )
     proofs = [("before_source", "before_seq"), ("after_source", "after_seq"), ("record_source", "record_seq")]
     undecided = [(EXPIRED, skipped["slice"][expired]), (LAST_ACT, skipped["slice"][killed & ~expired])]
+    undecided.append((ANYBODYS, skipped["slice"][unsure]))
     return Findings(rows, [(found[source], found[seq]) for source, seq in proofs], undecided)
 
 
@@ -79,6 +83,8 @@ def _passed_over(batch: Batch) -> Table:
     skipped = table(
         slice=after["slice"][which],
         offset=records["offset"][row],
+        source=after["source"][which],
+        client=after["client"][which],
         possession=after["possession"][which],
         previous_offset=before["offset"][which],
         next_offset=after["offset"][which],

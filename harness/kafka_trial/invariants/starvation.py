@@ -31,6 +31,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.progress import DELAYED, stood_still, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import ANYBODYS, group_members
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -39,8 +40,11 @@ if TYPE_CHECKING:
 
 ROUNDS_MIN = 3
 OTHERS_MIN = 2  # with a single other one, a member may still be emptying the one answer that it fetched from it
-WAITS = ("slice", "source", "since_ns", "until_ns", "offset", "record_source", "record_seq", "end_source", "end_seq")
-WORKED = ("slice", "source", "round")
+WAITS = (
+    *("slice", "source", "member", "since_ns", "until_ns", "offset"),
+    *("record_source", "record_seq", "end_source", "end_seq"),
+)
+WORKED = ("slice", "source", "member", "round")
 
 
 @invariant(
@@ -59,8 +63,9 @@ def starved_partition(group: Group) -> Findings:
     records of at least two other partitions: it came back to them, and back again, and passed this one over. A record
     in its handler is no wait, nor is one that nobody handles in
     the end (skipped, stuck, unseen: other names), nor one that still waits at the snapshot. Legal while a fault is in
-    force or was healed less than W before; undecided where the machine stood still. A member without partitions holds
-    none that could starve.
+    force or was healed less than W before; undecided where the machine stood still, and where the lines may be of
+    several clients of one process: one that has no other partitions does no others first. A member without partitions
+    holds none that could starve.
 
     Smallest history: a record in each of three partitions of one member; `processed` on two of them, again and again
     for fourteen seconds; then `processed` on the third.
@@ -70,7 +75,8 @@ def starved_partition(group: Group) -> Findings:
     window_ns = window_ns_of(group.circumstances)
     starved &= ~under_fault(group.circumstances, waits["since_ns"], waits["until_ns"], window_ns)
     delayed = stood_still(group.circumstances, waits["since_ns"], waits["until_ns"])
-    found = waits.take(starved & ~delayed)
+    unsure = starved & ~delayed & (waits["member"] < 0)
+    found = waits.take(starved & ~delayed & ~unsure)
     members = {life.source: group.circumstances.members[life.member] for life in group.circumstances.lives}
     rows = table(
         slice=found["slice"],
@@ -80,32 +86,45 @@ def starved_partition(group: Group) -> Findings:
         lasted_ms=(found["until_ns"] - found["since_ns"]) // 1_000_000,
     )
     proofs = [(found[f"{name}_source"], found[f"{name}_seq"]) for name in ("record", "end")]
-    return Findings(rows, proofs, [(DELAYED, waits["slice"][starved & delayed])])
+    undecided = [(DELAYED, waits["slice"][starved & delayed]), (ANYBODYS, waits["slice"][unsure])]
+    return Findings(rows, proofs, undecided)
 
 
 def _rounds_elsewhere(group: Group) -> Ints:
     """Returns in how many whole rounds of each wait its member finished records of enough other partitions."""
-    waits, work = group.waits, group.worked.sorted_by("source", "round")
+    waits, work = group.waits, group.worked
+    of_any = work.having(member=np.full(len(work), -1))  # for a wait of nobody knows which client in the process
+    work = stacked(work.take(work["member"] >= 0), of_any).sorted_by("source", "member", "round")
     low, high = whole_rounds(waits["since_ns"], waits["until_ns"], _round_ns(window_ns_of(group.circumstances)))
-    which, row = in_ranges(*between(work["source"], work["round"], waits["source"], low, high))
+    both = joined(*(np.concatenate([work[name], waits[name]]) for name in ("source", "member")))
+    mine, wanted = both[: len(work)], both[len(work) :]
+    which, row = in_ranges(*between(mine, work["round"], wanted, low, high))
     elsewhere = work["slice"][row] != waits["slice"][which]
     wait, number, other = which[elsewhere], work["round"][row][elsewhere], work["slice"][row][elsewhere]
     order = ordered(wait, number, other)
+    order = order[first_of(joined(wait[order], number[order], other[order]))]  # two clients may do one partition
     wait, turn = wait[order], joined(wait[order], number[order])
     begins = first_of(turn)
-    enough = np.diff(np.append(begins, len(turn))) >= OTHERS_MIN  # `worked` names each partition once a round
+    enough = np.diff(np.append(begins, len(turn))) >= OTHERS_MIN
     return counts(wait[begins][enough], len(waits))
 
 
 def worked(batch: Batch) -> Table:
-    """Returns slice (as in the circumstances), source and round, once for each round in which it finished a record."""
+    """Returns slice (as in the circumstances), source, member (see `speakers.group_members`) and round, once for each
+    round in which it finished a record."""
     done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
     done = done.take(done["time_ns"] <= _snapshot_ns(batch))
     number = done["time_ns"] // _round_ns(window_ns_of(batch.circumstances))
-    order = ordered(done["slice"], done["source"], number)
-    slices, sources, number = done["slice"][order], done["source"][order].astype(np.int64), number[order]
-    once = first_of(joined(slices, sources, number))
-    return table(slice=batch.slices[slices[once]], source=sources[once], round=number[once])
+    member = group_members(batch, done)
+    order = ordered(done["slice"], done["source"], member, number)
+    done, member, number = done.take(order), member[order], number[order]
+    once = first_of(joined(done["slice"], done["source"], member, number))
+    return table(
+        slice=batch.slices[done["slice"][once]],
+        source=done["source"][once].astype(np.int64),
+        member=member[once],
+        round=number[once],
+    )
 
 
 def waits(batch: Batch) -> Table:
@@ -143,7 +162,7 @@ def _round_ns(window_ns: int) -> int:
 
 
 def _gaps(batch: Batch) -> Table:
-    """Returns slice, source, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
+    """Returns slice, source, member, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
     snapshot_ns, held = _snapshot_ns(batch), batch.possessions
     moves = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT).sorted_by("slice", "time_ns", "source", "seq")
     until_ns = np.minimum(held["close_ns"], snapshot_ns)
@@ -155,6 +174,7 @@ def _gaps(batch: Batch) -> Table:
     between_moves = table(
         slice=held["slice"][which],
         source=held["source"][which].astype(np.int64),
+        member=batch.holders[which],
         since_ns=np.where(before >= 0, picked(moves["time_ns"], before, 0), held["open_ns"][which]),
         until_ns=moves["time_ns"][row],
         end_source=moves["source"][row].astype(np.int64),
@@ -163,6 +183,7 @@ def _gaps(batch: Batch) -> Table:
     at_the_end = table(
         slice=held["slice"][ended],
         source=held["source"][ended].astype(np.int64),
+        member=batch.holders[ended],
         since_ns=np.where(last >= 0, picked(moves["time_ns"], last, 0), held["open_ns"][ended]),
         until_ns=held["close_ns"][ended],
         end_source=held["source"][ended].astype(np.int64),

@@ -2,9 +2,9 @@
 
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
 by the end of the possession, or by an answer that it heard (`fencing.py`). What it holds at that end it may finish, and
-after an answer whatever it had fetched by then; a record fetched later is never excused. Where it says itself that its
-commit was refused, it may finish what it has in hand then. No plain consumer can prevent the rest: inside the window
-overlap and reordering are excused.
+after an answer whatever it had fetched by then; a record fetched later is never excused, nor is one that it began after
+it had said itself that the commit which covers it was refused (`refused_commits.py`). No plain consumer can prevent the
+rest: inside the window overlap and reordering are excused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_log import owned_by
+from kafka_trial.invariants.refused_commits import began_refused
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.speakers import alone
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
@@ -42,18 +44,15 @@ def windows(batch: Batch) -> Table:
 
     Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that told
     the member while it was open (NEVER, -1 where none did); `fetched`: the position up to which it had fetched by then
-    (see `fencing.fetched_by`), `fetches_known`: whether the request log holds its fetches. `said_ns`, `said_seq`: its
-    own line of a commit that was refused so, `finished_ns`: that, or the end of the handler in hand then. `until_ns`:
-    when the possession was closed, or the handler in hand at that moment ended.
+    (see `fencing.fetched_by`), `fetches_known`: whether the request log holds its fetches. `refused_ns`: when it heard
+    that a commit was refused so. `until_ns`: when the possession was closed, or the handler in hand at that moment
+    ended.
     """
     held = batch.possessions
     loss = _losses(batch)
     loss_ns = picked(batch.grants["time_ns"], loss, NEVER)
     answer = told(batch, loss_ns)
     fetched, known = fetched_by(batch, answer["heard_ns"])
-    refused_ns = commit_refused_ns(batch, loss_ns)
-    said_seq, said_ns = _said_to_fail(batch, np.maximum(loss_ns, refused_ns - TOLERANCE_NS))
-    said_seq, said_ns = (np.where(refused_ns == NEVER, NEVER, one) for one in (said_seq, said_ns))
     return table(
         loss=loss,
         loss_ns=loss_ns,
@@ -62,9 +61,7 @@ def windows(batch: Batch) -> Table:
         told_seq=answer["seq"],
         fetched=fetched,
         fetches_known=known,
-        said_seq=said_seq,
-        said_ns=said_ns,
-        finished_ns=np.maximum(said_ns, _in_hand(batch, said_seq)),
+        refused_ns=commit_refused_ns(batch, loss_ns),
         until_ns=np.maximum(held["close_ns"], _in_hand(batch, held["close_seq"])),
     )
 
@@ -76,7 +73,8 @@ def excused(batch: Batch, possessions: Array, offsets: Array, time_ns: Array) ->
         picked(windows[name], possessions, start) for name, start in (("loss_ns", NEVER), ("until_ns", NONE))
     )
     inside: Bools = (loss_ns != NEVER) & (time_ns >= loss_ns - TOLERANCE_NS) & (time_ns <= until_ns)
-    knowing = fetched_though_told(batch, possessions, offsets, time_ns) | begun_though_told(batch, possessions, time_ns)
+    _, refused_ns = began_refused(batch, possessions, offsets)
+    knowing = fetched_though_told(batch, possessions, offsets, time_ns) | (time_ns >= refused_ns)
     return inside & ~knowing
 
 
@@ -88,23 +86,17 @@ def fetched_though_told(batch: Batch, possessions: Array, offsets: Array, time_n
     return later
 
 
-def begun_though_told(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
-    """Returns whether each moment comes after the member had said itself that it was refused, and had empty hands."""
-    later: Bools = time_ns > picked(batch.zombies["finished_ns"], possessions, NEVER)
-    return later
-
-
 def doubted(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
     """Returns whether each moment is one at which nobody can tell what the member knew and had fetched.
 
     It was told, or said itself that a commit of its had failed, and the request log holds no fetches of it.
     """
     windows = batch.zombies
-    heard_ns = np.minimum(windows["told_ns"], _said_to_fail(batch, windows["loss_ns"])[1])
+    heard_ns = np.minimum(windows["told_ns"], _said_to_fail_ns(batch, windows["loss_ns"]))
     unknown = ~windows["fetches_known"] & (heard_ns < batch.possessions["close_ns"])
     after_ns = picked(np.where(unknown, heard_ns, NEVER), possessions, NEVER)
     doubtful: Bools = batch.earliest(time_ns) > np.minimum(after_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    return doubtful & ~begun_though_told(batch, possessions, time_ns)
+    return doubtful
 
 
 def _losses(batch: Batch) -> Ints:
@@ -123,8 +115,8 @@ def _losses(batch: Batch) -> Ints:
     return losses
 
 
-def _said_to_fail(batch: Batch, after_ns: Ints) -> tuple[Ints, Ints]:
-    """Returns seq and time of the first line after each moment in which the possession's member, while it held it, said
+def _said_to_fail_ns(batch: Batch, after_ns: Ints) -> Ints:
+    """Returns the time of the first line after each moment in which the possession's member, while it held it, said
     that a commit had failed: of the partition, or of nothing in particular; NEVER where there is none."""
     held = batch.possessions
     own = batch.own.take(batch.own["kind"] == Kind.COMMIT_FAIL)
@@ -137,12 +129,12 @@ def _said_to_fail(batch: Batch, after_ns: Ints) -> tuple[Ints, Ints]:
     seq, time = picked(by_slice["seq"], first, NEVER), picked(by_slice["time_ns"], first, NEVER)
     unlisted = of_file[np.lexsort((of_file[:, 2], of_file[:, 0]))]
     general = at_or_after(unlisted[:, 0], unlisted[:, 2], held["source"], after)
-    general = np.where(held["client"] < 0, general, -1)  # of several clients nobody knows whose it was
+    general = np.where(alone(batch, held), general, -1)  # of several clients nobody knows whose it was
     general_seq, general_ns = picked(unlisted[:, 1], general, NEVER), picked(unlisted[:, 2], general, NEVER)
     earlier = general_seq < seq
     seq, time = np.where(earlier, general_seq, seq), np.where(earlier, general_ns, time)
     inside = seq < held["close_seq"]
-    return np.where(inside, seq, NEVER), np.where(inside, time, NEVER)
+    return np.where(inside, time, NEVER)
 
 
 def _files(rows: Table, held: Table) -> tuple[Ints, Ints]:

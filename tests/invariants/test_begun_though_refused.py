@@ -1,0 +1,167 @@
+"""What a member begins after it has said itself that a commit was refused: literal histories of at most eight lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from group_lines import heartbeat
+from histories import (
+    Line,
+    after,
+    asked,
+    assigned,
+    commit,
+    committed,
+    delivered,
+    fetched,
+    finding,
+    handled,
+    judged,
+    on,
+    owner,
+    processed,
+    revoked,
+    said,
+    undecided,
+    with_settings,
+)
+
+# m0 has fetched records 0 to 2, and works on the first one; then the log gives the partition to m1.
+LOST = [fetched("m0", 0, size_bytes=99), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]
+FENCED = asked("OFFSET_COMMIT", "m0", 2, error=25)
+EXPELLED = heartbeat("m0", error=25)
+ASKED_1, ASKED_2 = commit("m0", 1), commit("m0", 2)
+REFUSED_1, REFUSED_2 = (commit("m0", value, "fail") for value in (1, 2))
+REFUSED_SOMETHING = said("m0", "commit", outcome="fail", message="UNKNOWN_MEMBER_ID")
+GOES_ON = [processed("m0", 0), after(1), delivered("m0", 1)]
+
+
+def split(*lines: Line | list[Line], lost: Sequence[Line | list[Line]] = LOST) -> list[object]:
+    """The records of which split-ownership finds that they were begun by a member that knew."""
+    return [one["offset"] for one in judged("split-ownership", [*lost, *lines], records=3, partitions=2)]
+
+
+def test_who_commits_first_and_is_refused_must_not_begin() -> None:
+    """It had fetched the record long before; told with its own line, and with that of its work."""
+    found = finding("split-ownership", [*LOST, FENCED, REFUSED_2, *GOES_ON], records=3)
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        ({"offset": 1, "by": "told"}, ("consumer-m0-0#3", "consumer-m0-0#5"))
+    ]
+
+
+def test_who_handles_first_may_finish_what_it_had_fetched() -> None:
+    """A polled batch; the callback of a background commit says that what was done of it could not be committed."""
+    assert split(asked("OFFSET_COMMIT", "m0", 1, error=25), REFUSED_1, *GOES_ON, *handled("m0", 2)) == []
+
+
+def test_its_own_word_counts_of_what_it_fetched_after_it() -> None:
+    """It handles first, and goes on fetching."""
+    later = [processed("m0", 0), after(1), fetched("m0", 2, size_bytes=99), after(1), delivered("m0", 2)]
+    assert split(FENCED, REFUSED_1, *later) == [2]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([REFUSED_2, FENCED, *GOES_ON], [1]),
+        ([FENCED, REFUSED_2, delivered("m0", 1)], [1]),
+        ([FENCED, REFUSED_2, delivered("m0", 1), processed("m0", 1), processed("m0", 0)], [1]),
+        ([FENCED, REFUSED_2, processed("m0", 1)], [1]),
+        ([FENCED, REFUSED_1, REFUSED_2, *GOES_ON], [1]),
+        ([FENCED, REFUSED_2, REFUSED_1, *GOES_ON], [1]),
+        ([FENCED, REFUSED_2, processed("m0", 0)], []),
+        ([delivered("m0", 1), FENCED, REFUSED_2, processed("m0", 0), processed("m0", 1)], []),
+        ([FENCED, *GOES_ON], []),
+        ([FENCED, *GOES_ON, REFUSED_2], []),
+        ([EXPELLED, REFUSED_2, *GOES_ON], []),
+        ([FENCED, on(1, REFUSED_2), *GOES_ON], []),
+        ([REFUSED_2, after(1), FENCED, *GOES_ON], []),
+        ([FENCED, commit("m1", 2, "fail"), *GOES_ON], []),
+        ([FENCED, REFUSED_2, owner("m0"), *GOES_ON], []),
+    ],
+    ids=[
+        "its line comes first",
+        "at once",
+        "with another record in hand",
+        "it tells of the completion only",
+        "a later one covers it",
+        "an earlier one covers it",
+        "it finishes what it has in hand",
+        "or two of them",
+        "it says nothing: a background thread may have heard",
+        "it says so afterwards",
+        "it was told by its heartbeat, and its commit may have run out of time",
+        "of another partition",
+        "an earlier one ran out of time",
+        "another member says so",
+        "the partition was given back",
+    ],
+)
+def test_what_it_begins_after_its_line_and_the_refused_commit_covers_convicts(
+    lines: list[Line], found: list[int]
+) -> None:
+    """In one file the order is exact."""
+    assert split(*lines) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([FENCED, REFUSED_SOMETHING], []),
+        ([ASKED_2, FENCED, REFUSED_SOMETHING], [1]),
+        ([ASKED_1, ASKED_2, FENCED, REFUSED_SOMETHING], [1]),
+        ([ASKED_1, FENCED, REFUSED_SOMETHING, ASKED_2], []),
+        ([ASKED_2, commit("m0", 2, "ok"), FENCED, REFUSED_SOMETHING], []),
+        ([FENCED, REFUSED_SOMETHING, ASKED_2], []),
+    ],
+    ids=[
+        "of no position",
+        "of the one it had asked for",
+        "of the last one",
+        "of that before it",
+        "that one was answered",
+        "it asks afterwards",
+    ],
+)
+def test_a_refusal_without_a_position_is_of_the_commit_that_was_asked_for(lines: list[Line], found: list[int]) -> None:
+    """By the member's own word before it."""
+    assert split(*lines, *GOES_ON) == found
+
+
+@pytest.mark.parametrize(("record", "found"), [(1, []), (2, [2])], ids=["committed before", "not committed"])
+def test_what_an_earlier_commit_covers_it_may_begin(record: int, found: list[int]) -> None:
+    """It commits a batch ahead of its work: records 0 and 1 are its own alone, m1 begins behind them."""
+    lost: list[Line | list[Line]] = [*LOST[:2], committed(2, by="m0"), *LOST[2:]]
+    lines = [asked("OFFSET_COMMIT", "m0", 3, error=25), commit("m0", 3, "fail"), delivered("m0", record)]
+    assert split(*lines, lost=lost) == found
+
+
+def test_a_commit_of_the_new_owner_is_no_leave_to_begin() -> None:
+    """m1 has handled the record, and committed it, when m0 is refused."""
+    assert split(committed(2, by="m1"), FENCED, REFUSED_2, *GOES_ON) == [1]
+
+
+def test_where_nobody_saw_what_it_fetched_only_the_covered_record_convicts() -> None:
+    """The other one it may have fetched before its line, or after it."""
+    unseen: list[Line | list[Line]] = [*LOST[1:], FENCED]
+    assert undecided("split-ownership", [*unseen, REFUSED_1, *GOES_ON]) == 1
+    assert len(judged("split-ownership", [*unseen, REFUSED_2, *GOES_ON])) == 1
+
+
+def test_what_it_may_finish_is_zombie_work_and_what_it_may_not_is_none() -> None:
+    """After its line, by what the refused commit covers."""
+    work = [processed("m0", 0), *handled("m0", 1)]
+    for refused, counted in ((REFUSED_1, [0, 1, 1]), (REFUSED_2, [0])):
+        found = judged("zombie-work", [*LOST, FENCED, refused, *work])
+        assert [one["offset"] for one in found] == counted
+
+
+@pytest.mark.parametrize(("refused", "found"), [(REFUSED_1, 0), (REFUSED_2, 1)], ids=["not covered", "covered"])
+def test_order_is_excused_for_what_it_may_finish_only(refused: Line, found: int) -> None:
+    """m0 completes record 1 after m1 completed record 2."""
+    others = [assigned("m1"), *handled("m1", 2)]
+    lines = [*LOST, *others, FENCED, refused, after(1), *handled("m0", 1), revoked("m0")]
+    keys = {"records": ["k", "k", "k"], "settings": with_settings()}
+    assert len(judged("reordered-key", lines, **keys)) == found
