@@ -302,6 +302,7 @@ class FileReader:
         which, slices, offsets = self.ids.places(columns.text("id", rows))
         rows = rows[which]
         in_topic = ~columns.absent("topic")[rows]
+        member = columns.codes("member", {name: number + 1 for name, number in self.facts.members.items()})[rows] - 1
         return made_rows(
             self.source,
             slice=slices,
@@ -311,7 +312,8 @@ class FileReader:
             offset=offsets,
             flag=np.where(outcome[rows] == 1, 1, 0),
             place=np.where(in_topic, columns["offset"][rows], NONE),
-            who=np.where(in_topic, columns["partition"][rows].clip(-1, 2**31 - 1), -1),
+            wall_ns=np.where(in_topic, columns["source_wall_ns"][rows], NONE),
+            who=np.where(in_topic, columns["partition"][rows].clip(-1, 2**31 - 1), member),
         )
 
     def _wanted(self, columns: Columns, kinds: Array) -> Array:
