@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,18 +62,13 @@ def reordered_key(batch: Batch) -> Findings:
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
     Inside a possession every completion counts of what was delivered there; across possessions, and across transactions
     that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an
-    untold loss. Of a consumer that prints nothing of its work the first effects count, in the order of the sink's file
-    (of each partition of an output topic).
+    untold loss. Where there is a sink, first effects count too, in the order of its file (of each partition of an
+    output topic): one finding a record beyond those of the lines.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
     """
-    keyed = _late_ones(batch, same_key=True)
-    unkeyed = _late_ones(batch, same_key=False)
-    both = stacked(
-        keyed.having(same_key=np.ones(len(keyed), np.bool_)), unkeyed.having(same_key=np.zeros(len(unkeyed), np.bool_))
-    )
-    both = both.take(ordered(both["slice"], both["source"], both["seq"], ~both["same_key"]))
-    late = both.take(first_of(joined(both["slice"], both["source"], both["seq"])))
+    lines = _late_ones(batch, _late_by_lines, "slice", "source", "seq")
+    late = _united(lines, _late_ones(batch, _late_by_effects, "slice", "offset"))
     rows = table(
         slice=late["slice"],
         order=late["offset"],
@@ -122,12 +118,29 @@ def overlapping_handlers(batch: Batch) -> Findings:
     return Findings(rows, [(later[source], later[seq]) for source, seq in proofs])
 
 
-def _late_ones(batch: Batch, *, same_key: bool) -> Table:
+def _late_ones(batch: Batch, late: Callable[..., Table], *one: str) -> Table:
+    """Returns what came after a later record of its key, else after any: `late` tells of both; one of each `one`."""
+    found = [(same_key, late(batch, same_key=same_key)) for same_key in (True, False)]
+    both = stacked(*(rows.having(same_key=np.full(len(rows), same_key)) for same_key, rows in found))
+    both = both.take(ordered(*(both[name] for name in one), ~both["same_key"]))
+    return both.take(first_of(joined(*(both[name] for name in one))))
+
+
+def _late_by_lines(batch: Batch, *, same_key: bool) -> Table:
     """Returns the completions that came after one of a later record, with that one as `later_*`."""
-    if batch.circumstances.prints_no_work:
-        return _paired(*late_effects(batch, same_key=same_key))
-    inside, across = _late_inside(batch, same_key=same_key), _late_across(batch, same_key=same_key)
-    return stacked(inside, across)
+    return stacked(_late_inside(batch, same_key=same_key), _late_across(batch, same_key=same_key))
+
+
+def _late_by_effects(batch: Batch, *, same_key: bool) -> Table:
+    return _paired(*late_effects(batch, same_key=same_key))
+
+
+def _united(lines: Table, effects: Table) -> Table:
+    """Returns what lines show, and of each record of which they show less what its effect does."""
+    both = joined(*(np.concatenate([lines[name], effects[name]]) for name in ("slice", "offset")))
+    mine, theirs = both[: len(lines)], both[len(lines) :]
+    more = ~np.isin(theirs, mine[lines["same_key"]]) & (effects["same_key"] | ~np.isin(theirs, mine))
+    return stacked(lines.take(~np.isin(mine, theirs[more])), effects.take(more))
 
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
