@@ -12,6 +12,7 @@ from histories import (
     assigned,
     delivered,
     effect,
+    fault,
     fetched,
     handled,
     judged,
@@ -162,6 +163,14 @@ def test_in_a_topic_the_output_of_whoever_was_frozen_is_excused() -> None:
     """It names no member: m0 had fetched it, and lost the partition untold."""
     lines: Lines = [*GIVEN, *TAKEN, output(3, 7), synced("m0"), output(1, 8)]
     assert reordered(lines, settings=SILENT_TO_TOPIC) == []
+
+
+def test_in_a_topic_whoever_is_still_frozen_cannot_have_had_what_came_after_its_last_fetch() -> None:
+    """The records were written only then (in this history, at its end): it is m1 that writes in the wrong order."""
+    lines: Lines = [*GIVEN, *TAKEN, after(1), output(3, 7), output(1, 8)]
+    assert reordered(lines, settings=SILENT_TO_TOPIC, old=False) == [(1, 3, True)]
+    stopped: Lines = [*GIVEN, *TAKEN, fault("broker-kill", None), output(3, 7), output(1, 8)]
+    assert reordered(stopped, settings=SILENT_TO_TOPIC, old=False) == []
 
 
 def test_in_a_topic_the_output_of_a_member_that_tells_of_it_is_not_excused() -> None:

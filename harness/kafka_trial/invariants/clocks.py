@@ -75,9 +75,8 @@ def own_times(circumstances: Circumstances, rows: Table) -> Table:
 
     A line that was flushed was written when it was read, but for the time it waited: earlier than that it is not taken
     to be, whatever it says. Work that came out of a buffer, and bears no time, may have been done as soon as the lines
-    before had been read. What a broker appended to an output topic was there when it says so, however late it was read.
+    before had been read.
     """
-    rows = _appended(circumstances, rows)
     own = np.isin(rows["kind"], OWN_WORD) & _member(_among(circumstances, circumstances.timed), rows["source"])
     buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & vague(circumstances, rows["source"])
     if buffered.any():
@@ -89,16 +88,6 @@ def own_times(circumstances: Circumstances, rows: Table) -> Table:
         own_ns = np.maximum(own_ns, heard_ns - _read_late(circumstances, sources, heard_ns))
     time_ns = rows["time_ns"].copy()
     time_ns[own] = np.minimum(own_ns, heard_ns)
-    return rows.having(time_ns=time_ns)
-
-
-def _appended(circumstances: Circumstances, rows: Table) -> Table:
-    """Returns the rows with each output at the time at which its broker appended it, where that is known."""
-    dated = (rows["kind"] == Kind.EFFECT) & (rows["wall_ns"] != NONE)
-    if not dated.any():
-        return rows
-    time_ns = rows["time_ns"].copy()
-    time_ns[dated] = np.minimum(monotonic(circumstances, rows["wall_ns"][dated], time_ns[dated]), time_ns[dated])
     return rows.having(time_ns=time_ns)
 
 

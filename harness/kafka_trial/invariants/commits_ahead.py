@@ -39,7 +39,11 @@ UNDECIDED = {KILLED_UNHEARD: "unheard", READ_LATE: "read_late"}  # because, and 
 
 
 @invariant(
-    "commit-ahead", family="commits", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True
+    "commit-ahead",
+    family="commits",
+    needs=("records", "handled", "offsets log", "commit times"),
+    level="sink",
+    progress_in_kafka=True,
 )
 def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.

@@ -76,7 +76,8 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     A fetch that was under way at `told_ns` counts as before it, and so does one that began within the tolerance.
     """
     held = batch.possessions
-    group, wanted, asked = fetches_of_members(batch)
+    asked = _fetches(batch)
+    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=batch.holders))
     after_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - 1) + TOLERANCE_NS + 1
     later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
     later = np.where(picked(asked["begun_ns"], later, NEVER) < held["close_ns"], later, -1)
@@ -84,13 +85,6 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     highest = picked(asked["offset"], greatest_in(asked["offset"], first, end), NONE)
     position = np.maximum(picked(asked["offset"], later, NEVER), highest)
     return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(batch.holders, _fetching(batch))
-
-
-def fetches_of_members(batch: Batch) -> tuple[Ints, Ints, Table]:
-    """Returns the fetches of members with `begun_ns` and `answered_ns`; of which slice and member each is, and each
-    possession, as numbers that are equal where both are; sorted by these and `begun_ns`."""
-    asked = _fetches(batch)
-    return _by_member(batch, asked), _by_member(batch, batch.possessions.having(member=batch.holders)), asked
 
 
 def _fetching(batch: Batch) -> list[int]:
@@ -106,8 +100,7 @@ def _fetches(batch: Batch) -> Table:
     asked = batch.of(Kind.FETCH_ASKED)
     sent_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
     member = members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1))
-    begun_ns = sent_ns - np.maximum(asked["place"], 0)
-    asked = asked.having(member=member, begun_ns=begun_ns, answered_ns=sent_ns)
+    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["place"], 0))
     asked = asked.take(asked["member"] >= 0)
     return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"]))
 

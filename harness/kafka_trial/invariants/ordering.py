@@ -15,12 +15,14 @@ from kafka_trial.invariants.kernels import (
     NONE,
     Array,
     Ints,
+    at_or_before,
     first_of,
     joined,
     max_before,
     min_after,
     ordered,
     picked,
+    running_max,
     starts_of,
 )
 from kafka_trial.invariants.rows import Kind
@@ -210,35 +212,35 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
 
 
 def _overlapping_across_files(batch: Batch) -> Table:
-    """Returns the handlers that ran beside one of another file for longer than clocks and pipes may differ."""
+    """Returns the handlers that ran beside one of another file for certain, however short: each began, at the latest,
+    before the other one can have ended."""
     handlers = batch.handlers
     handlers = handlers.take(~excused(batch, handlers["possession"], handlers["offset"], handlers["end_ns"]))
     handlers = handlers.having(end_ns=batch.written_ns(handlers["source"], handlers["end_ns"]))
-    slow = handlers.take(handlers["end_ns"] > handlers["start_ns"])
+    keyed = handlers.take(handlers["key"] >= 0)
     found = [
-        _overlapping_of_file(slow.take(mine), slow.take(~mine & (slow["key"] >= 0 if keyed else True)), keyed=keyed)
-        for source in np.unique(slow["source"])  # files, not rows: some dozens at most
-        for mine in [slow["source"] == source]
-        for keyed in (False, True)
+        _overlapping_of_file(rows.take(mine), rows.take(~mine), same_key=rows is keyed)
+        for source in np.unique(handlers["source"])  # files, not rows: some dozens at most
+        for rows in (handlers, keyed)
+        for mine in [rows["source"] == source]
     ]
-    nobody = slow.take(np.zeros(len(slow), np.bool_))
+    nobody = handlers.take(np.zeros(len(handlers), np.bool_))
     return stacked(_side_by_side(nobody, nobody, same_key=False), *found)
 
 
-def _overlapping_of_file(mine: Table, others: Table, *, keyed: bool) -> Table:
-    """Returns the handlers of one file that began while one of the others was at work."""
-    if keyed:
-        mine = mine.take(mine["key"] >= 0)
-    both = stacked(mine, others)
-    group = joined(both["slice"], both["key"]) if keyed else both["slice"]
-    own = np.arange(len(both)) < len(mine)
-    order = ordered(group, both["start_ns"], own)  # those that began at the same moment stand before
-    both, group, own = both.take(order), group[order], own[order]
-    ends = np.where(own, NONE, both["end_ns"])
-    longest = max_before(group, ends)
-    overlap = np.minimum(picked(ends, longest, NONE), both["end_ns"])
-    beside = own & (longest >= 0) & (overlap > both["start_ns"])
-    return _side_by_side(both.take(beside), both.take(longest[beside]), same_key=keyed)
+def _overlapping_of_file(mine: Table, others: Table, *, same_key: bool) -> Table:
+    """Returns the handlers of one file that began, last of both, while one of the others was at work.
+
+    A short one may have ended, by its line, before it began: the other one must have begun before that.
+    """
+    names = ("slice", "key") if same_key else ("slice",)
+    group = joined(*(np.concatenate([others[name], mine[name]]) for name in names))
+    order = ordered(group[: len(others)], others["start_ns"])
+    others, theirs, own = others.take(order), group[: len(others)][order], group[len(others) :]
+    earlier = at_or_before(theirs, others["start_ns"], own, np.minimum(mine["start_ns"], mine["end_ns"] - 1))
+    longest = picked(running_max(theirs, others["end_ns"]), earlier, -1)
+    beside = (longest >= 0) & (picked(others["end_ns"], longest, NONE) > mine["start_ns"])
+    return _side_by_side(mine.take(beside), others.take(longest[beside]), same_key=same_key)
 
 
 def _side_by_side(later: Table, earlier: Table, *, same_key: bool) -> Table:

@@ -109,8 +109,9 @@ def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
     strange[asks["slice"][members_of(batch, asks["who"], otherwise=-1) < 0]] = True
-    whole = lines["time_ns"] < log_whole_until_ns(circumstances)
-    seen: Bools = alone[life] & ~strange[lines["slice"]] & whole & requests_complete(circumstances)
+    kills = [window.injected_ns for window in circumstances.windows if window.fault in STOPS_A_BROKER]
+    whole = lines["time_ns"] < min(kills, default=NEVER) - LAST_LINES_NS
+    seen: Bools = alone[life] & ~strange[lines["slice"]] & whole & _requests_complete(circumstances)
     return seen
 
 
@@ -130,13 +131,7 @@ def _fetching(circumstances: Circumstances) -> Ints:
     return np.array(sorted({circumstances.lanes[lane] for lane in lanes} - shared), np.int64)
 
 
-def log_whole_until_ns(circumstances: Circumstances) -> int:
-    """Returns until when no request can be missing: a broker that is stopped may not write its last lines."""
-    kills = [window.injected_ns for window in circumstances.windows if window.fault in STOPS_A_BROKER]
-    return min(kills, default=NEVER) - LAST_LINES_NS
-
-
-def requests_complete(circumstances: Circumstances) -> bool:
+def _requests_complete(circumstances: Circumstances) -> bool:
     """Tells whether every broker's request log was read to its end."""
     logs = [name for name in circumstances.counts if name.startswith("requests-")]
     return bool(logs) and all(circumstances.witnesses.get(name) == "complete" for name in logs)

@@ -12,7 +12,7 @@ there is `kernels.NONE`.
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
 | PROCESSED | of the record | | | | | its Outcome |
 | FAILED (will be tried again) | of the record | | | | | |
-| EFFECT | of the record with its id | in an output topic | appended there | | its partition there | 1: ok |
+| EFFECT (outcome ok, info) | of the record with its id | in an output topic | | | its partition there | 1: ok |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |
@@ -39,10 +39,6 @@ connections), all others -1.
 
 Of what a member said itself `wall_ns` is the line's own time, on the harness's clock and as far as it can be believed,
 and `until` is when the lines had been read that were read before it (`judge/own_times.py`).
-
-An EFFECT is there of outcome ok and info. It has a place and a partition where it lies in an output topic, and a wall time where the topic's broker stamps
-what it appends: then that is its time, on the harness's clock (`clocks.own_times`), not that of its reading. At the
-HTTP sink `who` is the member that it came from, -1 unknown.
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.fencing import fetches_of_members
+from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.handlers import joined_with
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -25,7 +26,7 @@ from kafka_trial.invariants.kernels import (
     joined,
     picked,
 )
-from kafka_trial.invariants.process_fetches import LAST_LINES_NS, log_whole_until_ns, requests_complete
+from kafka_trial.invariants.request_logs import whole_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.zombies import excused
@@ -98,14 +99,21 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
     Only where the request log tells of all of them; else every record can have come.
     """
     records = batch.records
-    group, wanted, asked = fetches_of_members(batch)
-    until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    order = np.lexsort((asked["answered_ns"], group))
-    last = at_or_before(group[order], asked["answered_ns"][order], wanted, until_ns)
-    answered_ns = picked(asked["answered_ns"][order], last, NONE)
-    can_tell = batch.zombies["fetches_known"] & requests_complete(batch.circumstances)
-    can_tell &= np.minimum(told_ns, NEVER - 2 * LAST_LINES_NS) < log_whole_until_ns(batch.circumstances)
-    latest_ns = np.where(can_tell, np.minimum(answered_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS, NEVER)
     record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
-    came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns[pairs["possession"]]
+    until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    answered_ns = np.minimum(_answered_last(batch, until_ns), NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    can_tell = batch.zombies["fetches_known"] & (until_ns <= whole_until_ns(batch.circumstances))
+    latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["possession"]]
+    came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
     return came
+
+
+def _answered_last(batch: Batch, until_ns: Ints) -> Ints:
+    """Returns when the last fetch of each possession's member, up to some time, was answered; NONE: none was."""
+    asked, held, size = batch.of(Kind.FETCH_ASKED), batch.possessions, len(batch.circumstances.members) + 1
+    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    asker = joined_with(asked["slice"], members_of(batch, asked["who"], otherwise=-1) + 1, size)
+    order = np.lexsort((answered_ns, asker))
+    asker, answered_ns = asker[order], answered_ns[order]
+    last = at_or_before(asker, answered_ns, joined_with(held["slice"], held["member"] + 1, size), until_ns)
+    return picked(answered_ns, last, NONE)
