@@ -17,6 +17,7 @@ from histories import (
     handled,
     judged,
     on,
+    own_time,
     processed,
     revoked,
     undecided,
@@ -179,3 +180,61 @@ def test_a_line_stands_for_no_effect_that_the_sink_heard_of_later() -> None:
     lines = [M0, *handled("m0", 0), commit("m0", 1), *committed_by_m0(1), after(30), effect(0)]
     found = judged(NAME, lines, settings=with_settings(sink="http"), records=1)
     assert [one["committed_offset"] for one in found] == [1]
+
+
+# --- an output topic whose broker says when it appended ------------------------------------------------------------
+
+TO_TOPIC = with_settings(sink="topic")
+
+
+def output(record: int, *, read_s: float = 0.0, appended: bool = True, at: int = 7) -> Line:
+    """A record's output in a topic, read so long after its broker appended it (and says so)."""
+    line = effect(record, topic="out", partition=0, offset=at)
+    return own_time(line, read_s) if appended else line
+
+
+def told_early(*then: Line | list[Line]) -> list[Line | list[Line]]:
+    """m0 says that it has done record 0, asks for its commit, and the commit takes effect."""
+    return [M0, *handled("m0", 0), commit("m0", 1), *committed(1, by="m0"), *then]
+
+
+@pytest.mark.parametrize(("seconds", "ahead"), [(0.55, [1]), (0.4, [])])
+def test_a_line_stands_for_no_output_whose_broker_says_when_it_came(seconds: float, ahead: list[int]) -> None:
+    """Appended half a second or more after the durable commit, whatever was printed before it."""
+    found = judged(NAME, told_early(after(seconds), output(0)), settings=TO_TOPIC, records=1)
+    assert [one["committed_offset"] for one in found] == ahead
+
+
+def test_an_output_counts_from_its_append_however_late_it_was_read() -> None:
+    """Read three seconds after the commit, and appended before it: no line of its member is needed."""
+    lines = [M0, *committed(1, by="m0"), after(3), output(0, read_s=3.1)]
+    assert judged(NAME, lines, settings=TO_TOPIC, records=1) == []
+
+
+def test_a_line_stands_for_an_output_of_which_nobody_says_when_it_came() -> None:
+    """An older history: it may have been read late."""
+    assert judged(NAME, told_early(after(3), output(0, appended=False)), settings=TO_TOPIC, records=1) == []
+
+
+def test_a_line_stands_for_an_output_in_a_transaction() -> None:
+    """Positions may be handed in before the outputs: both take effect at once."""
+    settings = with_settings(sink="topic", progress="transaction", delivery="exactly-once")
+    assert judged(NAME, told_early(after(3), output(0)), settings=settings, records=1) == []
+
+
+def test_an_output_is_not_later_than_it_was_read() -> None:
+    """The broker's clock is ahead by two seconds: what was read before the commit was there before it."""
+    lines = [M0, output(0, read_s=-2), after(0.1), *committed(1, by="m0")]
+    assert judged(NAME, lines, settings=TO_TOPIC, records=1) == []
+
+
+def test_of_two_outputs_of_a_record_the_first_one_counts() -> None:
+    """It was appended before the commit, the other one long after it."""
+    lines = [M0, output(0), *committed(1, by="m0"), after(3), output(0, at=8)]
+    assert judged(NAME, lines, settings=TO_TOPIC, records=1) == []
+
+
+def test_what_leaves_no_output_is_done_when_its_member_says_so() -> None:
+    """It was discarded, and the next record's output comes in time."""
+    lines = [M0, delivered("m0", 0), processed("m0", 0, outcome="discarded"), commit("m0", 1), *committed(1, by="m0")]
+    assert judged(NAME, [*lines, output(1)], settings=TO_TOPIC, records=2) == []

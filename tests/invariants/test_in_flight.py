@@ -15,6 +15,7 @@ from histories import (
     committed,
     exited,
     fault,
+    fetched,
     finding,
     handled,
     healed,
@@ -74,6 +75,30 @@ def test_an_end_that_was_asked_for_is_no_crash(end: dict[str, object], *, crashe
 def test_a_crash_long_after_excuses_nothing(seconds: float, *, soon: bool) -> None:
     """No batch is in hand for longer than the poll interval, 5 s: the record was left out before."""
     assert excused([TWO, after(seconds), CRASHED]) == [soon]
+
+
+@pytest.mark.parametrize(
+    ("fetches", "flight"),
+    [
+        ([fetched("m0", 0, size_bytes=9), fetched("m0", 1)], False),
+        ([fetched("m0", 0, size_bytes=9), fetched("m0", 2)], True),
+        ([fetched("m0", 0, size_bytes=9)], True),
+        ([fetched("m0", 0, size_bytes=9), fault("broker-kill", None), healed(), fetched("m0", 1)], True),
+        ([fetched("m1", 0, size_bytes=9), fetched("m1", 1)], True),
+        ([fetched("m0", 0, size_bytes=9), fetched("m0", 1), fetched("m0", 1, size_bytes=9)], True),
+    ],
+    ids=[
+        "it had got nothing from there on",
+        "it had gone beyond it",
+        "it may have got anything",
+        "a broker was stopped",
+        "nobody saw what it fetched",
+        "it had asked for it, and was answered",
+    ],
+)
+def test_what_no_fetch_can_have_brought_was_not_in_flight(fetches: Lines, *, flight: bool) -> None:
+    """Record 1 is committed over, and the member crashes: the request log knows what it had."""
+    assert excused([*fetches, after(1), TWO, CRASHED]) == [flight]
 
 
 def test_a_record_that_was_passed_over_was_not_in_flight() -> None:

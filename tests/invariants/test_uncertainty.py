@@ -23,6 +23,7 @@ from histories import (
     judged,
     lasting,
     measured,
+    not_judged,
     on,
     own_time,
     owner,
@@ -32,13 +33,14 @@ from histories import (
     undecided,
     with_settings,
 )
-from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.clocks import uncertainty
 from kafka_trial.invariants.kernels import NEVER, NONE
 
 Lines = list[Line | list[Line]]
 BUFFERED = with_settings(stdout="buffered")
 AHEAD: Lines = [assigned("m0"), delivered("m0", 0), committed(1)]
+NOBODY_KNOWS = "nobody knows when m0 handled what was committed"
 ONE = {"offset": 0, "committed_offset": 1, "seen_by": "offsets log", "by_operator": False}
 
 
@@ -148,23 +150,40 @@ def test_order_between_members_is_as_certain_as_their_readers_are_quick(name: st
 
 
 def test_lines_of_a_buffer_say_nothing_of_when() -> None:
-    """Said a minute after the commit: it may have been printed long before."""
+    """Said a minute after the commit: it may have been printed long before. Nobody can tell: it is not judged."""
     late: Lines = [*AHEAD, after(60), processed("m0", 0), measured("m0", 0.03)]
     assert ahead(late) == [ONE]
-    assert ahead(late, settings=BUFFERED) == []
+    assert NOBODY_KNOWS in not_judged("commit-ahead", late, settings=BUFFERED, records=1)
+
+
+@pytest.mark.parametrize("settings", [with_settings(stdout="buffered", sink="http"), with_settings()])
+def test_where_something_tells_when_it_was_handled_commits_are_judged(settings: Settings) -> None:
+    """A sink does; so do lines that are flushed."""
+    lines: Lines = [assigned("m0"), *handled("m0", 0), effect(0), committed(1)]
+    assert ahead(lines, settings=settings) == []
+
+
+def test_a_buffer_that_holds_the_requests_for_commits_is_judged() -> None:
+    """The order inside it is exact; m1, which asks for none, is not asked about: it commits nothing."""
+    lines: Lines = [assigned("m0"), *handled("m0", 0), commit("m0", 1), committed(1, by="m0")]
+    assert ahead([*lines, delivered("m1", 1)], settings=BUFFERED) == []
+    late = [*lines, delivered("m1", 1), *committed(1, by="m1")]
+    assert "when m1 handled" in not_judged("commit-ahead", late, settings=BUFFERED, records=1)
 
 
 def test_what_no_line_says_was_not_handled_buffer_or_no() -> None:
     """The process ended by itself, and its buffer came."""
     lines: Lines = [assigned("m0"), delivered("m0", 0), committed(1), after(1), exited("m0"), measured("m0", 0.03)]
-    assert ahead(lines, settings=BUFFERED) == [ONE]
+    found = finding("commit-ahead", lines, settings=BUFFERED, records=1)
+    assert [dict(one.attributes) for one in found.instances] == [ONE]
+    assert [NOBODY_KNOWS in reason for reason in found.undecided] == [True]
 
 
 def test_a_killed_member_takes_its_buffer_with_it() -> None:
     """It may have printed that it handled the record: the last line read does not tell when its buffer began."""
     lines: Lines = [assigned("m0"), *handled("m0", 0), committed(1, by="m0"), delivered("m0", 1)]
     lines += [committed(2, by="m0"), lasting(delivered("m0", 1), 0), exited("m0", signal=9)]
-    assert undecided("commit-ahead", lines, settings=BUFFERED) == 1
+    assert NOBODY_KNOWS in not_judged("commit-ahead", lines, settings=BUFFERED)
     assert judged("commit-ahead", lines) == [ONE | {"offset": 1, "committed_offset": 2}]
 
 
@@ -188,7 +207,7 @@ def test_lines_of_a_buffer_that_tell_their_time_give_an_order() -> None:
 def test_one_line_without_a_time_leaves_the_file_without_an_order() -> None:
     """The other says when it was."""
     late: Lines = [assigned("m0"), delivered("m0", 0), committed(1), after(0.99), own_time(processed("m0", 0), 0.9)]
-    assert ahead([*late, measured("m0", 0.03)], settings=BUFFERED) == []
+    assert NOBODY_KNOWS in not_judged("commit-ahead", late, settings=BUFFERED, records=1)
 
 
 def test_a_line_that_was_flushed_is_no_older_than_its_reading_allows() -> None:

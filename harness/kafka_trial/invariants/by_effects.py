@@ -1,7 +1,8 @@
-"""By effects: what a sink shows of a consumer that prints nothing of its work: order, and what was done again.
+"""By effects: what a sink shows of the work, whether or not its members print lines: order, and what was done again.
 
 The sink's file is one order of what reached it; of an output topic the order is that of each of its partitions. Where
-a possession began is the brokers' word (`inferred_possessions.py`).
+members print nothing, it is the brokers' word where a possession began (`inferred_possessions.py`). Where the effects
+are states of a table, lines tell of the work if there are any.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.handlers import keys_of
+from kafka_trial.invariants.handlers import joined_with, keys_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
     Array,
     Bools,
     at_or_before,
+    first_of,
     joined,
     max_before,
     number_in,
@@ -24,22 +26,30 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.zombie_effects import finished_late
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
 def effects_in_order(batch: Batch) -> Table:
-    """Returns slice, source, seq, offset, time_ns, key, `output` (the partition of an output topic; -1: none) and `at`
-    (its place there, else in the sink's file), sorted by slice, offset and time; `number`: how many of its record came
-    before.
+    """Returns slice, source, seq, offset, time_ns, flag (1: acknowledged), key, `member` (-1: not named), `output` (the
+    partition of an output topic; -1: none) and `at` (its place there, else in the sink's file), sorted by slice, offset
+    and time; `number`: how many of its record came before. None where lines alone tell of the work.
     """
     effects = batch.of(Kind.EFFECT)
-    at = np.where(effects["place"] == NONE, effects["seq"], effects["place"])
-    effects = effects.only("slice", "offset", "time_ns", "seq").having(
-        source=effects["source"].astype(np.int64), output=effects["who"].astype(np.int64), at=at
+    circumstances = batch.circumstances
+    if circumstances.settings.effects == "state" and not circumstances.prints_no_work:
+        effects = effects.take(np.zeros(len(effects), np.bool_))
+    in_topic, who = effects["place"] != NONE, effects["who"].astype(np.int64)
+    effects = effects.only("slice", "offset", "time_ns", "seq", "flag").having(
+        source=effects["source"].astype(np.int64),
+        member=np.where(in_topic, -1, who),
+        output=np.where(in_topic, who, -1),
+        at=np.where(in_topic, effects["place"], effects["seq"]),
     )
     effects = effects.take(ordered(effects["slice"], effects["offset"], effects["time_ns"], effects["seq"]))
     number = number_in(joined(effects["slice"], effects["offset"]))
@@ -47,9 +57,13 @@ def effects_in_order(batch: Batch) -> Table:
 
 
 def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
-    """Returns the first effects that came after one of a later record, and that one of each."""
+    """Returns the first effects that came after one of a later record, and that one of each.
+
+    Those that a member finished which had lost the partition untold are left out (`zombie_effects.py`).
+    """
     first = effects_in_order(batch)
     first = first.take((first["number"] == 0) & (first["key"] >= 0 if same_key else True))
+    first = first.take(~finished_late(batch, first))
     group = joined(first["slice"], first["source"], first["output"], first["key"] if same_key else first["slice"])
     order = ordered(group, first["at"])
     first, group = first.take(order), group[order]
@@ -59,20 +73,79 @@ def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
 
 
 def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
-    """Returns every further effect of a record; the floor of the possession that it came in (NONE: not known); and
-    whether its member, alone with the partition, had begun to fetch below that floor, at the record or before it.
+    """Returns every further effect of a record, beyond what lines tell of its handling; the floor of the possession
+    that it came in (NONE: not known); and whether that began below its floor, at the record or before it.
     """
     again = effects_in_order(batch)
-    again = again.take(again["number"] > 0)
+    silent = batch.circumstances.prints_no_work
+    again = again.take(again["number"] > 0 if silent else _untold(batch, again))
+    by_anybody, by_member = _by_anybody(batch, again), _by_member(batch, again)
+    possession, below = (np.where(again["member"] >= 0, *pair) for pair in zip(by_member, by_anybody, strict=True))
+    floor = picked(batch.floors, possession, NONE)
+    return again.having(possession=possession), floor, below & (again["offset"] < floor)
+
+
+def _untold(batch: Batch, effects: Table) -> Bools:
+    """Returns the effects beyond as many as lines tell of handlings of their record, by the member that is named.
+
+    The first effect of a record is none, and neither is one that its member tries again because nobody told it of the
+    one before.
+    """
+    record = joined(effects["slice"], effects["offset"])
+    before = previous_in(record)
+    posted = np.flatnonzero((before < 0) | (picked(effects["flag"], before, 1) == 1))
+    posts, record = effects.take(posted), record[posted]
+    posts = posts.take(order := ordered(record, posts["member"]))
+    beyond = np.zeros(len(posts), np.bool_)
+    beyond[order] = number_in(joined(record[order], posts["member"])) >= _told_handlings(batch, posts)
+    begins = first_of(record)
+    sizes = np.diff(np.append(begins, len(record)))
+    further = np.minimum(np.add.reduceat(beyond, begins), sizes - 1) if len(begins) else sizes
+    last = np.repeat(sizes, sizes) - number_in(record) <= np.repeat(further, sizes)
+    untold = np.zeros(len(effects), np.bool_)
+    untold[posted[last]] = True
+    return untold
+
+
+def _told_handlings(batch: Batch, effects: Table) -> Array:
+    """Returns how often lines say that each effect's record was begun: by its member, or by anybody where it names
+    none."""
+    begun = batch.begun
+    member = picked(batch.lives["member"], life_of(batch, begun["source"]), -1)
+    by_anybody = np.full(len(begun), -1)
+    told = np.concatenate([begun["slice"], begun["slice"], effects["slice"]])
+    offsets = np.concatenate([begun["offset"], begun["offset"], effects["offset"]])
+    handling = joined(told, offsets, np.concatenate([member, by_anybody, effects["member"]]) + 1)
+    _, number = np.unique(handling, return_inverse=True)
+    counted = np.bincount(number[: 2 * len(begun)], minlength=len(number))
+    return counted[number[2 * len(begun) :]]
+
+
+def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
+    """Returns the latest possession at each effect, and whether its member, alone with the partition, had begun to
+    fetch at the record or before it."""
     numbers = np.lexsort((batch.possessions["open_ns"], batch.possessions["slice"]))
     held = batch.possessions.take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
-    floor = picked(batch.floors[numbers], row, NONE)
     begun = picked(held["begun_at"], row, NONE)
     alone = picked(_alone(held).astype(np.int64), row, 0) == 1
-    possession = picked(numbers, row, -1)
-    below: Bools = alone & (begun != NONE) & (begun <= again["offset"]) & (again["offset"] < floor)
-    return again.having(possession=possession), floor, below
+    return picked(numbers, row, -1), alone & (begun != NONE) & (begun <= again["offset"])
+
+
+def _by_member(batch: Batch, again: Table) -> tuple[Array, Bools]:
+    """Returns the latest possession of each effect's member, and whether it can have had the record in that one only:
+    it had begun to fetch at the record or before it, or never held the partition before."""
+    size = len(batch.circumstances.members) + 1
+    member = joined_with(batch.possessions["slice"], batch.possessions["member"] + 1, size)
+    numbers = np.lexsort((batch.possessions["open_ns"], member))
+    held, member = batch.possessions.take(numbers), member[numbers]
+    row = at_or_before(
+        member, held["open_ns"], joined_with(again["slice"], again["member"] + 1, size), again["time_ns"]
+    )
+    begun = picked(held["begun_at"], row, NONE)
+    told = (begun == NONE) & (picked(held["proof_source"], row, -1) == picked(held["source"], row, -2))
+    only = told & (picked(previous_in(member), row, 0) < 0)
+    return picked(numbers, row, -1), only | ((begun != NONE) & (begun <= again["offset"]))
 
 
 def _alone(held: Table) -> Bools:

@@ -12,6 +12,7 @@ from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
+    Bools,
     Ints,
     at_or_after,
     between,
@@ -38,7 +39,11 @@ UNDECIDED = {KILLED_UNHEARD: "unheard", READ_LATE: "read_late"}  # because, and 
 
 
 @invariant(
-    "commit-ahead", family="commits", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True
+    "commit-ahead",
+    family="commits",
+    needs=("records", "handled", "offsets log", "commit times"),
+    level="sink",
+    progress_in_kafka=True,
 )
 def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.
@@ -217,16 +222,27 @@ def _places(records: Table) -> tuple[Ints, Ints]:
 
 def _told_ns(batch: Batch) -> Ints:
     """Returns when each record may have been handled first, or said to be where its output is read out of a topic: that
-    may be read late, and its member has told before. NEVER where it was never handled, whatever was said."""
+    may be read late, and its member has told before. Not so where its broker says when it appended the output, unless
+    that is in a transaction. NEVER where it was never handled, whatever was said."""
     settings = batch.circumstances.settings
     if settings.has_sink and not settings.sink_is_read:
         return batch.first_handled.said_ns  # the sink writes down at once: no line stands for its effect
     first, records, done = batch.first_handled, batch.records, batch.completions
     size = len(records)
+    if settings.progress != "transaction":
+        done = done.take(~_appended(batch, done))
     row = exactly(*_places(records), done["slice"], done["offset"])
     written_ns = batch.written_ns(done["source"], done["time_ns"])
     told = per_group(row[row >= 0], written_ns[row >= 0], size, how="min", start=NEVER)
     return np.where(first.said_ns == NEVER, NEVER, np.minimum(first.said_ns, told))
+
+
+def _appended(batch: Batch, done: Table) -> Bools:
+    """Returns of which rows the record has an output whose broker says when it appended it."""
+    outputs = batch.of(Kind.EFFECT)
+    outputs = outputs.take(outputs["wall_ns"] != NONE).sorted_by("slice", "offset")
+    dated: Bools = exactly(*_places(outputs), *_places(done)) >= 0
+    return dated
 
 
 def _cases(undecided: Table, found: Table) -> Ints:

@@ -23,7 +23,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -85,16 +85,14 @@ def redelivered(batch: Batch) -> Findings:
     possession, or inside one where the record or a later one had been completed (else it was `retried`). A record that
     was completed twice was delivered again, whatever the member printed of its deliveries.
 
-    Of a consumer that prints nothing of its work it is a further effect.
+    Where there is a sink, each further effect of a record is one too, beyond the handlings that lines tell of.
 
     Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
     """
-    if batch.circumstances.prints_no_work:
-        effects, floors, below = done_again(batch)
-        return _redeliveries(batch, effects.take(~below), floors[~below])
     again, floor = _again(batch)
+    effects, floors, below = done_again(batch)
     legal = (again["offset"] >= floor) | ~again["elsewhere"]
-    return _redeliveries(batch, again.take(legal), floor[legal])
+    return _redeliveries(batch, (again.take(legal), floor[legal]), (effects.take(~below), floors[~below]))
 
 
 @invariant(
@@ -108,17 +106,16 @@ def illegal_redelivery(batch: Batch) -> Findings:
     """A record was delivered again below the floor of its possession: the member did not start where it was told to.
 
     "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
-    durable although the member never saw the answer: the floor is the broker's word. Of a consumer that prints nothing
-    of its work it is a further effect, of a member whose first fetch since it was assigned asked below the floor.
+    durable although the member never saw the answer: the floor is the broker's word. Where there is a sink, it may be a
+    further effect: of a member whose first fetch since it was assigned asked below the floor, or that never had the
+    partition before.
 
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
     """
-    if batch.circumstances.prints_no_work:
-        effects, floors, below = done_again(batch)
-        return _redeliveries(batch, effects.take(below), floors[below])
     again, floor = _again(batch)
+    effects, floors, by_effects = done_again(batch)
     below = (again["offset"] < floor) & again["elsewhere"]
-    return _redeliveries(batch, again.take(below), floor[below])
+    return _redeliveries(batch, (again.take(below), floor[below]), (effects.take(by_effects), floors[by_effects]))
 
 
 def killed_unheard(batch: Batch, commits: Array) -> Bools:
@@ -197,7 +194,9 @@ def _again(batch: Batch) -> tuple[Table, Array]:
     return deliveries.having(elsewhere=elsewhere).take(again), batch.floors[deliveries["possession"][again]]
 
 
-def _redeliveries(batch: Batch, again: Table, floor: Array) -> Findings:
+def _redeliveries(batch: Batch, *found: tuple[Table, Array]) -> Findings:
+    again = stacked(*(rows.only("slice", "offset", "source", "seq", "possession") for rows, _ in found))
+    floor = np.concatenate([floor for _, floor in found])
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"], floor=floor)
     held, possession = batch.possessions, again["possession"]
     opened = [picked(held[name], possession, -1) for name in ("proof_source", "proof_seq")]

@@ -1,8 +1,8 @@
 """In flight: what at-most-once excuses of a record that was committed past and never handled.
 
 The excuse is that of one member, one attempt, one time. Either the member crashed soon after it had committed, before
-it could begin with the record. Or it cannot have known that the commit stood (`indeterminate_commits.py`): then it must
-not act on it, and nobody else will.
+it could begin with the record, which one of its fetches can have brought to it by then. Or it cannot have known that
+the commit stood (`indeterminate_commits.py`): then it must not act on it, and nobody else will.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.process_fetches import never_fetched
 from kafka_trial.invariants.table import Table
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     unknown = indeterminate_commits.unknown(batch)
     crashed = picked(_crashed_soon(batch, unknown), commits, 0) == 1
     never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
-    return never_told | (crashed & ~_passed_over(batch, lost, commits))
+    return never_told | (crashed & ~_passed_over(batch, lost, commits) & ~_never_in_hand(batch, lost, commits))
 
 
 def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
@@ -77,6 +78,14 @@ def _passed_over(batch: Batch, lost: Table, commits: Ints) -> Bools:
     itself = exactly(mine[order], begun["offset"][order], wanted, lost["offset"]) >= 0
     left_out: Bools = ~itself & (highest > lost["offset"])
     return left_out | _began_behind(batch, lost, commits)
+
+
+def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether no fetch of the committer's incarnation can have brought each record by the time of its crash, as
+    far as the request log can tell."""
+    life = picked(batch.commits["life"], commits, -1)
+    source, exited_ns = (picked(batch.lives[name], life, -1) for name in ("source", "exited_ns"))
+    return never_fetched(batch, lost.only("slice", "offset").having(source=source, time_ns=exited_ns))
 
 
 def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +15,14 @@ from kafka_trial.invariants.kernels import (
     NONE,
     Array,
     Ints,
+    at_or_before,
     first_of,
     joined,
     max_before,
     min_after,
     ordered,
     picked,
+    running_max,
     starts_of,
 )
 from kafka_trial.invariants.rows import Kind
@@ -65,18 +68,15 @@ def reordered_key(batch: Batch) -> Findings:
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
     Inside a possession every completion counts of what was delivered there; across possessions, and across transactions
     that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an
-    untold loss. Of a consumer that prints nothing of its work the first effects count, in the order of the sink's file
-    (of each partition of an output topic). Undecided inside a possession whose lines may be of several clients of one
-    process.
+    untold loss. Where there is a sink, first effects count too, in the order of its file (of each partition of an
+    output topic): one finding a record beyond those of the lines. Undecided inside a possession whose lines may be of
+    several clients of one process.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
     """
-    keyed = _late_ones(batch, same_key=True)
-    unkeyed = _late_ones(batch, same_key=False)
-    both = stacked(
-        keyed.having(same_key=np.ones(len(keyed), np.bool_)), unkeyed.having(same_key=np.zeros(len(unkeyed), np.bool_))
-    )
-    late, unsure = _once(both, "seq")
+    lines, unsure = _once(_late_ones(batch, _late_by_lines), "source", "seq")
+    effects, _ = _once(_late_ones(batch, _late_by_effects), "offset")
+    late = _united(lines, effects)
     rows = table(
         slice=late["slice"],
         order=late["offset"],
@@ -110,7 +110,7 @@ def overlapping_handlers(batch: Batch) -> Findings:
     )
     across = _overlapping_across_files(batch)
     both = stacked(inside.having(doubted=anybodys(batch, inside)), across)
-    later, unsure = _once(both, "start_seq")
+    later, unsure = _once(both, "source", "start_seq")
     rows = table(
         slice=later["slice"],
         order=later["offset"],
@@ -127,19 +127,35 @@ def overlapping_handlers(batch: Batch) -> Findings:
     return Findings(rows, [(later[source], later[seq]) for source, seq in proofs], [(ANYBODYS, unsure)])
 
 
-def _once(found: Table, seq: str) -> tuple[Table, Ints]:
-    """Returns each late event once, of one key where it is so; and the slice of each that is doubted, and no more."""
-    found = found.take(ordered(found["slice"], found["source"], found[seq], found["doubted"], ~found["same_key"]))
-    found = found.take(first_of(joined(found["slice"], found["source"], found[seq])))
+def _once(found: Table, *one: str) -> tuple[Table, Ints]:
+    """Returns each `one` of a slice once, of one key where it is so; and the slice of each that is doubted, and no
+    more."""
+    found = found.take(ordered(*(found[name] for name in ("slice", *one)), found["doubted"], ~found["same_key"]))
+    found = found.take(first_of(joined(*(found[name] for name in ("slice", *one)))))
     return found.take(~found["doubted"]), found["slice"][found["doubted"]]
 
 
-def _late_ones(batch: Batch, *, same_key: bool) -> Table:
+def _late_ones(batch: Batch, late: Callable[..., Table]) -> Table:
+    """Returns what came after a later record of its key, and what came after any; `late` tells of both."""
+    found = [(same_key, late(batch, same_key=same_key)) for same_key in (True, False)]
+    return stacked(*(rows.having(same_key=np.full(len(rows), same_key)) for same_key, rows in found))
+
+
+def _late_by_lines(batch: Batch, *, same_key: bool) -> Table:
     """Returns the completions that came after one of a later record, with that one as `later_*`."""
-    if batch.circumstances.prints_no_work:
-        return _paired(*late_effects(batch, same_key=same_key))
-    inside, across = _late_inside(batch, same_key=same_key), _late_across(batch, same_key=same_key)
-    return stacked(inside, across)
+    return stacked(_late_inside(batch, same_key=same_key), _late_across(batch, same_key=same_key))
+
+
+def _late_by_effects(batch: Batch, *, same_key: bool) -> Table:
+    return _paired(*late_effects(batch, same_key=same_key))
+
+
+def _united(lines: Table, effects: Table) -> Table:
+    """Returns what lines show, and of each record of which they show less what its effect does."""
+    both = joined(*(np.concatenate([lines[name], effects[name]]) for name in ("slice", "offset")))
+    mine, theirs = both[: len(lines)], both[len(lines) :]
+    more = ~np.isin(theirs, mine[lines["same_key"]]) & (effects["same_key"] | ~np.isin(theirs, mine))
+    return stacked(lines.take(~np.isin(mine, theirs[more])), effects.take(more))
 
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
@@ -213,35 +229,35 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
 
 
 def _overlapping_across_files(batch: Batch) -> Table:
-    """Returns the handlers that ran beside one of another file for longer than clocks and pipes may differ."""
+    """Returns the handlers that ran beside one of another file for certain, however short: each began, at the latest,
+    before the other one can have ended."""
     handlers = batch.handlers
     handlers = handlers.take(~excused(batch, handlers["possession"], handlers["offset"], handlers["end_ns"]))
     handlers = handlers.having(end_ns=batch.written_ns(handlers["source"], handlers["end_ns"]))
-    slow = handlers.take(handlers["end_ns"] > handlers["start_ns"])
+    keyed = handlers.take(handlers["key"] >= 0)
     found = [
-        _overlapping_of_file(slow.take(mine), slow.take(~mine & (slow["key"] >= 0 if keyed else True)), keyed=keyed)
-        for source in np.unique(slow["source"])  # files, not rows: some dozens at most
-        for mine in [slow["source"] == source]
-        for keyed in (False, True)
+        _overlapping_of_file(rows.take(mine), rows.take(~mine), same_key=rows is keyed)
+        for source in np.unique(handlers["source"])  # files, not rows: some dozens at most
+        for rows in (handlers, keyed)
+        for mine in [rows["source"] == source]
     ]
-    nobody = slow.take(np.zeros(len(slow), np.bool_))
+    nobody = handlers.take(np.zeros(len(handlers), np.bool_))
     return stacked(_side_by_side(nobody, nobody, same_key=False), *found)
 
 
-def _overlapping_of_file(mine: Table, others: Table, *, keyed: bool) -> Table:
-    """Returns the handlers of one file that began while one of the others was at work."""
-    if keyed:
-        mine = mine.take(mine["key"] >= 0)
-    both = stacked(mine, others)
-    group = joined(both["slice"], both["key"]) if keyed else both["slice"]
-    own = np.arange(len(both)) < len(mine)
-    order = ordered(group, both["start_ns"], own)  # those that began at the same moment stand before
-    both, group, own = both.take(order), group[order], own[order]
-    ends = np.where(own, NONE, both["end_ns"])
-    longest = max_before(group, ends)
-    overlap = np.minimum(picked(ends, longest, NONE), both["end_ns"])
-    beside = own & (longest >= 0) & (overlap > both["start_ns"])
-    return _side_by_side(both.take(beside), both.take(longest[beside]), same_key=keyed)
+def _overlapping_of_file(mine: Table, others: Table, *, same_key: bool) -> Table:
+    """Returns the handlers of one file that began, last of both, while one of the others was at work.
+
+    A short one may have ended, by its line, before it began: the other one must have begun before that.
+    """
+    names = ("slice", "key") if same_key else ("slice",)
+    group = joined(*(np.concatenate([others[name], mine[name]]) for name in names))
+    order = ordered(group[: len(others)], others["start_ns"])
+    others, theirs, own = others.take(order), group[: len(others)][order], group[len(others) :]
+    earlier = at_or_before(theirs, others["start_ns"], own, np.minimum(mine["start_ns"], mine["end_ns"] - 1))
+    longest = picked(running_max(theirs, others["end_ns"]), earlier, -1)
+    beside = (longest >= 0) & (picked(others["end_ns"], longest, NONE) > mine["start_ns"])
+    return _side_by_side(mine.take(beside), others.take(longest[beside]), same_key=same_key)
 
 
 def _side_by_side(later: Table, earlier: Table, *, same_key: bool) -> Table:

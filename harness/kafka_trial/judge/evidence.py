@@ -27,13 +27,14 @@ BY_COMMITS = ("false-lag", "work-after-revoke")
 
 @dataclass(frozen=True)
 class Seen:
-    """How many rows of each sort of evidence the slices hold, all together."""
+    """How many rows of each sort of evidence the slices hold, all together; and the members known to commit."""
 
     records: int = 0
     delivered: int = 0
     processed: int = 0
     effects: int = 0
     committed: int = 0
+    committing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,22 @@ def _handler_starts(circumstances: Circumstances, seen: Seen) -> str | None:
     return None
 
 
+def _commit_times(circumstances: Circumstances, seen: Seen) -> str | None:
+    """What was handled before it was committed past can be told: by lines that say when they were written, or in which
+    order with the requests for commits; by a sink; or it takes effect with the commit, in a transaction."""
+    settings = circumstances.settings
+    if settings.stdout != "buffered" or settings.has_sink or settings.progress != "kafka" or not seen.committed:
+        return None
+    untimed = {life.member for life in circumstances.lives if life.works and life.source not in circumstances.timed}
+    untimed -= {life.member for life in circumstances.lives if life.invokes}
+    vague = {circumstances.members[member] for member in untimed}
+    vague &= seen.committing or vague  # where nobody knows who commits, any of them may
+    if not vague:
+        return None
+    names = ", ".join(sorted(vague))
+    return f"nobody knows when {names} handled what was committed: buffered lines without time_ms or commit_requested"
+
+
 def _callbacks(circumstances: Circumstances, seen: Seen) -> str | None:
     workers = [life for life in circumstances.lives if life.works]
     told = not workers or any(life.assigns for life in workers)
@@ -257,6 +274,7 @@ NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
     "moves": _moves,
     "possessions": _possessions,
     "handler starts": _handler_starts,
+    "commit times": _commit_times,
     "callbacks": _callbacks,
     "sends": _sends,
     "ids": _ids,
@@ -281,4 +299,4 @@ MAY_LACK = (
     "oom counter",
     "aborted records",
 )  # where these are not there, no claim stays open for it
-PARTLY = ("possessions", "handler starts")  # what of them is there convicts, and cannot acquit
+PARTLY = ("possessions", "handler starts", "commit times")  # what of them is there convicts, and cannot acquit

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
 from kafka_trial.judge.columns import Columns
@@ -295,23 +297,32 @@ class FileReader:
         )
 
     def _effects(self, columns: Columns) -> pa.Table:
-        """Returns a row for each record whose effect reached the outside world, or may have: nobody was told."""
+        """Returns a row for each record whose effect reached the outside world, or may have: nobody was told.
+
+        At the HTTP sink `who` is the member that it came from, -1 unknown. In an output topic `who` is the partition
+        there, and `wall_ns` when its broker appended it, if it says so: then that is its time, not that of its reading.
+        """
         outcome = columns.codes("outcome", {"ok": 1, "info": 2})
         rows = np.flatnonzero(columns.is_kind("effect") & (outcome > 0))
         self.facts.sink_seen |= bool((outcome[rows] == 1).any())
         which, slices, offsets = self.ids.places(columns.text("id", rows))
         rows = rows[which]
         in_topic = ~columns.absent("topic")[rows]
+        member = columns.codes("member", {name: number + 1 for name, number in self.facts.members.items()})[rows] - 1
+        appended_ns = np.where(in_topic, columns["source_wall_ns"][rows], NONE)
+        clocks = Circumstances(clocks=tuple(sorted(self.facts.pulse.clocks)))
+        read_ns = columns["time_ns"][rows]
         return made_rows(
             self.source,
             slice=slices,
             kind=np.full(len(rows), Kind.EFFECT),
             seq=columns["seq"][rows],
-            time_ns=columns["time_ns"][rows],
+            time_ns=np.minimum(monotonic(clocks, appended_ns, read_ns), read_ns),
             offset=offsets,
             flag=np.where(outcome[rows] == 1, 1, 0),
             place=np.where(in_topic, columns["offset"][rows], NONE),
-            who=np.where(in_topic, columns["partition"][rows].clip(-1, 2**31 - 1), -1),
+            wall_ns=appended_ns,
+            who=np.where(in_topic, columns["partition"][rows].clip(-1, 2**31 - 1), member),
         )
 
     def _wanted(self, columns: Columns, kinds: Array) -> Array:

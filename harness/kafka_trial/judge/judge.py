@@ -228,7 +228,10 @@ def _through(numbers: Sequence[int], windows: Sequence[int]) -> Through:
 
 def _seen(coverage: Coverage) -> Seen:
     names = ("records", "delivered", "processed", "effects", "committed")
-    return Seen(**{name: sum(getattr(part, name) for part in coverage.partitions) for name in names})
+    committing = frozenset(name for name, through in coverage.members.items() if through.committed)
+    return Seen(
+        **{name: sum(getattr(part, name) for part in coverage.partitions) for name in names}, committing=committing
+    )
 
 
 def _series(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> pa.Table:

@@ -62,6 +62,7 @@ EVENTS = pa.schema(
         ("log_offset", pa.int64()),
         ("commit_time_ms", pa.int64()),
         ("protocol", pa.string()),
+        ("member", pa.string()),
         ("member_id", pa.string()),
         ("record_type", pa.int64()),
         ("epoch", pa.int64()),

@@ -1,0 +1,119 @@
+"""Zombie effects: what a member that lost its partition without being told finished late, as its sink shows.
+
+Of a member that prints when its handlers end, the window is that of its lines (`zombies.py`). Of one that prints
+nothing, nobody sees what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its
+possession, it may finish at any time after. An effect at the HTTP sink names its member; of one in an output topic any
+member that can have had the record may be meant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.handlers import joined_with
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    at_or_before,
+    exactly,
+    in_ranges,
+    joined,
+    picked,
+)
+from kafka_trial.invariants.request_logs import whole_until_ns
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.zombies import excused
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+SIDES: Final = ("left", "right")
+
+
+def finished_late(batch: Batch, effects: Table) -> Bools:
+    """Returns which effects (slice, offset, time_ns, member) lie in the window of an untold loss of their member."""
+    lost = np.flatnonzero(batch.zombies["loss"] >= 0)  # possessions are sorted by slice
+    begin, end = (np.searchsorted(batch.possessions["slice"][lost], effects["slice"], side) for side in SIDES)
+    which, row = in_ranges(begin, end)
+    pairs = effects.take(which).having(possession=lost[row], effect=which)
+    maker = batch.possessions["member"][pairs["possession"]]
+    pairs = pairs.take((pairs["member"] < 0) | (pairs["member"] == maker))
+    prints = _prints(batch)[pairs["possession"]]
+    excuse = np.where(prints, _by_lines(batch, pairs), _by_fetches(batch, pairs))
+    late = np.zeros(len(effects), np.bool_)
+    late[pairs["effect"][excuse]] = True
+    return late
+
+
+def _prints(batch: Batch) -> Bools:
+    """Returns of which possessions the member prints when its handlers end."""
+    prints: Bools = picked(batch.lives["completes"].astype(np.int64), batch.possessions["life"], 0) == 1
+    return prints
+
+
+def _by_lines(batch: Batch, pairs: Table) -> Bools:
+    """Returns which effects lie in the window of their possession's lines, which may be read a little late.
+
+    Of an effect that names no member the file must tell of the record, unless its process was killed in mid-sentence.
+    """
+    possession, offset, time_ns = (pairs[name] for name in ("possession", "offset", "time_ns"))
+    inside = excused(batch, possession, offset, time_ns) | excused(batch, possession, offset, time_ns - TOLERANCE_NS)
+    killed = picked(batch.lives["killed"].astype(np.int64), batch.possessions["life"][possession], 0) == 1
+    return inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs))
+
+
+def _told_of(batch: Batch, pairs: Table) -> Bools:
+    """Returns whether the file of each possession holds a line of the record."""
+    told = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    source = batch.possessions["source"][pairs["possession"]]
+    file = joined(
+        np.concatenate([told["slice"], pairs["slice"]]), np.concatenate([told["source"], source]).astype(np.int64)
+    )
+    told = told.having(file=file[: len(told)]).sorted_by("file", "offset")
+    found: Bools = exactly(told["file"], told["offset"], file[len(told) :], pairs["offset"]) >= 0
+    return found
+
+
+def _by_fetches(batch: Batch, pairs: Table) -> Bools:
+    """Returns which effects are of records that the member had fetched before it was told of its loss."""
+    windows, held, possession = batch.zombies, batch.possessions, pairs["possession"]
+    told_ns = np.minimum(windows["told_ns"], held["close_ns"])
+    knew = pairs["time_ns"] > told_ns[possession]
+    fetched_later = knew & (pairs["offset"] >= windows["fetched"][possession])
+    after_loss = pairs["time_ns"] >= windows["loss_ns"][possession] - TOLERANCE_NS
+    before = pairs["offset"] < held["begun_at"][possession]
+    excuse: Bools = after_loss & ~fetched_later & ~before & _can_have_come(batch, pairs, told_ns)
+    return excuse
+
+
+def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
+    """Returns whether each record lay in the log when the member's last fetch before it was told was answered.
+
+    Only where the request log tells of all of them; else every record can have come.
+    """
+    records = batch.records
+    record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
+    until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    answered_ns = np.minimum(_answered_last(batch, until_ns), NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    can_tell = batch.zombies["fetches_known"] & (until_ns <= whole_until_ns(batch.circumstances))
+    latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["possession"]]
+    came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
+    return came
+
+
+def _answered_last(batch: Batch, until_ns: Ints) -> Ints:
+    """Returns when the last fetch of each possession's member, up to some time, was answered; NONE: none was."""
+    asked, held, size = batch.of(Kind.FETCH_ASKED), batch.possessions, len(batch.circumstances.members) + 1
+    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    asker = joined_with(asked["slice"], members_of(batch, asked["who"], otherwise=-1) + 1, size)
+    order = np.lexsort((answered_ns, asker))
+    asker, answered_ns = asker[order], answered_ns[order]
+    last = at_or_before(asker, answered_ns, joined_with(held["slice"], held["member"] + 1, size), until_ns)
+    return picked(answered_ns, last, NONE)
