@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.claimed_partitions import worked_on_claims
 from kafka_trial.invariants.handlers import joined_with
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -40,12 +41,13 @@ def split_ownership(batch: Batch) -> Findings:
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
     a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`fencing.py`). A
     record that it was delivered though it fetched it later is a split; and any that it begins after it has said itself
-    that its commit was refused so. Never legal. Where the request log does not hold its fetches, the case is undecided.
+    that its commit was refused so. Nothing excuses what is delivered to a member that says that it was assigned the
+    partition, which nobody had given it (`given_assignments.py`). Never legal. Where the request log does not hold its
+    fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
     """
-    logged, told = _split_by_log(batch), _split_though_told(batch)
-    both = stacked(logged, told)
+    both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
     unsure = beside.take(doubted(batch, beside["possession"], beside["time_ns"]))["slice"]
@@ -136,6 +138,12 @@ def _split_though_told(batch: Batch) -> Table:
     answer = answer.having(seq=np.where(fetched, answer["seq"], picked(windows["said_seq"], possession, -1)))
     answer, work = (rows.take(fetched | begun) for rows in (answer, work))
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", answer, work)
+
+
+def _split_though_not_given(batch: Batch) -> Table:
+    """Returns deliveries under an assignment that nobody gave, while the log gave the partition to others."""
+    work, claim = worked_on_claims(batch)
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", claim, work)
 
 
 def _beside_owners(batch: Batch) -> Table:

@@ -23,7 +23,7 @@ from kafka_trial.judge.made import ROWS
 from kafka_trial.judge.plain import from_plain, to_plain
 from kafka_trial.judge.wholeness import missing_files
 
-CACHE_SCHEMA = 7
+CACHE_SCHEMA = 8
 CHUNK_BYTES = 8 * 1024 * 1024
 ROW_GROUP = 250_000
 
