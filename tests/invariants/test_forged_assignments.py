@@ -9,6 +9,7 @@ import pytest
 
 from group_lines import beat, heartbeat, joined, left, synced
 from histories import (
+    EXAMPLE,
     Line,
     after,
     assigned,
@@ -21,6 +22,7 @@ from histories import (
     finding,
     generation,
     handled,
+    history,
     holds,
     judged,
     judgement,
@@ -34,6 +36,9 @@ from histories import (
     told,
     with_settings,
 )
+from kafka_trial.history.event import to_line
+from kafka_trial.judge.findings import batch_of as batch_made
+from kafka_trial.judge.memory import rows_of_lines
 from kafka_trial.sentences import sentence
 
 Lines = list[Line | list[Line]]

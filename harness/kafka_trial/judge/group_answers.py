@@ -83,7 +83,9 @@ def _answer(facts: Facts, source: int, body: Body) -> Answer:
         "answered_epoch": epoch if join else _number(body, "answered_epoch"),
         "session_timeout_ms": _number(body, "session_timeout_ms"),
         "rebalance_timeout_ms": _number(body, "rebalance_timeout_ms"),
-        "assigned": None if told is None or error or _nameless(facts, body.get(told)) else _listed(facts, body.get(told)),
+        "assigned": None
+        if told is None or error or _nameless(facts, body.get(told))
+        else _listed(facts, body.get(told)),
         "owned": _listed(facts, body.get("entries")) if heartbeat else None,
     }
 
