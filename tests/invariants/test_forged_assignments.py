@@ -72,6 +72,7 @@ def by(client: str, line: Line) -> Line:
         [*GIVEN, revoked("m0"), *AGAIN],
         [*GIVEN, revoked("m0"), owner("m1"), IDLE, after(1), *AGAIN],
         [*GIVEN, *AGAIN, *AGAIN],
+        [*GIVEN, assigned("m0"), revoked("m0"), *AGAIN],
         [*GIVEN, synced("m0", 0, 1), on(1, owner("m0")), assigned("m0", 1)],
         [*GIVEN, synced("m0", 0), synced("m0", 1), revoked("m0"), owner("m1"), after(1), *AGAIN],
         [*GIVEN, heartbeat("m0", error=25), LOST, joined("m0", generation=2), *AGAIN],
@@ -85,6 +86,7 @@ def by(client: str, line: Line) -> Line:
         "eager: revoked, and given again",
         "eager: given to another one, and back",
         "a full assignment is printed after each rebalance",
+        "its line is printed twice, and a rebalance follows at once",
         "cooperative: what it keeps is not printed",
         "cooperative: kept, taken away, given back",
         "refused, lost, and given again",
@@ -217,6 +219,7 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
         [*GIVEN, revoked("m0"), assigned("m0")],
         [*GIVEN, LOST, assigned("m0")],
         [*GIVEN, synced("m0", 0), owner("m0"), IDLE, owner("m1"), revoked("m0"), after(1), assigned("m0")],
+        [*GIVEN, *AGAIN, after(1), revoked("m0"), assigned("m0")],
         [*GIVEN, exited("m0"), after(1), started("m0-1"), IDLE, assigned("m0-1")],
     ],
     ids=[
@@ -224,6 +227,7 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
         "revoked, and no rebalance",
         "lost, and no rebalance",
         "cooperative",
+        "kept in a rebalance before",
         "by its process before",
     ],
 )

@@ -100,23 +100,28 @@ def _in_turn(lines: Table, judged: Bools, words: list[Table]) -> tuple[Bools, Bo
     file = lines["file"]
     number = np.cumsum(starts_of(file)) - 1
     turn = number_in(file)
-    used = [np.zeros(len(file), np.int64) for _ in words]  # by file: how many words stand behind its lines so far
+    # By file: how many words stand behind its lines so far; and how many did when its latest possession began.
+    used, first = (np.zeros((len(words), len(file)), np.int64) for _ in range(2))
     holds, without, held = (np.zeros(len(file), np.bool_) for _ in range(3))
     opens = lines["kind"] == Kind.ASSIGNED
     for step in range(int(turn.max(initial=-1)) + 1):  # callbacks of one file about one partition: some dozens at most
         here = np.flatnonzero(turn == step)
         at, opening = number[here], opens[here]
-        for spent, word in zip(used, words, strict=True):
-            spent[at] = np.maximum(spent[at], word["void"][here])
-        backed = np.any([word["by_then"][here] > spent[at] for spent, word in zip(used, words, strict=True)], axis=0)
-        believed = opening & (backed | ~judged[here])
-        for spent, word in zip(used, words, strict=True):
-            next_one = np.minimum(spent[at] + 1, word["by_then"][here])
-            after = np.maximum(spent[at], np.maximum(next_one, word["before"][here]))
-            spent[at] = np.where(believed, after, spent[at])
+        by_then, before, void = (np.array([word[name][here] for word in words]) for name in _COUNTS)
+        spent, begun = used[:, at], first[:, at]
+        # What came after a possession was given up stands behind the next one, though a further line was taken for it.
+        spent = np.where(opening, spent, np.maximum(begun, np.minimum(spent, before)))
+        spent = np.maximum(spent, void)
+        believed = opening & ((by_then > spent).any(axis=0) | ~judged[here])
+        after = np.maximum(np.maximum(spent, before), np.minimum(spent + 1, by_then))
+        spent = np.where(believed, after, spent)
+        used[:, at], first[:, at] = spent, np.where(believed & ~holds[at], spent, begun)
         without[here], held[here] = opening & ~believed, holds[at]
-        holds[at] = np.where(opening, holds[at] | believed, False)
+        holds[at] = opening & (holds[at] | believed)
     return without, held
+
+
+_COUNTS = ("by_then", "before", "void")
 
 
 # --- by answers ----------------------------------------------------------------------------------------------------

@@ -61,7 +61,8 @@ def work_after_revoke(batch: Batch) -> Findings:
 
     "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): what is in
     hand is finished, or given up, inside the revoked callback. Legal for the record in hand when the lost one returns:
-    it was lost before, and its handler may end.
+    it was lost before, and its handler may end. Where brokers know of nothing that can have cost the member its
+    partition, a `lost` line counts as `revoked` (`false_losses.py`).
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
     """
