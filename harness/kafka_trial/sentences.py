@@ -44,7 +44,7 @@ SENTENCES = {
     "corrupt": "record {offset} of {place} had another content {found} than was sent",
     "phantom": "a record with the id {id}, which nobody sent, was {what} ({place})",
     "misplaced": "what was {what} as record {offset} of {place} is another record by the control read",
-    "false-report": "record {offset} of {place} was said to be {what}, and the {by} knows that it cannot have been",
+    "false-report": "{of_record}{place} was said to be {what}, and the {by} knows that it cannot have been",
     "redelivered": "record {offset} of {place} was delivered again",
     "illegal-redelivery": "record {offset} of {place} was delivered again, below {floor}, where its possession began",
     "nonmonotonic-poll": "{place} stepped back from record {previous_offset} to {offset} inside one possession",
@@ -98,6 +98,7 @@ def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
         "done": "was processed" if attributes.get("told_by") is None else "had been committed past before",
         "within": str(attributes.get("within", "the time it may take")),  # the judge's own words, however long
         "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
+        "of_record": "" if (offset := attributes.get("offset")) is None else f"record {_printable(offset)} of ",
         "of_key": "" if key is None else f" of key {_printable(key)}",
         "recovery": "recovered later" if attributes.get("recovered") else "stood there at the end",
         "instead": _instead(attributes.get("refused_with")),

@@ -15,9 +15,12 @@ from types import SimpleNamespace
 import numpy as np
 
 from kafka_trial.invariants import (
+    borne_out,
     clocks,
     commits_log,
+    false_losses,
     floors,
+    given_assignments,
     handler_retries,
     handlers,
     late_log_lines,
@@ -95,6 +98,20 @@ class Batch:
     def own(self) -> Table:
         """See `possessions.own_words`."""
         return possessions.own_words(self)
+
+    @cached_property
+    def unfounded(self) -> Table:
+        """See `given_assignments.unfounded`."""
+        return given_assignments.unfounded(self)
+
+    @cached_property
+    def false_losses(self) -> Table:
+        """See `false_losses.false_losses`."""
+        return false_losses.false_losses(self)
+
+    def borne_out(self, own: Table) -> Table:
+        """See `borne_out.borne_out`."""
+        return borne_out.borne_out(self, own)
 
     @cached_property
     def possessions(self) -> Table:

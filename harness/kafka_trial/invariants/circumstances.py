@@ -274,6 +274,22 @@ class GroupAnswer:
 
 
 @dataclass(frozen=True)
+class Beats:
+    """One stretch in which a member's heartbeats and joins were answered without an error, one soon after the other.
+
+    By the request log `source`: when the first and the last of them were answered, by the broker's clock (None: its
+    lines bear no time) and as they were read. Longer gaps than half a session end a stretch.
+    """
+
+    source: int
+    lane: int
+    first_wall_ns: int | None
+    first_time_ns: int
+    last_wall_ns: int | None
+    last_time_ns: int
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """Everything about a trial that is not in a slice."""
 
@@ -297,6 +313,7 @@ class Circumstances:
     own_clients: tuple[OwnClient, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
+    beats: tuple[Beats, ...] = ()
     settings: Settings = Settings()
     told: Told = field(default_factory=Told)
     calibrated_rate: float | None = None

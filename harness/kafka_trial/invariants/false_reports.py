@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.given_assignments import forged
 from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import NONE
 from kafka_trial.invariants.refuted import WITNESSES
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import table
+from kafka_trial.invariants.table import stacked, table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
 @invariant("false-report", family="delivery", needs=("own word",), level="events")
 def false_report(batch: Batch) -> Findings:
-    """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet.
+    """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet, or it
+    had not been given the partition.
 
     "The consumer issues fetch requests to the brokers leading the partitions it wants to consume" (Kafka, Design, The
     Consumer): what no fetch brought, nobody can have handled. By the workload: the record was sent later. By the
@@ -25,12 +28,20 @@ def false_report(batch: Batch) -> Findings:
     position at or below it had brought bytes, or the position asked for next was not beyond it. Counted: such a line
     acquits nobody, and what was lost behind it is `skipped`. Not looked for where the request log may not know: it was
     not read to its end, a broker was killed before, two clients fetched by turns on one lane, or strangers fetched; nor
-    in what a consumer whose progress is elsewhere says that it found done there (`processed`).
+    in what a consumer whose progress is elsewhere says that it found done there (`processed`). An `assigned` line of a
+    partition that neither log had given to its member opens no possession (`given_assignments.py`).
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
     """
-    lines = batch.refuted
+    lines, claims = batch.refuted.only("slice", "source", "seq", "offset", "kind", "by"), forged(batch)
+    claims = claims.only("slice", "source", "seq").having(
+        offset=np.full(len(claims), NONE),
+        kind=np.full(len(claims), Kind.ASSIGNED),
+        by=np.full(len(claims), WITNESSES.index("request log")),
+    )
+    lines = stacked(lines, claims)
     by = np.array(WITNESSES, dtype=object)[lines["by"]]
-    what = np.where(lines["kind"] == Kind.DELIVERED, "delivered", "processed").astype(object)
+    said = [lines["kind"] == Kind.DELIVERED, lines["kind"] == Kind.ASSIGNED]
+    what = np.select(said, ["delivered", "assigned"], "processed").astype(object)
     rows = table(slice=lines["slice"], order=lines["offset"], offset=lines["offset"], what=what, by=by)
     return Findings(rows, [(lines["source"], lines["seq"])])

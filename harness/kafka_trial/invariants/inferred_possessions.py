@@ -172,8 +172,12 @@ def _fetches(batch: Batch) -> Table:
 
 
 def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
-    """Returns the possessions of members that were never given anything, and fetch all the same."""
+    """Returns the possessions of members that were never given anything, and fetch all the same; not of those of a
+    group that say they were given the partition (`given_assignments.py`)."""
     fetched = fetched.take(_by_hand(batch, fetched["source"]))
+    claimed = batch.unfounded
+    both = joined(*(np.concatenate([fetched[name], claimed[name]]) for name in ("slice", "source")))
+    fetched = fetched.take(~np.isin(both[: len(fetched)], both[len(fetched) :]))
     file = joined(fetched["slice"], fetched["source"])
     highest = picked(fetched["offset"], max_before(file, fetched["offset"]), NONE)
     answers = batch.position_answers

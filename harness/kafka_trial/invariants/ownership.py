@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.claimed_partitions import worked_on_claims
 from kafka_trial.invariants.handlers import joined_with
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -42,13 +43,13 @@ def split_ownership(batch: Batch) -> Findings:
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
     a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`fencing.py`). A
     record that it was delivered though it fetched it later is a split; and one that it begins after it has said itself
-    that the commit which covers it was refused so (`refused_commits.py`). Never legal. Where the request log does not
-    hold its fetches, the case is undecided.
+    that the commit which covers it was refused so (`refused_commits.py`). Nothing excuses what is delivered to a member
+    that says that it was assigned the partition, which nobody had given it (`given_assignments.py`). Never legal. Where
+    the request log does not hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
     """
-    logged, told = _split_by_log(batch), _split_though_told(batch)
-    both = stacked(logged, told)
+    both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
     unsure = doubted(batch, beside["possession"], beside["time_ns"]) & (beside["refused_seq"] == NEVER)
@@ -62,7 +63,9 @@ def work_after_revoke(batch: Batch) -> Findings:
 
     "Once the callback returns, the partition may be given to another consumer" (ConsumerRebalanceListener): what is in
     hand is finished, or given up, inside the revoked callback. Legal for the record in hand when the lost one returns:
-    it was lost before, and its handler may end. Undecided where the line may be another client's of the same process.
+    it was lost before, and its handler may end. Where brokers know of nothing that can have cost the member its
+    partition, a `lost` line counts as `revoked` (`false_losses.py`). Undecided where the line may be another client's
+    of the same process.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
     """
@@ -141,6 +144,12 @@ def _split_though_told(batch: Batch) -> Table:
     )
     answer, work = (rows.take(fetched | begun) for rows in (answer, work))
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", answer, work)
+
+
+def _split_though_not_given(batch: Batch) -> Table:
+    """Returns deliveries under an assignment that nobody gave, while the log gave the partition to others."""
+    work, claim = worked_on_claims(batch)
+    return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", claim, work)
 
 
 def _beside_owners(batch: Batch) -> Table:

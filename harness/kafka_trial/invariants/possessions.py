@@ -2,6 +2,7 @@
 
 A possession opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing it, a
 further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by seq.
+A line of a callback counts as far as brokers bear it out (`borne_out.py`).
 Where a file has no `assigned` of a partition, the request log tells (`inferred_possessions.py`), and the order is one
 of times.
 """
@@ -88,6 +89,7 @@ def own_words(batch: Batch) -> Table:
     own = batch.of(*OWN_WORD)
     client = speakers(batch, own)
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
+    own = batch.borne_out(own)
     own = stacked(_said(own), _stand_ins(batch, own))
     own = stacked(own, _answered(batch, own))
     own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))
@@ -104,6 +106,16 @@ def own_words(batch: Batch) -> Table:
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
         attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.circumstances.settings.progress == "transaction")),
     )
+
+
+def callbacks(batch: Batch) -> Table:
+    """Returns the lines of callbacks as they were printed: slice, source, seq, kind, time_ns, client and file, sorted
+    by the last, and seq."""
+    lines = batch.of(*CALLBACKS)
+    client = speakers(batch, lines)
+    lines = lines.only("slice", "source", "seq", "kind", "time_ns").having(client=client)
+    lines = lines.having(file=joined(lines["slice"], lines["source"], client + 1))
+    return lines.sorted_by("file", "seq")
 
 
 def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:

@@ -105,17 +105,23 @@ def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, heard_ns: 
 def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
     """Returns of which lines the request log knows all that their process fetched."""
     circumstances = batch.circumstances
-    alone = np.append(~_overlapping(batch) & np.isin(batch.lives["member"], _fetching(circumstances)), False)
+    alone = np.append(~overlapping(batch) & np.isin(batch.lives["member"], _fetching(circumstances)), False)
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
     strange[asks["slice"][members_of(batch, asks["who"], otherwise=-1) < 0]] = True
-    kills = [window.injected_ns for window in circumstances.windows if window.fault in STOPS_A_BROKER]
-    whole = lines["time_ns"] < min(kills, default=NEVER) - LAST_LINES_NS
-    seen: Bools = alone[life] & ~strange[lines["slice"]] & whole & requests_complete(circumstances)
+    seen: Bools = alone[life] & ~strange[lines["slice"]] & requests_whole(circumstances, lines["time_ns"])
     return seen
 
 
-def _overlapping(batch: Batch) -> Bools:
+def requests_whole(circumstances: Circumstances, time_ns: Ints) -> Bools:
+    """Returns at which times the request logs hold all requests so far: all were read to the end, and no broker had
+    been stopped, whose last lines may be missing."""
+    kills = [window.injected_ns for window in circumstances.windows if window.fault in STOPS_A_BROKER]
+    whole: Bools = time_ns < min(kills, default=NEVER) - LAST_LINES_NS
+    return whole & requests_complete(circumstances)
+
+
+def overlapping(batch: Batch) -> Bools:
     """Returns the lives that another life of the same member overlaps: their fetches cannot be told apart."""
     lives = batch.lives  # by (member, started_ns)
     before = previous_in(lives["member"])

@@ -83,7 +83,9 @@ def _answer(facts: Facts, source: int, body: Body) -> Answer:
         "answered_epoch": epoch if join else _number(body, "answered_epoch"),
         "session_timeout_ms": _number(body, "session_timeout_ms"),
         "rebalance_timeout_ms": _number(body, "rebalance_timeout_ms"),
-        "assigned": None if told is None or error else _listed(facts, body.get(told)),
+        "assigned": None
+        if told is None or error or _nameless(facts, body.get(told))
+        else _listed(facts, body.get(told)),
         "owned": _listed(facts, body.get("entries")) if heartbeat else None,
     }
 
@@ -99,6 +101,15 @@ def _listed(facts: Facts, entries: Any) -> tuple[int, ...] | None:
     places = (_place(facts, entry) for entry in entries if isinstance(entry, dict))
     ours = {place for place in places if place is not None and place[0] == (facts.topic or place[0])}
     return tuple(sorted(facts.slices.setdefault(place, len(facts.slices)) for place in sorted(ours)))
+
+
+def _nameless(facts: Facts, entries: Any) -> bool:
+    """Tells whether a list may hold partitions of ours by an id of the topic that nobody has told the name of."""
+    if facts.topic is not None and facts.topic in facts.topics_by_id.values():
+        return False
+    entries = entries if isinstance(entries, list) else []
+    ids = [_text(entry, "topic_id") for entry in entries if isinstance(entry, dict) and not _text(entry, "topic")]
+    return any(topic_id is not None and topic_id not in facts.topics_by_id for topic_id in ids)
 
 
 def _place(facts: Facts, entry: Body) -> tuple[str, int] | None:

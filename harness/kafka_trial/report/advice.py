@@ -81,8 +81,9 @@ ADVICE = {
     ),
     "false-report": Advice(
         "A line says what a witness knows to be otherwise: printed for the wrong record, too early, or of a record "
-        "that the process never fetched.",
-        "Print record_delivered where the handler begins and record_processed where it ends, from the record itself.",
+        "that the process never fetched; or of a partition that nobody had given to it.",
+        "Print record_delivered where the handler begins and record_processed where it ends, from the record itself; "
+        "and partitions_assigned from the callback that the client library calls.",
     ),
     "illegal-redelivery": Advice(
         "A member did not start at the committed position: a seek to the beginning, a stale position kept from before "

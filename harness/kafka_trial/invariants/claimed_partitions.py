@@ -1,0 +1,52 @@
+"""Claimed partitions: work of a member on a partition that it says it was assigned, and that nobody had given it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.given_assignments import forged
+from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, at_or_before, joined, picked
+from kafka_trial.invariants.lives import life_of
+from kafka_trial.invariants.ownership_log import owned_by
+from kafka_trial.invariants.rows import CALLBACKS, Protocol
+from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+def worked_on_claims(batch: Batch) -> tuple[Table, Table]:
+    """Returns what was begun under a forged assignment while the offsets log gave the partition to others, and the
+    line of that assignment (source, seq) for each."""
+    claims, work = forged(batch).sorted_by("slice", "source", "client", "seq"), batch.begun
+    work = work.take(work["possession"] < 0)
+    file, wanted = _files(claims, work)
+    claim = at_or_before(file, claims["seq"], wanted, work["seq"])
+    own = batch.own.take(np.isin(batch.own["kind"], CALLBACKS)).sorted_by("slice", "source", "client", "seq")
+    file, wanted = _files(own, work)
+    callback = at_or_before(file, own["seq"], wanted, work["seq"])
+    since = picked(claims["seq"], claim, NONE)
+    closed = picked(batch.lives["closed_seq"], life_of(batch, work["source"]), NONE)
+    under = (claim >= 0) & (since > picked(own["seq"], callback, NONE)) & ((closed == NONE) | (work["seq"] < closed))
+    under &= _of_others(batch, work)
+    return work.take(under), claims.only("source", "seq").take(claim[under])
+
+
+def _of_others(batch: Batch, work: Table) -> Bools:
+    """Returns whether the offsets log gave the partition to others all the time in which each row may have been."""
+    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING).sorted_by("slice", "time_ns")
+    member = picked(batch.lives["member"], life_of(batch, work["source"]), -1)
+    written_ns = batch.written_ns(work["source"], work["time_ns"])
+    others = np.ones(len(work), np.bool_)
+    for at_ns in (written_ns, work["time_ns"], work["time_ns"] + TOLERANCE_NS):
+        row = at_or_before(grants["slice"], grants["time_ns"], work["slice"], at_ns)
+        others &= (row >= 0) & ~owned_by(batch, work["slice"], member, picked(grants["place"], row, NONE))
+    return others
+
+
+def _files(rows: Table, wanted: Table) -> tuple[Ints, Array]:
+    both = joined(*(np.concatenate([rows[name], wanted[name]]) for name in ("slice", "source", "client")))
+    return both[: len(rows)], both[len(rows) :]

@@ -1,0 +1,231 @@
+"""Given assignments: which `assigned` lines a broker stands behind, and which nobody does.
+
+A consumer that subscribes is given its partitions: an answer lists them (SyncGroup, ConsumerGroupHeartbeat), and a
+group record of the offsets log does. Each `assigned` line needs such a word of its own, of its incarnation and later
+than the word behind the line before it. Where both logs are silent, a line of a partition that the member has already
+is *repeated*: the possession goes on. Any other is *forged*: it opens none. One word is enough, and what may be late or
+may be another's is taken for the line: a wrong conviction would take a possession away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, GroupAnswer
+from kafka_trial.invariants.fencing import COMMITS, FENCING
+from kafka_trial.invariants.inferred_possessions import file_of
+from kafka_trial.invariants.kernels import (
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_before,
+    exactly,
+    number_in,
+    ordered,
+    picked,
+    previous_in,
+    starts_of,
+)
+from kafka_trial.invariants.lives import life_of
+from kafka_trial.invariants.possessions import callbacks
+from kafka_trial.invariants.process_fetches import overlapping, requests_whole
+from kafka_trial.invariants.rows import Kind, Protocol
+from kafka_trial.invariants.table import Table, table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+def unfounded(batch: Batch) -> Table:
+    """Returns the `assigned` lines that no broker stands behind: slice, source, client, seq, time_ns, `repeated`.
+
+    Sorted by (slice, source, seq). Not `repeated`: forged. `repeated`: the member had the partition, and has it still.
+    """
+    lines = callbacks(batch)
+    asks = lines["kind"] == Kind.ASSIGNED
+    judged = asks & can_tell(batch, lines["source"], lines["time_ns"])
+    if not judged.any():
+        return _told(lines.take(judged), np.zeros(0, np.bool_))
+    words = [_by_answers(batch, lines), _by_records(batch, lines)]
+    without, held = _in_turn(lines, judged, words)
+    return _told(lines.take(without), held[without])
+
+
+def is_unfounded(batch: Batch, rows: Table) -> Bools:
+    """Returns which rows (slice, source, seq, kind) are `assigned` lines that no broker stands behind."""
+    found, size = batch.unfounded, len(batch.circumstances.sources) + 1
+    files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
+    there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
+    return there & (rows["kind"] == Kind.ASSIGNED)
+
+
+def forged(batch: Batch) -> Table:
+    """Returns the `unfounded` lines that open no possession, and claim one."""
+    return batch.unfounded.take(~batch.unfounded["repeated"])
+
+
+def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
+    """Returns of which lines the request log knows all that their member had been given.
+
+    All request logs were read to the end and no broker had been stopped (see `process_fetches.requests_whole`); the
+    incarnation was alone on a lane of its own and had been answered an assignment there, be it an empty one. Whoever
+    assigns partitions to itself is given none.
+    """
+    about, life = batch.circumstances, life_of(batch, sources)
+    if "none" in (about.protocol, about.settings.protocol):
+        return np.zeros(len(sources), np.bool_)
+    alone = np.append(~overlapping(batch), False)[life]
+    answers = _settled(batch)
+    answers = answers.take(answers["assigns"])
+    answered = at_or_before(answers["source"], answers["at_ns"], sources, time_ns + TOLERANCE_NS) >= 0
+    known: Bools = alone & answered & requests_whole(about, time_ns)
+    return known
+
+
+def _told(lines: Table, repeated: Bools) -> Table:
+    found = lines.only("slice", "source", "client", "seq", "time_ns").having(repeated=repeated)
+    return found.sorted_by("slice", "source", "seq")
+
+
+def _in_turn(lines: Table, judged: Bools, words: list[Table]) -> tuple[Bools, Bools]:
+    """Returns which judged lines are without a word of their own, and where the partition was held; all files step by
+    step, each a callback at a time.
+
+    Of each sort of words a line has: `by_then`, how many of its file and slice there were, `before`: how many of them
+    surely were before the line was written, and so stand behind earlier ones; `void`: how many are out of force.
+    """
+    file = lines["file"]
+    number = np.cumsum(starts_of(file)) - 1
+    turn = number_in(file)
+    # By file: how many words stand behind its lines so far; and how many did when its latest possession began.
+    used, first = (np.zeros((len(words), len(file)), np.int64) for _ in range(2))
+    holds, without, held = (np.zeros(len(file), np.bool_) for _ in range(3))
+    opens = lines["kind"] == Kind.ASSIGNED
+    for step in range(int(turn.max(initial=-1)) + 1):  # callbacks of one file about one partition: some dozens at most
+        here = np.flatnonzero(turn == step)
+        at, opening = number[here], opens[here]
+        by_then, before, void = (np.array([word[name][here] for word in words]) for name in _COUNTS)
+        spent, begun = used[:, at], first[:, at]
+        # What came after a possession was given up stands behind the next one, though a further line was taken for it.
+        spent = np.where(opening, spent, np.maximum(begun, np.minimum(spent, before)))
+        spent = np.maximum(spent, void)
+        believed = opening & ((by_then > spent).any(axis=0) | ~judged[here])
+        after = np.maximum(np.maximum(spent, before), np.minimum(spent + 1, by_then))
+        spent = np.where(believed, after, spent)
+        used[:, at], first[:, at] = spent, np.where(believed & ~holds[at], spent, begun)
+        without[here], held[here] = opening & ~believed, holds[at]
+        holds[at] = opening & (holds[at] | believed)
+    return without, held
+
+
+_COUNTS = ("by_then", "before", "void")
+
+
+# --- by answers ----------------------------------------------------------------------------------------------------
+
+
+def _by_answers(batch: Batch, lines: Table) -> Table:
+    """Returns the words of the request log for each line (see `_in_turn`): answers that list the partition.
+
+    When a partition was revoked or lost, those before the last answer without it are out of force. An answer that gives
+    the next one may come while the callback that lets go still runs, so those after it are not.
+    """
+    settled, listed = _settled(batch), _listing(batch)
+    file, wanted = _files(batch, listed), _files(batch, lines)
+    found = _counted(batch, file, listed["at_ns"], wanted, lines)
+    # Of a line out of a buffer nobody knows what came before it.
+    then_ns = np.where(batch.vague(lines["source"]), NONE, batch.earliest(lines["time_ns"]))
+    last = at_or_before(file, listed["at_ns"], wanted, then_ns)
+    newest = at_or_before(settled["source"], settled["at_ns"], lines["source"], then_ns)
+    lasts = picked(listed["answer"], last, NONE) == newest
+    void = np.where(lasts, picked(listed["first"], last, 0), _upto(file, last))
+    several = np.isin(batch.lives["member"], [batch.circumstances.lanes[lane] for lane in batch.clients.lanes])
+    apart = ~np.append(several, True)[life_of(batch, lines["source"])]
+    ends = lines["kind"] != Kind.ASSIGNED
+    return found.having(void=np.where(ends & apart, void, 0))
+
+
+def _settled(batch: Batch) -> Table:
+    """Returns the answers after which a member has an assignment, or none any more: source (its file), at_ns, number
+    (of the answer), `assigns`; sorted by the first two."""
+    answers = batch.circumstances.group_answers
+    ends = [one.member >= 0 and (one.assigned is not None or _expels(one)) for one in answers]
+    chosen = [number for number, settles in enumerate(ends) if settles]
+    wall_ns = np.array([NONE if (wall := answers[number].wall_ns) is None else wall for number in chosen], np.int64)
+    at_ns = batch.monotonic(wall_ns, np.array([answers[number].time_ns for number in chosen], np.int64))
+    found = table(
+        source=file_of(batch, np.array([answers[number].member for number in chosen], np.int64), at_ns),
+        at_ns=at_ns,
+        number=np.array(chosen, np.int64),
+        assigns=np.array([answers[number].assigned is not None for number in chosen], np.bool_),
+    )
+    return found.take(found["source"] >= 0).sorted_by("source", "at_ns", "number")
+
+
+def _expels(answer: GroupAnswer) -> bool:
+    """Tells whether an answer leaves its member without partitions: it left, or a request but a commit was fenced."""
+    left = answer.api == "LEAVE_GROUP" or (answer.epoch is not None and answer.epoch < 0)
+    return left or (answer.error in FENCING and answer.api not in COMMITS)
+
+
+def _listing(batch: Batch) -> Table:
+    """Returns each (answer, slice of this batch) that was given: slice, source, at_ns, answer (its place among the
+    settled ones), `first`: how many of the same file and slice there were before its unbroken run; sorted."""
+    settled, answers = _settled(batch), batch.circumstances.group_answers
+    lists = [answers[number].assigned or () for number in settled["number"].tolist()]
+    answer = np.repeat(np.arange(len(lists)), np.array([len(one) for one in lists], np.int64))
+    given = np.array([number for one in lists for number in one], np.int64)
+    place = np.searchsorted(batch.slices, given).clip(0, max(batch.size - 1, 0))
+    here = batch.slices[place] == given if batch.size else np.zeros(len(given), np.bool_)
+    answer, place = answer[here], place[here].astype(np.int64)
+    pairs = table(slice=place, source=settled["source"][answer], at_ns=settled["at_ns"][answer], answer=answer)
+    pairs = pairs.take(ordered(_files(batch, pairs), pairs["answer"]))
+    file = _files(batch, pairs)
+    before = previous_in(file)
+    fresh = (before < 0) | (picked(pairs["answer"], before, NONE) != pairs["answer"] - 1)
+    begun = np.maximum.accumulate(np.where(fresh, np.arange(len(pairs)), 0)) if len(pairs) else before
+    return pairs.having(first=number_in(file)[begun])
+
+
+# --- by group records ----------------------------------------------------------------------------------------------
+
+
+def _by_records(batch: Batch, lines: Table) -> Table:
+    """Returns the words of the offsets log for each line (see `_in_turn`): records that give the member the partition.
+
+    Those before the last record that gave it to others are out of force, where that surely came before the line.
+    """
+    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING)
+    grants = grants.having(at_ns=grants["time_ns"], source=file_of(batch, grants["member"], grants["time_ns"]))
+    by_time = grants.sorted_by("slice", "at_ns", "place")
+    own = grants.take(grants["source"] >= 0)
+    own = own.take(ordered(_files(batch, own), own["at_ns"], own["place"]))
+    file, wanted = _files(batch, own), _files(batch, lines)
+    found = _counted(batch, file, own["at_ns"], wanted, lines)
+    written_ns = batch.written_ns(lines["source"], lines["time_ns"])
+    last = at_or_before(by_time["slice"], by_time["at_ns"], lines["slice"], written_ns)
+    others = (last >= 0) & (picked(by_time["source"], last, -1) != lines["source"])
+    return found.having(void=np.where(others, found["before"], 0))
+
+
+# --- of both -------------------------------------------------------------------------------------------------------
+
+
+def _counted(batch: Batch, file: Ints, at_ns: Ints, wanted: Ints, lines: Table) -> Table:
+    """Returns `by_then` and `before` of each line."""
+    written_ns = batch.written_ns(lines["source"], lines["time_ns"])
+    by_then = at_or_before(file, at_ns, wanted, lines["time_ns"] + TOLERANCE_NS)
+    before = at_or_before(file, at_ns, wanted, written_ns)
+    return table(by_then=_upto(file, by_then), before=_upto(file, before))
+
+
+def _upto(file: Ints, row: Array) -> Ints:
+    """Returns how many rows of its file there are up to and with each row; 0 for -1."""
+    return picked(number_in(file) + 1, row, 0)
+
+
+def _files(batch: Batch, rows: Table) -> Ints:
+    return rows["slice"] * (len(batch.circumstances.sources) + 1) + rows["source"].astype(np.int64)
