@@ -255,6 +255,7 @@ class Trial:
         self.facts = facts
         self.events = self.heard
         self.untimed: set[str] = set()  # files with work of which nobody knows when it was printed
+        self.written_by_brokers: set[str] = set()  # effects of which a broker says when they were
         self.events = self._placed()
         self.written_by_brokers = {e.name for e in self.events if naive_effects.written_by_a_broker(self, e)}
         self.events = [
