@@ -667,6 +667,7 @@ class Partition:
     def __init__(self, trial: Trial, tp: Slice) -> None:
         self.trial, self.tp = trial, tp
         self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
+        self._losses: dict[tuple[str, str, int], Loss | None] = {}
 
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
@@ -720,7 +721,8 @@ class Partition:
     @cached_property
     def never_given(self) -> list[Event]:
         """The lines by which members took the partition that nobody had given them."""
-        return [line for source in sorted({e.source for e in self.trial.events}) for line in self._taken_in(source)]
+        files = sorted({e.source for e in self.trial.of_kind("assigned")})
+        return [line for source in files for line in self._taken_in(source)]
 
     def _taken_in(self, source: str) -> Iterator[Event]:
         held, given_up = False, None
@@ -1204,6 +1206,12 @@ class Partition:
 
     def loss(self, possession: Possession) -> Loss | None:
         """The first time the log gave the partition to others while the member believed it had it."""
+        name = (possession.source, possession.opened.name, possession.opened.time_ns)
+        if name not in self._losses:
+            self._losses[name] = self._loss(possession)
+        return self._losses[name]
+
+    def _loss(self, possession: Possession) -> Loss | None:
         taken = [
             owning.time_ns
             for owning in self.ownership
