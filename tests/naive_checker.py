@@ -652,13 +652,15 @@ class Trial:
         return [entry for entry in listed if (self.topic_of(entry), entry["partition"]) == tp]
 
     def slices(self) -> list[Slice]:
+        """The partitions of the trial's topic: those of an output topic are none."""
         own = {(e.topic, e.partition) for e in self.events if e.topic is not None and e.partition is not None}
         listed = {
             (self.topic_of(entry), entry["partition"])
             for e in self.of_kind("assigned", "revoked", "lost")
             for entry in e.details.get("entries", [])
         }
-        return sorted((topic, partition) for topic, partition in own | listed if topic is not None)
+        ours = [(topic, partition) for topic, partition in own | listed if topic is not None]
+        return sorted(tp for tp in ours if tp[0] == (self.topic or tp[0]))
 
 
 class Partition:
