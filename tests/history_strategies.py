@@ -87,9 +87,20 @@ SINS = (
     "unfetched",
     "garbled",
     "fetches-on",
+    "forged",
+    "repeats",
+    "false-loss",
+    "hushed",
+    "late-output",
+    "renamed",
+    "nameless",
+    "refused-behind",
+    "inside",
+    "crash-unfetched",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
+FETCHES_KNOWN = (*FETCH_SINS, "crash-unfetched")  # all that members fetch stands in the request log
 HANDOVERS = ("move", "kill", "freeze", "all")
 SINS_WITH_HANDOVER = (
     "below-floor",
@@ -100,7 +111,11 @@ SINS_WITH_HANDOVER = (
     "zombie-work",
     "leap",
     "fetches-on",
+    "forged",
+    "refused-behind",
+    "inside",
 )
+WITH_SINK = ("hushed", "late-output", "crash-unfetched")
 
 
 @dataclass(frozen=True)
@@ -158,7 +173,7 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
         gaps=draw(st.booleans()),
         keys=draw(st.integers(0, 2)),
         own_word=draw(st.sampled_from(("invoke", "invoke", "ok", "none"))),
-        sink=draw(st.sampled_from((False, False, False, True))),
+        sink=sin in WITH_SINK or draw(st.sampled_from((False, False, False, True))),
         clocks=starves or sin == "hanging" or draw(st.sampled_from((True, True, True, False))),
         drain_s=draw(st.sampled_from((25, 25, 14, 5))),
         delivery=draw(st.sampled_from(("at-least-once", "at-least-once", "at-most-once"))),
@@ -172,6 +187,8 @@ def _progress(sin: str | None) -> list[str]:
     """Where the progress may be; a stale epoch is looked for outside of transactions only, a leap in its own store."""
     if sin == "leap":
         return ["kafka", "none", "none"]
+    if sin in ("late-output", "crash-unfetched", "refused-behind"):
+        return ["kafka"]
     return ["kafka"] * 15 + ["transaction"] * (0 if sin == "stale-epoch" else 3) + ["none"]
 
 
@@ -190,7 +207,7 @@ def play(plan: Plan) -> History:
         for tp in world.slices:
             world.batch(tp, world.draw.randint(1, 2))
         if number == 1 and plan.sin is not None:
-            (COMMIT_SINS | VITAL_SINS | TRANSACTION_SINS).get(plan.sin, _nothing)(world)
+            (COMMIT_SINS | VITAL_SINS | TRANSACTION_SINS | WITNESSED_SINS).get(plan.sin, _nothing)(world)
             if plan.also is not None:
                 world.sinned = world.draw.choice(world.slices)
                 COMMIT_SINS[plan.also](world)
@@ -267,7 +284,15 @@ class World:
         self.told_ms = random.Random(f"{plan.seed} told").choice(((None, None), (3000, 5000), (4000, 300_000)))
         self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
         self.reading = random.Random(f"{plan.seed} reading")  # for where members are seen to fetch, and to ask
-        self.reads_seen = plan.sin not in (*FETCH_SINS, "rogue", "starve") and self.reading.random() < 0.5
+        unread = (*FETCHES_KNOWN, *WITNESSED_SINS, "rogue", "starve")
+        self.reads_seen = plan.sin not in unread and self.reading.random() < 0.5
+        self.witnessed = random.Random(f"{plan!r} witnessed")  # for what brokers tell of assignments, and of outputs
+        maybe = plan.sin is None and not self.reads_seen and self.witnessed.random() < 0.5
+        self.answers_assignments = plan.sin in WITNESSED_SINS or maybe
+        self.tells_output_times = self.witnessed.random() < 0.6
+        self.hushed = False  # members print nothing of their work any more
+        self.names: dict[str, str] = {}  # by member: what its lines call the client, from now on
+        self._sink_ns = 0  # when the last effect was written down, or read out of its topic
         # What the control read finds otherwise than it was sent: None, it does not find it.
         self.control: dict[tuple[Slice, int], dict[str, Any] | None] = {}
 
@@ -286,7 +311,11 @@ class World:
             "protocol": self.plan.protocol,
             "delivery": self.plan.delivery,
             "progress": self.plan.progress,
-            "sink": "topic" if self.to_topic else self.declared["sink"] if self.plan.sink else None,
+            "sink": "topic"
+            if self.to_topic or self.plan.sin == "late-output"
+            else self.declared["sink"]
+            if self.plan.sink
+            else None,
             **{name: self.declared[name] for name in ("no_effect", "effects", "body")},
             "handler": "batch" if self.plan.seed % 4 == 0 else "record",
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
@@ -318,6 +347,8 @@ class World:
         return self._write(source, kind, self.now, **fields)
 
     def _write(self, source: str, kind: str, time_ns: int, **fields: Any) -> int:
+        if source == "sink":
+            time_ns = self._sink_ns = max(self._sink_ns, time_ns)
         seq = self._seqs[source] = self._seqs.get(source, -1) + 1
         core = {name: fields.pop(name) for name in CORE_FIELDS if name in fields}
         self.events.append(Event(source, seq, time_ns, kind, **core, details=fields))
@@ -326,6 +357,10 @@ class World:
     def say(self, member: Member, kind: str, **fields: Any) -> int:
         """A line of the member's own file."""
         self.pass_ms(0, 3)
+        if self.hushed and kind in ("delivered", "processed"):
+            return -1
+        if member.name in self.names and kind not in ("started", "exited"):
+            fields |= {"client_id": self.names[member.name]}
         return self.emit(member.source, kind, member=member.name, incarnation=member.incarnation, **fields)
 
     def phase(self, name: str) -> None:
@@ -402,11 +437,15 @@ class World:
     def effect(self, tp: Slice, record: int, **said: Any) -> None:
         """An effect, with what the consumer says of its place, and the checksum of its body."""
         place = {"partition": tp[1], "offset": record} if self.claims_places else {}
-        if self.to_topic:
+        told: dict[str, Any] = {}
+        if self.to_topic or self.plan.sin == "late-output":
             self._output_offset += 1
             place = {"topic": "out", "partition": 0, "offset": self._output_offset}
+            told = {"source_wall_ns": self.wall()} if self.tells_output_times else {}
         body = {"checksum": checksum(record_id(tp, record))} if self.posts_values else {}
-        self.emit("sink", "effect", **{"id": record_id(tp, record), "outcome": "ok"} | place | body | said)
+        read_ns = self.now + (self.witnessed.randint(0, 900) * MS if told else 0)
+        about = {"id": record_id(tp, record), "outcome": "ok"} | place | body | told | said
+        self._write("sink", "effect", read_ns, **about)
 
     def send(self, name: str, outcome: str, **fields: Any) -> None:
         """The workload sends a record; `outcome` is its fate."""
@@ -617,6 +656,8 @@ class World:
         if self.draw.random() < 0.9 and tps:
             answers = [self._answer(tp) for tp in tps]
             self.request(member, "OFFSET_FETCH", answers)
+        if self.answers_assignments:
+            self.answer_assignment(member, member.held)
         self.pass_ms(1, 20)
         self.say(member, "assigned", entries=_plain(tps))
         for tp in tps:
@@ -624,8 +665,23 @@ class World:
             start = self.plan.first_offset if floor is None else floor
             self.position[tp] = self.done[tp] = max(self.plan.first_offset, start - below)
             self.read_on(member, tp)
-        if self.plan.sin in FETCH_SINS and tps:
+        if self.plan.sin in FETCHES_KNOWN and tps:
             self.fetch(member, tps, size_bytes=900)
+
+    def answer_assignment(self, member: Member, tps: list[Slice], *, member_id: str | None = None) -> None:
+        """A broker tells a member what it has from now on."""
+        classic = self.plan.protocol == "classic"
+        listed = {"entries": _plain(tps)} if classic else {"entries": [], "assigned": _plain(tps)}
+        self.group_answer(member, "SYNC_GROUP" if classic else "CONSUMER_GROUP_HEARTBEAT", member_id, **listed)
+
+    def group_answer(self, member: Member, api: str, member_id: str | None = None, **fields: Any) -> None:
+        """A broker answers a request of a member's group, of which only the witnessed deviations tell."""
+        name = member.member_id if member_id is None else member_id
+        about = {"error": 0, "entries": [], "duration_ms": 4.0, "epoch": self.epoch_of(member)} | fields
+        lane = {"lane": member.index, "member_id": name, "client_id": name, "connection": f"group-{name}"}
+        self._write(
+            "requests-b0", "request", self.now, source_wall_ns=self.wall(), api=api, group=GROUP, **lane, **about
+        )
 
     def read_on(self, member: Member, tp: Slice) -> None:
         """The request log sees from where a member fetches, in some histories, and mostly."""
@@ -750,7 +806,8 @@ class World:
         if fetches_on:
             self.fetch_on(member, tp, mine)
         if told_but_works or self.draw.random() < 0.5:
-            self.refused(member, tp, position)
+            covered = mine[1:2] if told_but_works else []  # it committed first, and begins all the same
+            self.refused(member, tp, covered[0] + 1 if covered else position)
         if told_but_works:
             self.pass_ms(520, 900)
             self._wake(member, tp, [], mine[1:])
@@ -980,6 +1037,11 @@ class World:
                 self._read(tp, offset)
         if self.plan.sin in FETCH_SINS:
             state = "complete" if self.draw.random() < 0.9 else "behind"
+            for source in sorted({event.source for event in self.events if event.source.startswith("requests-")}):
+                self.emit(source, "witness", state=state)
+        elif self.answers_assignments and self.plan.sin != "refused-behind":
+            sure = self.plan.sin == "renamed"  # else its lines are told apart by their names
+            state = "complete" if sure or self.witnessed.random() < 0.95 else "behind"
             for source in sorted({event.source for event in self.events if event.source.startswith("requests-")}):
                 self.emit(source, "witness", state=state)
         self.emit("observer", "control_read", topic=TOPIC, state="complete", count=0)
@@ -1586,6 +1648,209 @@ TRANSACTION_SINS: dict[str, Callable[[World], None]] = {
     "outside": _outside,
     "torn": _torn,
     "hanging": _hanging,
+}
+
+
+def _forged(world: World) -> None:
+    """Another member says that it has a partition that nobody gave it, mostly, and works on it beside the owner."""
+    member, tp = _sinner(world)
+    other, chance = world.other(member), world.witnessed.random()
+    if chance < 0.2:
+        world.write_ownership(world.members)
+        world.answer_assignment(other, [*other.held, tp])
+    if chance > 0.8:
+        world.say(other, world.witnessed.choice(("revoked", "lost")), entries=_plain([tp]))
+    world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900))))
+    mine = world.left(tp)[:2]
+    world.say(other, "assigned", entries=_plain([tp]))
+    for offset in mine[:1]:
+        world.deliver(other, tp, offset)
+        world.process(other, tp, offset)
+    world.pass_ms(520, 900)
+    for offset in mine:
+        world.deliver(other, tp, offset)
+        world.process(other, tp, offset)
+    if world.witnessed.random() < 0.5:
+        world.say(other, "revoked", entries=_plain([tp]))
+
+
+def _repeats(world: World) -> None:
+    """Says again that it has what it has, and goes back; now and then a broker had given it anew, or it had let go."""
+    member, tp = _sinner(world)
+    chance, again = world.witnessed.random(), [offset for offset in world.records[tp] if offset < world.done[tp]]
+    world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900))))
+    if chance < 0.2:
+        world.answer_assignment(member, member.held)
+    if 0.2 < chance < 0.4:
+        world.write_ownership([member])
+    if chance > 0.8:
+        world.say(member, world.witnessed.choice(("revoked", "lost")), entries=_plain([tp]))
+        world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900))))
+    world.say(member, "assigned", entries=_plain([tp]))
+    for offset in again[-2:]:
+        world.handle(member, tp, offset)
+
+
+def _false_loss(world: World) -> None:
+    """Calls a clean revocation a loss, with a record in hand; now and then it had reason to."""
+    member, tp = _sinner(world)
+    in_hand, reason = world.left(tp)[:1], world.witnessed.choice(("none", "none", "beats", "beats", "fenced", "left"))
+    if reason == "beats":
+        for _ in range(world.witnessed.randint(1, 4)):
+            world.pass_ms(700, 1600)
+            world.group_answer(member, "HEARTBEAT", error=world.witnessed.choice((0, 0, 27)))
+    for offset in in_hand:
+        world.deliver(member, tp, offset)
+    if reason == "fenced":
+        world.group_answer(member, "HEARTBEAT", error=25)
+    if reason == "left":
+        world.group_answer(member, "LEAVE_GROUP")
+    if world.witnessed.random() < 0.2:
+        world.fault(world.witnessed.choice(("pause", "stall")), world.witnessed.choice(world.members).name)
+    world.say(member, "lost", entries=_plain([tp]))
+    for offset in in_hand:
+        world.process(member, tp, offset)
+    if world.witnessed.random() < 0.5 and len(world.members) > 1:
+        world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900), (520, 900))))
+        member.held.remove(tp)
+        heir = world.other(member)
+        heir.held.append(tp)
+        world.write_ownership([member, heir])
+        world.take_over(heir, [tp])
+    else:
+        world.take_over(member, [tp])
+
+
+def _hushed(world: World) -> None:
+    """Prints one line and no more of what it does, does things out of turn and twice, and its sink hears of it all."""
+    member, tp = _sinner(world)
+    pair = world.left(tp)[:2]
+    for offset in pair[:1]:
+        world.deliver(member, tp, offset)
+    world.hushed = True
+    if len(world.members) > 1 and world.witnessed.random() < 0.4:
+        world.commit(member, {tp: world.done[tp]})
+        world.move(tp, world.other(member), below=world.witnessed.choice((0, 0, 1)))
+        member, tp = _sinner(world)
+        pair = world.left(tp)[:2]
+        if world.witnessed.random() < 0.7:
+            world._fetch_from(member, tp, world.position[tp])
+    chance = world.witnessed.random()
+    for offset in pair if chance < 0.5 else reversed(pair):
+        world.process(member, tp, offset)
+        world.pass_ms(1, 60)
+    again = [offset for offset in world.records[tp] if offset < world.done[tp]]
+    for offset in again[-1:] if world.witnessed.random() < 0.4 else []:
+        world.process(member, tp, offset)
+    world.position[tp] = world.done[tp] = max([world.done[tp], *(offset + 1 for offset in pair)])
+    world.commit(member, {tp: world.done[tp]})
+    world.hushed = world.witnessed.random() < 0.5
+
+
+def _late_output(world: World) -> None:
+    """Says that a record is done, and commits it, some time before its output is written."""
+    member, tp = _sinner(world)
+    for offset in world.left(tp)[:2]:
+        world.deliver(member, tp, offset)
+        world.say_processed(member, tp, offset, "done")
+        world.commit(member, {tp: offset + 1})
+        world.pass_ms(*world.witnessed.choice(((100, 420), (600, 900), (600, 900))))
+        world.effect(tp, offset)
+        world.position[tp] = world.done[tp] = offset + 1
+
+
+def _renamed(world: World) -> None:
+    """Its lines name now one client and now another, though one lives in it; it steps back, or works out of turn."""
+    member, tp = _sinner(world)
+    for number, sin in enumerate((_rewind, _reorder, _overlap)):
+        world.names[member.name] = f"{member.name}-{number % 2}"
+        if world.witnessed.random() < 0.6:
+            sin(world)
+        world.batch(tp, 1)
+
+
+def _nameless(world: World) -> None:
+    """Two members of the group live in its process, and no line says which of them speaks; or one after the other."""
+    member, _ = _sinner(world)
+    for _ in range(world.witnessed.choice((1, 2, 2, 2))):
+        for name in (member.member_id, f"{member.member_id}-second"):
+            world.pass_ms(1, 60)
+            world.group_answer(member, "JOIN_GROUP", name)
+    for sin in (_rewind, _reorder, _overlap):
+        if world.witnessed.random() < 0.6:
+            sin(world)
+
+
+def _refused_behind(world: World) -> None:
+    """A commit is refused in the background, after the partition was lost untold; the member does what it had fetched,
+    or fetches more, or begins what the refused commit covered."""
+    member, tp = _sinner(world)
+    mine, position = world.left(tp), world.done[tp]
+    if world.witnessed.random() < 0.8:
+        world._fetch_from(member, tp, position)
+    world.lose_untold(member, tp, world.other(member))
+    world.batch(tp, 1)
+    world.pass_ms(520, 900)
+    for offset in mine[:1]:
+        world.deliver(member, tp, offset)
+    for _ in range(world.witnessed.choice((1, 1, 2))):
+        world.refused(member, tp, position + world.witnessed.choice((0, 0, 1, 2)))
+    for offset in mine[:1]:
+        world.process(member, tp, offset)
+    if world.witnessed.random() < 0.4:
+        world.pass_ms(520, 900)
+        world._fetch_from(member, tp, (mine[2:3] or [world.end(tp)])[0])
+    for offset in mine[1:3]:
+        world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900))))
+        world.deliver(member, tp, offset)
+        world.process(member, tp, offset)
+    world.say(member, "lost", entries=_plain([tp]))
+
+
+def _inside(world: World) -> None:
+    """Works on for long after it gave the partition up, and the heir's short handlers lie inside its long one."""
+    member, tp = _sinner(world)
+    mine = world.left(tp)[:1]
+    for offset in mine:
+        world.deliver(member, tp, offset)
+    world.move(tp, world.other(member))
+    world.pass_ms(*world.witnessed.choice(((300, 520), (600, 900))))
+    world.batch(tp, 2)
+    world.pass_ms(*world.witnessed.choice(((300, 520), (600, 900))))
+    for offset in mine:
+        world.process(member, tp, offset)
+
+
+def _crash_unfetched(world: World) -> None:
+    """Commits more than it has done, and is killed; what it had not fetched it cannot have had in hand."""
+    member, tp = _sinner(world)
+    ahead = world.left(tp)[:2]
+    world.fetch(member, [tp], size_bytes=900)
+    for offset in ahead[:1]:
+        world.handle(member, tp, offset)
+    if world.witnessed.random() < 0.7:
+        world.pass_ms(1, 30)
+        world.fetch(member, [tp], size_bytes=world.witnessed.choice((0, 0, 900)))
+    world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900))))
+    for offset in ahead[1:]:
+        world.commit(member, {tp: offset + 1}, answered=False)
+        world.committed[tp] = offset + 1
+    world.pass_ms(*world.witnessed.choice(((1, 30), (520, 900))))
+    world.kill(member)
+
+
+# What only witnesses can know: assignments are answered in the request log, which is read to its end.
+WITNESSED_SINS: dict[str, Callable[[World], None]] = {
+    "forged": _forged,
+    "repeats": _repeats,
+    "false-loss": _false_loss,
+    "hushed": _hushed,
+    "late-output": _late_output,
+    "renamed": _renamed,
+    "nameless": _nameless,
+    "refused-behind": _refused_behind,
+    "inside": _inside,
+    "crash-unfetched": _crash_unfetched,
 }
 
 

@@ -1,8 +1,8 @@
 """The naive checker: the second judge, slow and plain, that the vectorised one must agree with.
 
-It imports nothing but the event (and `naive_told.py`, `naive_clients.py`), walks lists of events in the order of the
-definitions, and compares everything with everything where that is the obvious way to say it. `judge(events, facts)`
-returns what it found, per anomaly.
+It imports nothing but the event and the modules beside it (`naive_told.py`, `naive_clients.py`, `naive_assignments.py`,
+`naive_losses.py`, `naive_effects.py`), walks lists of events in the order of the definitions, and compares everything
+with everything where that is the obvious way to say it. `judge(events, facts)` returns what it found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
 consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard of
@@ -21,13 +21,18 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import naive_assignments
 import naive_clients
+import naive_effects
+import naive_losses
 import naive_told
 from kafka_trial.history.event import Event
 
 SECOND_NS = 1_000_000_000
 TOLERANCE_NS = 500_000_000  # between sources, where nobody measured how late a line was read
-OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
+CALLBACKS = ("assigned", "revoked", "lost")
+OWN_WORD = (*CALLBACKS, "delivered", "processed", "commit")
+BUFFERED = "lines come when a buffer is full and bear no times, there is no sink, and no line asks for the commit"
 CLOCKS_NS = 10_000_000  # what the clocks of brokers and harness may differ by, as they are read
 MEASURED_WITHIN_NS = 3 * SECOND_NS
 DECIDING = {
@@ -118,11 +123,13 @@ NEED_COMMITS = (
 
 @dataclass
 class Findings:
-    """What was found: instances, how many stayed undecided, and what could not be judged, per anomaly."""
+    """What was found: instances, how many stayed undecided, and what could not be judged, per anomaly; and of which
+    only a part could be seen, because."""
 
     anomalies: dict[str, list[Found]] = field(default_factory=lambda: {name: [] for name in ANOMALIES})
     undecided: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ANOMALIES, 0))
     not_judged: set[str] = field(default_factory=set)
+    in_part: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,30 +209,58 @@ class Owning:
 
 
 @dataclass(frozen=True)
+class OwnWord:
+    """A member's own word of a commit that was refused, as the brokers show."""
+
+    event: Event
+    position: float  # of the refused commit: it covered the records below
+    fetched: float  # the position up to which the member had fetched by then
+    finished_ns: float  # then, or when the handler in hand then ended
+
+    def convicts_of(self, offset: int, begun_seq: int, written_ns: float) -> bool:
+        """A record that it fetched after its word; or began after it, though the refused commit covered the record."""
+        fetched_later = offset >= self.fetched and written_ns > self.event.time_ns
+        return fetched_later or (offset < self.position and begun_seq > self.event.seq)
+
+
+@dataclass(frozen=True)
 class Loss:
     """A loss of ownership that the member was not told of at once."""
 
     time_ns: float
     told_ns: float  # by the answer of a broker that it heard
     fetched: float  # the position up to which it had fetched by then
-    said: Event | None  # its own word of a commit that was refused, as the brokers show
-    finished_ns: float  # then, or when the handler in hand then ended
+    said: tuple[OwnWord, ...]
     excused_until_ns: float
 
     def knows(self, offset: int, time_ns: float) -> bool:
-        """A record that it fetched after it was told, or began after its own word of it."""
-        return (offset >= self.fetched and time_ns > self.told_ns) or time_ns > self.finished_ns
+        """A record that it fetched after it was told, or after its own word of it; or that it did again after its word
+        of a refused commit that covered it."""
+        if offset >= self.fetched and time_ns > self.told_ns:
+            return True
+        return any(
+            (offset >= word.fetched and time_ns > word.event.time_ns)
+            or (offset < word.position and time_ns > word.finished_ns)
+            for word in self.said
+        )
 
 
 class Trial:
     """A history and its facts, with the lookups that several slices share."""
 
     def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
-        self.heard = sorted(naive_clients.split(events), key=lambda event: (event.source, event.seq))
+        listed = list(events)
+        self.heard = sorted(naive_clients.split(listed), key=lambda event: (event.source, event.seq))
+        self.nameless = naive_clients.nameless(listed)  # files of several members of which nobody knows who speaks
         self.facts = facts
         self.events = self.heard
         self.untimed: set[str] = set()  # files with work of which nobody knows when it was printed
+        self.written_by_brokers: set[str] = set()  # effects of which a broker says when they were
         self.events = self._placed()
+        self.written_by_brokers = {e.name for e in self.events if naive_effects.written_by_a_broker(self, e)}
+        self.events = [
+            naive_effects.at_its_time(self, e) if e.name in self.written_by_brokers else e for e in self.events
+        ]
         self.stood_still = True  # False: as if all had been heard when it was said
 
     def of_kind(self, *kinds: str) -> list[Event]:
@@ -412,9 +447,7 @@ class Trial:
     @cached_property
     def request_logs_complete(self) -> bool:
         """Every broker's was read to its end."""
-        logs = {e.source for e in self.events if e.source.startswith("requests-")}
-        states = {e.source: e.details.get("state") for e in self.of_kind("witness")}
-        return bool(logs) and all(states.get(name) == "complete" for name in logs)
+        return naive_clients.request_logs_complete(self.events)
 
     @cached_property
     def fetching_members(self) -> set[str]:
@@ -526,8 +559,10 @@ class Trial:
         return heard_ns
 
     def written_ns(self, event: Event) -> float:
-        """When a line may have been written at the earliest."""
-        return self.earliest_ns(event.time_ns) - self.uncertain_ns(event)
+        """When a line may have been written at the earliest; what a broker wrote, nobody heard late."""
+        by_broker = event.name in self.written_by_brokers
+        heard_ns = event.time_ns if by_broker else self.earliest_ns(event.time_ns)
+        return heard_ns - self.uncertain_ns(event)
 
     def uncertain_ns(self, event: Event) -> float:
         """How long a line may have waited before it was read."""
@@ -544,7 +579,7 @@ class Trial:
     def _waited_ns(self, event: Event) -> float:
         if event.source == "sink" and self.facts.get("sink") in (None, "http"):
             return 0  # written down before it was answered
-        if event.source in self.timed:
+        if event.source in self.timed or event.name in self.written_by_brokers:
             return 0  # it says when it was
         mine = sorted((e.time_ns, e.details["delay_ns"]) for e in self.measures if e.details["reader"] == event.source)
         before = [delay_ns for time_ns, delay_ns in mine if time_ns < event.time_ns]
@@ -617,13 +652,15 @@ class Trial:
         return [entry for entry in listed if (self.topic_of(entry), entry["partition"]) == tp]
 
     def slices(self) -> list[Slice]:
+        """The partitions of the trial's topic: those of an output topic are none."""
         own = {(e.topic, e.partition) for e in self.events if e.topic is not None and e.partition is not None}
         listed = {
             (self.topic_of(entry), entry["partition"])
             for e in self.of_kind("assigned", "revoked", "lost")
             for entry in e.details.get("entries", [])
         }
-        return sorted((topic, partition) for topic, partition in own | listed if topic is not None)
+        ours = [(topic, partition) for topic, partition in own | listed if topic is not None]
+        return sorted(tp for tp in ours if tp[0] == (self.topic or tp[0]))
 
 
 class Partition:
@@ -632,6 +669,7 @@ class Partition:
     def __init__(self, trial: Trial, tp: Slice) -> None:
         self.trial, self.tp = trial, tp
         self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
+        self._losses: dict[tuple[str, str, int], Loss | None] = {}
 
     def own(self, *kinds: str) -> list[Event]:
         return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
@@ -682,11 +720,46 @@ class Partition:
         files = sorted({e.source for e in self.trial.of_kind("assigned")})
         return [possession for source in files for possession in self._possessions_of(source)]
 
+    @cached_property
+    def never_given(self) -> list[Event]:
+        """The lines by which members took the partition that nobody had given them."""
+        files = sorted({e.source for e in self.trial.of_kind("assigned")})
+        return [line for source in files for line in self._taken_in(source)]
+
+    def _taken_in(self, source: str) -> Iterator[Event]:
+        held, given_up = False, None
+        for event in [e for e in self.trial.events if e.source == source]:
+            if event.kind in ("stopped", "exited"):
+                held = False
+            if event.kind not in CALLBACKS or not self.trial.entries(event, self.tp):
+                continue
+            if event.kind != "assigned":
+                held, given_up = False, event
+            elif not held and naive_assignments.was_never_given(self, event, given_up):
+                yield event
+            else:
+                held = True
+
+    def callbacks_of(self, source: str) -> list[Event]:
+        """What a file says of who has the partition."""
+        own = [e for e in self.trial.of_kind(*CALLBACKS) if e.source == source]
+        return [e for e in own if self.trial.entries(e, self.tp)]
+
+    @staticmethod
+    def possession_of(member: str, opened: Event, closed: Event | None) -> Possession:
+        """One that no line tells of."""
+        return Possession(member, opened.source, 0, opened, closed)
+
     def _possessions_of(self, source: str) -> Iterator[Possession]:
         opened: Event | None = None
         number = 0
         for event in [e for e in self.trial.events if e.source == source]:
-            listed = event.kind in ("assigned", "revoked", "lost") and self.trial.entries(event, self.tp)
+            listed = event.kind in CALLBACKS and self.trial.entries(event, self.tp)
+            again = listed and event.kind == "assigned"
+            if again and opened is not None and naive_assignments.goes_on(self, opened, event):
+                continue
+            if again and event in self.never_given:
+                continue
             if opened is not None and (listed or event.kind in ("stopped", "exited")):
                 yield Possession(str(opened.member), source, number, opened, event)
                 opened, number = None, number + 1
@@ -739,12 +812,12 @@ class Partition:
         heard = [
             offset
             for time_ns, offset in self.heard_of
-            if time_ns <= heard_before_ns and self._possession_of_slice(time_ns) == work.possession
+            if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.possession
         ]
         return begun_before and max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
 
-    def _possession_of_slice(self, time_ns: float) -> Possession | None:
-        """The one that was opened last by then."""
+    def opened_last(self, time_ns: float) -> Possession | None:
+        """The possession that was opened last by then, whoever's it is."""
         opened = [possession for possession in self.possessions if possession.opened.time_ns <= time_ns]
         return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
 
@@ -769,6 +842,11 @@ class Partition:
     @cached_property
     def handlers(self) -> list[Handler]:
         return [Handler(delivery, self._end_of(delivery)) for delivery in self.deliveries]
+
+    @staticmethod
+    def handler_of(done: Work) -> Handler:
+        """Of a completion that no delivery began."""
+        return Handler(done, done)
 
     def _end_of(self, delivery: Work) -> Work | None:
         """The next completion, unless the same record was delivered again to this file in between."""
@@ -1130,6 +1208,12 @@ class Partition:
 
     def loss(self, possession: Possession) -> Loss | None:
         """The first time the log gave the partition to others while the member believed it had it."""
+        name = (possession.source, possession.opened.name, possession.opened.time_ns)
+        if name not in self._losses:
+            self._losses[name] = self._loss(possession)
+        return self._losses[name]
+
+    def _loss(self, possession: Possession) -> Loss | None:
         taken = [
             owning.time_ns
             for owning in self.ownership
@@ -1141,16 +1225,24 @@ class Partition:
             return None
         lost_ns = taken[0]
         _, told_ns = naive_told.answer_that_tells(self, possession, lost_ns)
-        refused_ns = naive_told.commit_refused_ns(self, possession, lost_ns)
-        said = self.said_to_fail(possession, max(lost_ns, refused_ns - TOLERANCE_NS))
         return Loss(
             lost_ns,
             told_ns,
             naive_told.fetched_by(self, possession, told_ns),
-            said,
-            self._finished_ns(said),
+            tuple(self._own_words(possession, lost_ns)),
             self._finished_ns(possession.closed),
         )
+
+    def _own_words(self, possession: Possession, lost_ns: float) -> Iterator[OwnWord]:
+        """What the member says of commits that were refused, as brokers had told it."""
+        refused, refused_ns = naive_told.commit_refused(self, possession, lost_ns)
+        for said in self.all_said_to_fail(possession, max(lost_ns, refused_ns - TOLERANCE_NS)):
+            listed = self.trial.entries(said, self.tp)
+            if not listed and refused is not None:
+                listed = self.trial.entries(refused, self.tp)
+            position = max((entry["committed_offset"] for entry in listed), default=-FOREVER)
+            fetched = naive_told.fetched_by(self, possession, said.time_ns)
+            yield OwnWord(said, position, fetched, self._finished_ns(said))
 
     def _finished_ns(self, event: Event | None) -> float:
         """When the handlers in hand at an event had ended."""
@@ -1159,7 +1251,11 @@ class Partition:
         return max([event.time_ns, *(h.ended.event.time_ns for h in self.in_hand(event) if h.ended)])
 
     def said_to_fail(self, possession: Possession, after_ns: float) -> Event | None:
-        """The member's first word of a failed commit, of the partition or of nothing in particular."""
+        """The member's first word of a failed commit."""
+        return next(iter(self.all_said_to_fail(possession, after_ns)), None)
+
+    def all_said_to_fail(self, possession: Possession, after_ns: float) -> list[Event]:
+        """What the member says of failed commits, of the partition or of nothing in particular."""
         failed = [
             event
             for event in self.trial.of_kind("commit")
@@ -1168,7 +1264,7 @@ class Partition:
             and event.time_ns > after_ns
             and (self.trial.entries(event, self.tp) or not event.details.get("entries"))
         ]
-        return min(failed, key=lambda e: e.seq, default=None)
+        return sorted(failed, key=lambda e: e.seq)
 
     def in_hand(self, told: Event) -> list[Handler]:
         """The handlers of told's file that run across it."""
@@ -1265,6 +1361,8 @@ def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
         else:
             _take(findings, name, check(trial))
     _leave_open_what_lines_may_have_said(trial, findings)
+    if _commits_behind_a_buffer(trial):
+        findings.in_part["commit-ahead"] = BUFFERED
     for instances in findings.anomalies.values():
         instances.sort(key=repr)
     return findings
@@ -1295,6 +1393,21 @@ def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> No
         findings.undecided["commit-ahead"] += len(here) - len(still)
         elsewhere = [found for found in findings.anomalies["commit-ahead"] if found[:2] != tp]
         findings.anomalies["commit-ahead"] = elsewhere + still
+
+
+def _commits_behind_a_buffer(trial: Trial) -> bool:
+    """A member that works and commits, and of which nobody can tell what it had done when it asked for a commit."""
+    if trial.has_sink:
+        return False
+    commits = [(p, commit) for tp in trial.slices() for p in [Partition(trial, tp)] for commit in p.commits]
+    for source in trial.untimed:
+        said = {e.kind: e for e in trial.events if e.source == source and e.kind in ("delivered", "processed")}
+        asks = any(e.source == source and e.outcome == "invoke" for e in trial.of_kind("commit"))
+        tells = any(e.source == source for e in trial.of_kind("commit"))
+        makes = any(commit.committer is None or _file_of(p, commit) == source for p, commit in commits)
+        if said and not asks and (tells or makes):
+            return True
+    return False
 
 
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
@@ -1344,6 +1457,8 @@ def false_report(p: Partition) -> Iterator[Found]:
         by = p.contradicted_by(line)
         if by is not None and line.offset is not None:
             yield p.found(line.offset, what=line.kind, by=by)
+    for _ in p.never_given:
+        yield p.found(None, what="assigned", by="request log")
 
 
 def skipped(p: Partition) -> Iterator[Found | None]:
@@ -1394,7 +1509,15 @@ def _in_flight(p: Partition, commit: Commit, offset: int) -> bool:
     record."""
     if _unknown_to_member(p, commit) and not _heard_of_a_retry(p, commit):
         return True
-    return _crashed_soon(p, commit) and not _left_out(p, commit, offset)
+    return _crashed_soon(p, commit) and not _left_out(p, commit, offset) and _may_have_had(p, commit, offset)
+
+
+def _may_have_had(p: Partition, commit: Commit, offset: int) -> bool:
+    """Some fetch of the incarnation that crashed can have brought the record, or the request log cannot tell."""
+    source = _file_of(p, commit)
+    ends = [e for e in p.trial.of_kind("exited") if e.source == source]
+    last = replace(ends[0], offset=offset) if ends else None
+    return last is None or not p._fetches_are_known(last) or p._may_have_fetched(last)
 
 
 def _crashed_soon(p: Partition, commit: Commit) -> bool:
@@ -1591,6 +1714,9 @@ def redelivered(p: Partition) -> Iterator[Found]:
             or (floor is not None and delivery.offset >= floor)
         ):
             yield p.found(delivery.offset)
+    for offset, effect in naive_effects.further(p):
+        if not p.trial.progress_in_kafka or not naive_effects.is_below_floor(p, offset, effect):
+            yield p.found(offset)
 
 
 def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
@@ -1601,6 +1727,9 @@ def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
             yield None
         elif delivery.offset < floor and _had_elsewhere(p, delivery):
             yield p.found(delivery.offset)
+    for offset, effect in naive_effects.further(p):
+        if naive_effects.is_below_floor(p, offset, effect):
+            yield p.found(offset)
 
 
 def retried(p: Partition) -> Iterator[Found]:
@@ -1756,7 +1885,7 @@ def misplaced(p: Partition) -> Iterator[Found | None]:
 # --- ordering --------------------------------------------------------------------------------------------------
 
 
-def nonmonotonic_poll(p: Partition) -> Iterator[Found]:
+def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
     """A step back, or a standstill, within one possession; what is tried again is none."""
     for delivery in p.given:
         if (
@@ -1764,7 +1893,7 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found]:
             and not p.is_retry(delivery)
             and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.given))
         ):
-            yield p.found(delivery.offset)
+            yield None if delivery.event.source in p.trial.nameless else p.found(delivery.offset)
 
 
 def _before(work: Work, others: list[Work]) -> list[Work]:
@@ -1802,7 +1931,8 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
             if offset < log_start or (done and not p.trial.progress_in_kafka) or _heard_meanwhile(p, delivery, offset):
                 continue
             overtaken = log_start > max(earlier) + 1
-            yield None if overtaken or _among_last_words(delivery) else p.found(offset)
+            unclear = overtaken or _among_last_words(delivery) or delivery.event.source in p.trial.nameless
+            yield None if unclear else p.found(offset)
 
 
 def _heard_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
@@ -1821,8 +1951,22 @@ def _among_last_words(delivery: Work) -> bool:
     return killed and closed is not None and delivery.event.time_ns >= closed.time_ns - TOLERANCE_NS
 
 
-def reordered_key(p: Partition) -> Iterator[Found]:
-    """A completion that comes after that of a later record: of the same key, else of another key."""
+def reordered_key(p: Partition) -> Iterator[Found | None]:
+    """A completion, or a first effect, that comes after that of a later record: of the same key, else of another key;
+    one finding a record where both tell of it."""
+    by_effects = naive_effects.late_firsts(p)
+    by_lines = list(_late_completions(p))
+    for offset, same_key in by_lines:
+        if same_key is not None:
+            yield p.found(offset, same_key=same_key or by_effects.get(offset, False))
+        elif offset not in by_effects:
+            yield None
+    told = {offset for offset, same_key in by_lines if same_key is not None}
+    yield from (p.found(offset, same_key=by_effects[offset]) for offset in by_effects if offset not in told)
+
+
+def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
+    """Offset and whether it was overtaken by its own key; None where only who of several spoke would tell."""
     completions = [replace(done, possession=p.handling_possession(done)) for done in p.completions]
     firsts = {
         offset: min((c for c in completions if c.offset == offset), key=_when)
@@ -1830,12 +1974,15 @@ def reordered_key(p: Partition) -> Iterator[Found]:
     }
     for late in completions:
         attempt = _in_this_attempt(p, late, completions)
-        overtakers = [c.offset for c in attempt if late.possession and c.offset > late.offset]
+        overtakers = [c for c in attempt if late.possession and c.offset > late.offset]
         if firsts[late.offset] == late:
-            overtakers += [first.offset for first in firsts.values() if _came_too_early(p, first, late)]
-        if overtakers:
+            overtakers += [first for first in firsts.values() if _came_too_early(p, first, late)]
+        known = [c for c in overtakers if late.event.source not in p.trial.nameless or c.possession != late.possession]
+        if known:
             key = p.key(late.offset)
-            yield p.found(late.offset, same_key=key is not None and any(p.key(o) == key for o in overtakers))
+            yield late.offset, key is not None and any(p.key(c.offset) == key for c in known)
+        elif overtakers:
+            yield late.offset, None
 
 
 def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
@@ -1852,15 +1999,19 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
     )
 
 
-def overlapping_handlers(p: Partition) -> Iterator[Found]:
+def overlapping_handlers(p: Partition) -> Iterator[Found | None]:
     """A handler that begins while another one runs on the partition: one finding each such handler."""
     ended = [handler for handler in p.handlers if handler.ended is not None]
     for handler in ended:
         others = [o for o in ended if _when(o.begun) < _when(handler.begun) and _overlap(p, o, handler)]
-        if others:
+        source = handler.begun.event.source
+        known = [o for o in others if source not in p.trial.nameless or o.begun.event.source != source]
+        if known:
             key = p.key(handler.begun.offset)
-            same_key = key is not None and any(p.key(other.begun.offset) == key for other in others)
+            same_key = key is not None and any(p.key(other.begun.offset) == key for other in known)
             yield p.found(handler.begun.offset, same_key=same_key)
+        elif others:
+            yield None
 
 
 def _of_one_batch(p: Partition, one: Work, other: Work) -> bool:
@@ -1877,9 +2028,12 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
         if p.trial.facts.get("handler") == "batch" and _of_one_batch(p, one.begun, other.begun):
             return False
         return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
-    begins_ns = max(one.begun.event.time_ns, other.begun.event.time_ns)
-    ends_ns = min(p.trial.written_ns(one.ended.event), p.trial.written_ns(other.ended.event))
-    return ends_ns > begins_ns and not any(
+    beside = all(
+        first.begun.event.time_ns < p.trial.written_ns(second.ended.event)
+        for first, second in ((one, other), (other, one))
+        if second.ended
+    )
+    return beside and not any(
         p.excused(h.begun.possession, h.begun.offset, h.begun.event.time_ns, h.ended.event.time_ns)
         for h in (one, other)
         if h.ended
@@ -2023,8 +2177,8 @@ def _handled_ns(p: Partition, offset: int, commit: Commit) -> int:
     """When a record was handled, as far as this commit goes: where its member asked for it before, what was said to be
     done counts, though its effect was heard of later."""
     said = [p.trial.written_ns(work.event) for work in p.completions if work.offset == offset]
-    at_once = p.trial.facts.get("sink") == "http"  # it writes down what it hears: no line stands for an effect
-    return min([p.first_written.get(offset, 0), *(said if _asked_for_before(p, commit) and not at_once else [])])
+    may_stand = _asked_for_before(p, commit) and naive_effects.line_may_stand_for(p, offset)
+    return min([p.first_written.get(offset, 0), *(said if may_stand else [])])
 
 
 def _asked_for_before(p: Partition, commit: Commit) -> bool:
@@ -2216,10 +2370,11 @@ def split_ownership(p: Partition) -> Iterator[Found | None]:
         loss = p.loss(possession)
         if loss is not None:
             yield from _work_after_being_told(p, possession, loss)
+    for work in naive_assignments.work_that_nobody_gave(p):
+        yield p.found(work.offset, by="told")
 
 
 def _work_after_being_told(p: Partition, possession: Possession, loss: Loss) -> Iterator[Found | None]:
-    said_ns = loss.said.time_ns if loss.said else FOREVER
     failed = p.said_to_fail(possession, loss.time_ns)
     known = naive_told.fetches_are_known(p.trial, possession.member)
     doubt_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
@@ -2229,33 +2384,37 @@ def _work_after_being_told(p: Partition, possession: Possession, loss: Loss) -> 
             continue
         before_ns = p.trial.written_ns(delivery.event)
         fetched_later = delivery.offset >= loss.fetched and before_ns > loss.told_ns
-        if fetched_later or (time_ns > loss.finished_ns and before_ns > said_ns):
+        if fetched_later or _against_its_word(p, loss, delivery):
             yield p.found(delivery.offset, by="told")
-        elif not known and before_ns > doubt_ns and time_ns <= loss.finished_ns:
+        elif not known and before_ns > doubt_ns:
             yield None
 
 
-def work_after_revoke(p: Partition) -> Iterator[Found]:
+def _against_its_word(p: Partition, loss: Loss, begun: Work) -> bool:
+    written_ns = p.trial.written_ns(begun.event)
+    return any(word.convicts_of(begun.offset, begun.event.seq, written_ns) for word in loss.said)
+
+
+def work_after_revoke(p: Partition) -> Iterator[Found | None]:
     """Work on a partition that the member's own callback had given up."""
     for work in p.deliveries + p.completions:
-        callbacks = [
-            e
-            for e in p.trial.of_kind("assigned", "revoked", "lost")
-            if e.source == work.event.source and e.seq < work.event.seq and p.trial.entries(e, p.tp)
-        ]
+        said = [e for e in p.callbacks_of(work.event.source) if e.seq < work.event.seq]
+        callbacks = [e for e in said if e not in p.never_given]
         if not callbacks or callbacks[-1].kind not in ("revoked", "lost"):
             continue
         begun = [handler.begun.event.seq for handler in p.handlers if handler.ended == work]
         in_hand = callbacks[-1].kind == "lost" and begun and begun[0] < callbacks[-1].seq
-        if not in_hand:
-            yield p.found(work.offset, kind=work.event.kind)
+        if in_hand and naive_losses.is_a_loss(p, callbacks[-1]):
+            continue
+        yield None if work.event.source in p.trial.nameless else p.found(work.offset, kind=work.event.kind)
 
 
 def zombie_work(p: Partition) -> Iterator[Found]:
     """Work in good faith after a loss that nobody told the member of."""
     for work in p.deliveries + p.completions:
         loss = p.loss(work.possession) if work.possession else None
-        if loss is None or (loss.said is not None and work.event.seq > loss.said.seq):
+        begun = [handler.begun for handler in p.handlers if handler.ended == work]
+        if loss is None or _against_its_word(p, loss, begun[0] if begun else work):
             continue
         if work.offset >= loss.fetched and work.event.time_ns > loss.told_ns:
             continue

@@ -85,10 +85,11 @@ def answer_that_tells(p: Partition, possession: Possession, lost_ns: float) -> t
     return first if first[1] < closed_ns else (None, FOREVER)
 
 
-def commit_refused_ns(p: Partition, possession: Possession, lost_ns: float) -> float:
-    """When the member heard that a commit of its was fenced."""
+def commit_refused(p: Partition, possession: Possession, lost_ns: float) -> tuple[Event | None, float]:
+    """The first commit of the member that was fenced, and when it heard of it."""
     heard = _heard_answers(p.trial, possession.member, lost_ns)
-    return next((ns for one, ns in heard if api(one) in COMMITS and error_of(one) in FENCING), FOREVER)
+    fenced = (one for one in heard if api(one[0]) in COMMITS and error_of(one[0]) in FENCING)
+    return next(fenced, (None, FOREVER))
 
 
 def _heard_answers(trial: Trial, member: str, lost_ns: float) -> Iterable[tuple[Event, float]]:

@@ -62,6 +62,9 @@ def checker_digest() -> str:
             "naive_checker.py",
             "naive_told.py",
             "naive_clients.py",
+            "naive_assignments.py",
+            "naive_losses.py",
+            "naive_effects.py",
             "history_strategies.py",
             "agreement/sayings.py",
         )
