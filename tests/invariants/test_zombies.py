@@ -89,13 +89,13 @@ def test_a_loss_is_the_first_record_that_gives_the_partition_to_others(
 @pytest.mark.parametrize(
     ("lines", "heard"),
     [
-        ([EXPELLED], (2, 40)),
-        ([heartbeat("m0"), EXPELLED, EXPELLED], (3, 50)),
-        ([EXPELLED, synced("m0", 1)], (2, 40)),
-        ([synced("m0", 1), EXPELLED], (2, 40)),
-        ([synced("m0", 0), EXPELLED], (3, 50)),
-        ([synced("m0", 0), synced("m0", 1)], (3, 50)),
-        ([EXPELLED, revoked("m0")], (2, 40)),
+        ([EXPELLED], (3, 50)),
+        ([heartbeat("m0"), EXPELLED, EXPELLED], (4, 60)),
+        ([EXPELLED, synced("m0", 1)], (3, 50)),
+        ([synced("m0", 1), EXPELLED], (3, 50)),
+        ([synced("m0", 0), EXPELLED], (4, 60)),
+        ([synced("m0", 0), synced("m0", 1)], (4, 60)),
+        ([EXPELLED, revoked("m0")], (3, 50)),
         ([at_once(revoked("m0")), at_once(EXPELLED)], UNTOLD),
         ([revoked("m0"), EXPELLED], UNTOLD),
         ([commit("m0", 1, "fail"), REFUSED_ALL], UNTOLD),
@@ -119,7 +119,7 @@ def test_a_loss_is_the_first_record_that_gives_the_partition_to_others(
 )
 def test_a_loss_is_told_by_the_first_answer_that_says_so(lines: list[Line], heard: tuple[object, ...]) -> None:
     """While the possession is open."""
-    windows = batch_of([*FROZEN, *lines], partitions=2).zombies
+    windows = batch_of([synced("m0", 0), *FROZEN, *lines], partitions=2).zombies
     assert told(windows, "told_seq", "told_ns")[0] == heard
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from kafka_trial.invariants.circumstances import (
+    Beats,
     Circumstances,
     Connection,
     Epoch,
@@ -45,6 +46,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "settings": _settings(plain["settings"]),
             "told": Told(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),
+            "beats": tuple(Beats(**one) for one in plain["beats"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
