@@ -102,6 +102,13 @@ def test_a_rewind_is_no_reordering_of_effects() -> None:
     assert reordered([*lines, by("m1", 1)]) == []
 
 
+def test_an_effect_whose_id_is_of_two_records_tells_no_order() -> None:
+    """The log holds 0 once more behind 1 (its producer had sent it again): of which of the two it was nobody knows."""
+    lines: Lines = [assigned("m0"), *handled("m0", 0, 1), by("m0", 0), by("m0", 1), *handled("m0", 2), by("m0", 0)]
+    twice = {"records": ALIKE[:3], "control": {2: {"id": "r0"}}}
+    assert reordered(lines, **twice) == again("redelivered", lines, **twice) == []
+
+
 def test_states_of_a_table_are_in_the_order_of_lines() -> None:
     """A table may be told of its keys in any order: as before."""
     lines = [assigned("m0"), *handled("m0", 0, 1), by("m0", 1), by("m0", 0)]

@@ -48,6 +48,21 @@ def test_an_effect_is_joined_to_its_record_by_id() -> None:
     assert [row["offset"] for row in rows(history(lines), Kind.EFFECT)[0]] == [1]
 
 
+def test_an_effect_at_the_http_sink_names_its_member() -> None:
+    """m1 is the second one; of a name that no member has, or of none, nothing is known."""
+    lines = [effect(0, member="m1"), effect(1, member="m7"), effect(1)]
+    found, facts = rows(history(lines), Kind.EFFECT)
+    assert (list(facts.members), [row["who"] for row in found]) == (["m0", "m1"], [1, -1, -1])
+
+
+def test_an_output_has_its_place_and_the_time_of_its_append() -> None:
+    """Appended three seconds before it was read; in an older history nobody says when."""
+    output = effect(0, topic="out", partition=2, offset=7)
+    (new, old), _ = rows(history([own_time(output, 3), output]), Kind.EFFECT)
+    assert [(row["who"], row["place"], row["wall_ns"] > 0) for row in (new, old)] == [(2, 7, True), (2, 7, False)]
+    assert old["time_ns"] - new["time_ns"] == 3_010_000_000
+
+
 def test_other_groups_and_other_topics_are_left_out() -> None:
     """The offsets log and a consumer's lines may speak of more than this trial."""
     stranger = {"group": "another", "topic": "t", "partition": 0, "committed_offset": 9}

@@ -38,12 +38,16 @@ if TYPE_CHECKING:
 def effects_in_order(batch: Batch) -> Table:
     """Returns slice, source, seq, offset, time_ns, flag (1: acknowledged), key, `member` (-1: not named), `output` (the
     partition of an output topic; -1: none) and `at` (its place there, else in the sink's file), sorted by slice, offset
-    and time; `number`: how many of its record came before. None where lines alone tell of the work.
+    and time; `number`: how many of its record came before. None where lines alone tell of the work, and none whose id
+    is of several records: of which it was nobody knows.
     """
     effects = batch.of(Kind.EFFECT)
     circumstances = batch.circumstances
     if circumstances.settings.effects == "state" and not circumstances.prints_no_work:
         effects = effects.take(np.zeros(len(effects), np.bool_))
+    event = joined(effects["slice"], effects["source"], effects["seq"])
+    _, number, times = np.unique(event, return_inverse=True, return_counts=True)
+    effects = effects.take(times[number] == 1)
     in_topic, who = effects["place"] != NONE, effects["who"].astype(np.int64)
     effects = effects.only("slice", "offset", "time_ns", "seq", "flag").having(
         source=effects["source"].astype(np.int64),
@@ -95,15 +99,16 @@ def _untold(batch: Batch, effects: Table) -> Bools:
     before = previous_in(record)
     posted = np.flatnonzero((before < 0) | (picked(effects["flag"], before, 1) == 1))
     posts, record = effects.take(posted), record[posted]
-    posts = posts.take(order := ordered(record, posts["member"]))
-    beyond = np.zeros(len(posts), np.bool_)
-    beyond[order] = number_in(joined(record[order], posts["member"])) >= _told_handlings(batch, posts)
+    order = ordered(record, posts["member"])
+    beyond = np.zeros(len(posts), np.int64)
+    of_member = number_in(joined(record[order], posts["member"][order]))
+    beyond[order] = of_member >= _told_handlings(batch, posts.take(order))
     begins = first_of(record)
     sizes = np.diff(np.append(begins, len(record)))
     further = np.minimum(np.add.reduceat(beyond, begins), sizes - 1) if len(begins) else sizes
-    last = np.repeat(sizes, sizes) - number_in(record) <= np.repeat(further, sizes)
+    left = np.repeat(sizes, sizes) - number_in(record)  # from each on, in its record
     untold = np.zeros(len(effects), np.bool_)
-    untold[posted[last]] = True
+    untold[posted[left <= np.repeat(further, sizes)]] = True
     return untold
 
 
