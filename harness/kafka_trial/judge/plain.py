@@ -43,6 +43,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
+            "beats": tuple(Beats(**one) for one in plain["beats"]),
             "settings": _settings(plain["settings"]),
             "told": Told(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),
