@@ -47,7 +47,6 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "settings": _settings(plain["settings"]),
             "told": Told(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),
-            "beats": tuple(Beats(**one) for one in plain["beats"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
             "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
