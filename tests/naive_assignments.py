@@ -8,16 +8,18 @@ known on its lane and answered assignments there, and not one that assigns parti
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from naive_told import TOLERANCE_NS, api, error_of, sent_ns
+from naive_told import COMMITS, FENCING, TOLERANCE_NS, api, error_of, sent_ns
 
 if TYPE_CHECKING:
     from naive_checker import Partition, Trial, Work
 
 STOPS_A_BROKER = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")
 LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log
+FOREVER = float("inf")
 LISTED_IN = {"SYNCGROUP": "entries", "CONSUMERGROUPHEARTBEAT": "assigned"}
 
 
@@ -30,60 +32,131 @@ def request_log_can_tell(trial: Trial, line: Event) -> bool:
     return trial.request_logs_complete and not stopped and on_a_lane and not by_hand
 
 
-def was_never_given(p: Partition, line: Event, given_up: Event | None) -> bool:
-    """No answered assignment and no record of the offsets log gave the member the partition by the time of its line,
-    since it had given it up itself."""
-    if not _assignments_are_known(p.trial, line):
-        return False
-    until_ns = line.time_ns + TOLERANCE_NS
-    since_ns = float("-inf") if given_up is None else p.trial.written_ns(given_up)
-    given = [*_answered_ns(p, str(line.member)), *_recorded_ns(p, str(line.member))]
-    return not any(since_ns <= at_ns <= until_ns for at_ns in given)
+def unfounded(p: Partition, source: str) -> Iterator[tuple[Event, bool]]:
+    """The `assigned` lines of a file that nobody stands behind, and whether the member had the partition already.
+
+    Each line takes a word of its own, in the request log or in the offsets log: one that is later than the word behind
+    the line before it.
+    """
+    used, since_opened, holds = [0, 0], [0, 0], False
+    for line in p.callbacks_of(source):
+        opens = line.kind == "assigned"
+        by_then, before, void = zip(_answers(p, line), _records(p, line), strict=True)
+        for log in (0, 1):
+            if not opens:  # what came after it was given up stands behind the next line
+                used[log] = max(since_opened[log], min(used[log], before[log]))
+            used[log] = max(used[log], void[log])
+        believed = opens and (any(by_then[log] > used[log] for log in (0, 1)) or not _are_known(p.trial, line))
+        if believed:
+            used = [max(used[log], before[log], min(used[log] + 1, by_then[log])) for log in (0, 1)]
+            since_opened = since_opened if holds else list(used)
+        elif opens:
+            yield line, holds
+        holds = opens and (holds or believed)
 
 
-def goes_on(p: Partition, opened: Event, line: Event) -> bool:
-    """A further line for what its member has, and no broker gave it the partition again since the possession opened."""
-    if not _assignments_are_known(p.trial, line):
-        return False
-    times = _answered_ns(p, str(line.member)), _recorded_ns(p, str(line.member))
-    return not any(_again(p, opened, line, list(given)) for given in times)
+def only_client(p: Partition, source: str) -> bool:
+    """One client alone of a file's process was ever given the partition, and the request log knows of all that were."""
+    trial, member = p.trial, source.split("-")[1]
+    stopped = any(e.details.get("fault") in STOPS_A_BROKER for e in trial.of_kind("injected"))
+    clients = set()
+    for answer in trial.requests:
+        begun_ns = answer.time_ns - int(answer.details.get("duration_ms", 0) * 1_000_000)
+        ours = trial.lane_member(answer) == member and _file_at(trial, member, begun_ns) == source
+        if ours and _assigns(answer) and _lists(p, answer):
+            clients.add(str(answer.details.get("client_id")))
+    return trial.request_logs_complete and not stopped and len(clients) == 1
 
 
-def _again(p: Partition, opened: Event, line: Event, given: list[float]) -> bool:
-    """It was given once more: after the first line was read, or twice since that may have been written."""
-    by_then = [at_ns for at_ns in given if at_ns <= line.time_ns + TOLERANCE_NS]
-    later = [at_ns for at_ns in by_then if at_ns > opened.time_ns]
-    around = [at_ns for at_ns in by_then if at_ns >= p.trial.written_ns(opened)]
-    return bool(later) or len(around) > 1
+# --- the words behind a line: how many there are by then, how many surely were before it, how many no longer count ---
 
 
-def _assignments_are_known(trial: Trial, line: Event) -> bool:
-    return request_log_can_tell(trial, line) and bool(list(_assignments(trial, str(line.member))))
+def _answers(p: Partition, line: Event) -> tuple[int, int, int]:
+    """Answers that list the partition. Where it was given up, those before the last answer without it do not count."""
+    settled = _settled(p.trial, line)
+    listing = [place for place, (_, answer) in enumerate(settled) if _lists(p, answer)]
+    by_then = [place for place in listing if settled[place][0] <= p.trial.earliest_ns(line.time_ns)]
+    void = 0
+    if line.kind != "assigned" and line.source not in p.trial.untimed and not _of_several(p.trial, line) and by_then:
+        newest = max(at for at, (at_ns, _) in enumerate(settled) if at_ns <= p.trial.earliest_ns(line.time_ns))
+        run = 0
+        while newest - run in by_then:
+            run += 1
+        void = len(by_then) - run
+    return *_counted(p.trial, [settled[place][0] for place in listing], line), void
 
 
-def _assignments(trial: Trial, member: str) -> Iterator[Event]:
-    """The answers in a member's lane that tell it what it has from then on."""
-    for request in trial.requests:
-        listed = LISTED_IN.get(api(request))
-        told = listed is not None and request.details.get(listed) is not None
-        if told and not error_of(request) and trial.lane_member(request) == member:
-            yield request
+def _records(p: Partition, line: Event) -> tuple[int, int, int]:
+    """Records that give the partition to the member. Those before the last one that gave it to others do not count."""
+    gifts = sorted(_gifts(p), key=lambda gift: gift[0])
+    by_then, before = _counted(p.trial, [at_ns for at_ns, file in gifts if file == line.source], line)
+    earlier = [file for at_ns, file in gifts if at_ns <= p.trial.written_ns(line)]
+    return by_then, before, before if earlier and earlier[-1] != line.source else 0
 
 
-def _answered_ns(p: Partition, member: str) -> Iterator[float]:
-    """When assignments that list the partition were answered."""
-    for request in _assignments(p.trial, member):
-        if p.trial.entries(request, p.tp, LISTED_IN[api(request)]):
-            yield sent_ns(p.trial, request)
+def _counted(trial: Trial, times: list[float], line: Event) -> tuple[int, int]:
+    by_then = [at_ns for at_ns in times if at_ns <= line.time_ns + TOLERANCE_NS]
+    return len(by_then), len([at_ns for at_ns in times if at_ns <= trial.written_ns(line)])
 
 
-def _recorded_ns(p: Partition, member: str) -> Iterator[float]:
-    """When the offsets log gave it to a member id of the member: in a record of the group, or of one member."""
+def _are_known(trial: Trial, line: Event) -> bool:
+    """The request log knows all that the incarnation of a line was given by then: at some time it was given something,
+    be it nothing."""
+    given = [answer for _, answer in _settled(trial, line) if _assigns(answer)]
+    return request_log_can_tell(trial, line) and line.source not in _side_by_side(trial, line) and bool(given)
+
+
+def _side_by_side(trial: Trial, line: Event) -> set[str]:
+    """The files of incarnations of one member that lived at once."""
+    files = sorted((e for e in trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns)
+    ends = {e.source: e.time_ns for e in trial.of_kind("exited")}
+    pairs = pairwise(files)
+    return {
+        e.source for one, next_one in pairs if ends.get(one.source, FOREVER) > next_one.time_ns for e in (one, next_one)
+    }
+
+
+def _of_several(trial: Trial, line: Event) -> bool:
+    return "|" in line.source or line.source in trial.nameless
+
+
+def _settled(trial: Trial, line: Event) -> list[tuple[float, Event]]:
+    """When the incarnation of a line was told what it has from then on, or that it has nothing any more."""
+    mine = [one for one in trial.requests if trial.lane_member(one) == line.member and (_assigns(one) or _expels(one))]
+    told = [(sent_ns(trial, one), one) for one in mine]
+    told = [(at_ns, one) for at_ns, one in told if _file_at(trial, str(line.member), at_ns) == line.source]
+    return sorted(told, key=lambda one: (one[0], one[1].source, one[1].seq))
+
+
+def _file_at(trial: Trial, member: str, at_ns: float) -> str | None:
+    """The file of the incarnation that a member was then."""
+    begun = [e for e in trial.of_kind("started") if e.member == member and e.time_ns <= at_ns]
+    return max(begun, key=lambda e: e.time_ns).source if begun else None
+
+
+def _assigns(answer: Event) -> bool:
+    listed = LISTED_IN.get(api(answer))
+    return listed is not None and answer.details.get(listed) is not None and not error_of(answer)
+
+
+def _lists(p: Partition, answer: Event) -> bool:
+    return _assigns(answer) and bool(p.trial.entries(answer, p.tp, LISTED_IN[api(answer)]))
+
+
+def _expels(answer: Event) -> bool:
+    """It left, or a request of its group was fenced; a commit that was says nothing of what it has."""
+    left = api(answer) == "LEAVEGROUP" or (answer.details.get("epoch") or 0) < 0
+    return left or (error_of(answer) in FENCING and api(answer) not in COMMITS)
+
+
+def _gifts(p: Partition) -> Iterator[tuple[float, str | None]]:
+    """When the offsets log gave the partition to whom: in a record of the group, or of one member."""
     for record in p.trial.offsets_log:
         listed = p.trial.entries(record, p.tp) if record.kind in ("group", "member_assignment") else []
-        ids = [entry.get("member_id", record.details.get("member_id")) for entry in listed]
-        if any(p.trial.member_of_id.get(str(member_id)) == member for member_id in ids):
-            yield p.trial.mono_ns(record.source_wall_ns, record.time_ns)
+        for entry in listed:
+            owner = p.trial.member_of_id.get(str(entry.get("member_id", record.details.get("member_id"))))
+            at_ns = p.trial.mono_ns(record.source_wall_ns, record.time_ns)
+            yield at_ns, None if owner is None else _file_at(p.trial, owner, at_ns)
 
 
 def work_that_nobody_gave(p: Partition) -> Iterator[Work]:
@@ -91,5 +164,7 @@ def work_that_nobody_gave(p: Partition) -> Iterator[Work]:
     for work in p.begun:
         said = [e for e in p.callbacks_of(work.event.source) if e.seq < work.event.seq]
         under_it = bool(said) and said[-1] in p.never_given
-        if under_it and p.of_others(str(work.event.member), work.event.time_ns - TOLERANCE_NS):
+        latest_ns = work.event.time_ns + TOLERANCE_NS
+        times = (p.trial.written_ns(work.event), work.event.time_ns, latest_ns)
+        if under_it and all(p.of_others(str(work.event.member), at_ns) for at_ns in times):
             yield work

@@ -721,24 +721,19 @@ class Partition:
         return [possession for source in files for possession in self._possessions_of(source)]
 
     @cached_property
-    def never_given(self) -> list[Event]:
-        """The lines by which members took the partition that nobody had given them."""
+    def unfounded(self) -> list[tuple[Event, bool]]:
+        """The lines by which members took the partition that nobody stands behind; whether they had it already."""
         files = sorted({e.source for e in self.trial.of_kind("assigned")})
-        return [line for source in files for line in self._taken_in(source)]
+        return [line for source in files for line in naive_assignments.unfounded(self, source)]
 
-    def _taken_in(self, source: str) -> Iterator[Event]:
-        held, given_up = False, None
-        for event in [e for e in self.trial.events if e.source == source]:
-            if event.kind in ("stopped", "exited"):
-                held = False
-            if event.kind not in CALLBACKS or not self.trial.entries(event, self.tp):
-                continue
-            if event.kind != "assigned":
-                held, given_up = False, event
-            elif not held and naive_assignments.was_never_given(self, event, given_up):
-                yield event
-            else:
-                held = True
+    @cached_property
+    def never_given(self) -> list[Event]:
+        """Those by which members took what nobody had given them."""
+        return [line for line, held in self.unfounded if not held]
+
+    def anybodys(self, source: str) -> bool:
+        """Nobody can tell which of the clients of its process a line of a file speaks for."""
+        return source in self.trial.nameless and not naive_assignments.only_client(self, source)
 
     def callbacks_of(self, source: str) -> list[Event]:
         """What a file says of who has the partition."""
@@ -756,9 +751,7 @@ class Partition:
         for event in [e for e in self.trial.events if e.source == source]:
             listed = event.kind in CALLBACKS and self.trial.entries(event, self.tp)
             again = listed and event.kind == "assigned"
-            if again and opened is not None and naive_assignments.goes_on(self, opened, event):
-                continue
-            if again and event in self.never_given:
+            if again and any(event == line for line, _ in self.unfounded):
                 continue
             if opened is not None and (listed or event.kind in ("stopped", "exited")):
                 yield Possession(str(opened.member), source, number, opened, event)
@@ -1893,7 +1886,7 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
             and not p.is_retry(delivery)
             and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.given))
         ):
-            yield None if delivery.event.source in p.trial.nameless else p.found(delivery.offset)
+            yield None if p.anybodys(delivery.event.source) else p.found(delivery.offset)
 
 
 def _before(work: Work, others: list[Work]) -> list[Work]:
@@ -1931,7 +1924,7 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
             if offset < log_start or (done and not p.trial.progress_in_kafka) or _heard_meanwhile(p, delivery, offset):
                 continue
             overtaken = log_start > max(earlier) + 1
-            unclear = overtaken or _among_last_words(delivery) or delivery.event.source in p.trial.nameless
+            unclear = overtaken or _among_last_words(delivery) or p.anybodys(delivery.event.source)
             yield None if unclear else p.found(offset)
 
 
@@ -1975,9 +1968,9 @@ def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     for late in completions:
         attempt = _in_this_attempt(p, late, completions)
         overtakers = [c for c in attempt if late.possession and c.offset > late.offset]
-        if firsts[late.offset] == late:
-            overtakers += [first for first in firsts.values() if _came_too_early(p, first, late)]
-        known = [c for c in overtakers if late.event.source not in p.trial.nameless or c.possession != late.possession]
+        known = [] if p.anybodys(late.event.source) else list(overtakers)
+        if firsts[late.offset] == late:  # whoever did it
+            known += [first for first in firsts.values() if _came_too_early(p, first, late)]
         if known:
             key = p.key(late.offset)
             yield late.offset, key is not None and any(p.key(c.offset) == key for c in known)
@@ -2005,7 +1998,7 @@ def overlapping_handlers(p: Partition) -> Iterator[Found | None]:
     for handler in ended:
         others = [o for o in ended if _when(o.begun) < _when(handler.begun) and _overlap(p, o, handler)]
         source = handler.begun.event.source
-        known = [o for o in others if source not in p.trial.nameless or o.begun.event.source != source]
+        known = [o for o in others if not p.anybodys(source) or o.begun.event.source != source]
         if known:
             key = p.key(handler.begun.offset)
             same_key = key is not None and any(p.key(other.begun.offset) == key for other in known)
@@ -2406,7 +2399,7 @@ def work_after_revoke(p: Partition) -> Iterator[Found | None]:
         in_hand = callbacks[-1].kind == "lost" and begun and begun[0] < callbacks[-1].seq
         if in_hand and naive_losses.is_a_loss(p, callbacks[-1]):
             continue
-        yield None if work.event.source in p.trial.nameless else p.found(work.offset, kind=work.event.kind)
+        yield None if p.anybodys(work.event.source) else p.found(work.offset, kind=work.event.kind)
 
 
 def zombie_work(p: Partition) -> Iterator[Found]:

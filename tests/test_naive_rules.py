@@ -219,7 +219,7 @@ def test_names_tell_clients_apart_where_several_members_live(members: Lines, *, 
 
 
 NAMELESS: dict[str, Lines] = {
-    "reordered-key": [processed("m0", 1), processed("m0", 0)],
+    "reordered-key": [*handled("m0", 0, 1), processed("m0", 1), processed("m0", 0)],
     "nonmonotonic-poll": [*handled("m0", 1), delivered("m0", 0)],
     "poll-skip": [delivered("m0", 0), delivered("m0", 2)],
     "overlapping-handlers": [delivered("m0", 0), delivered("m0", 1), processed("m0", 0), processed("m0", 1)],
@@ -234,6 +234,11 @@ def test_of_several_members_whose_lines_name_nobody_it_is_undecided_who_spoke(na
     places, undecided = told(name, [*BOTH, *lines], records=ALIKE)
     assert (places, undecided > 0) == ([], True)
     assert found(name, [*ONE_BY_ONE, *lines], records=ALIKE) != []
+
+
+def test_whoever_did_it_the_order_of_first_completions_is_judged() -> None:
+    """Record 1 was done for the first time before record 0 was."""
+    assert found("reordered-key", [*BOTH, assigned("m0"), processed("m0", 1), processed("m0", 0)], records=ALIKE) == [0]
 
 
 # --- effects beside lines --------------------------------------------------------------------------------------------

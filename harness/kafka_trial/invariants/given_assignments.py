@@ -71,16 +71,15 @@ def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
     """Returns of which lines the request log knows all that their member had been given.
 
     All request logs were read to the end and no broker had been stopped (see `process_fetches.requests_whole`); the
-    incarnation was alone on a lane of its own and had been answered an assignment there, be it an empty one. Whoever
-    assigns partitions to itself is given none.
+    incarnation was alone on a lane of its own and was answered an assignment there at some time, be it an empty one.
+    Whoever assigns partitions to itself is given none.
     """
     about, life = batch.circumstances, life_of(batch, sources)
     if "none" in (about.protocol, about.settings.protocol):
         return np.zeros(len(sources), np.bool_)
     alone = np.append(~overlapping(batch), False)[life]
     answers = _settled(batch)
-    answers = answers.take(answers["assigns"])
-    answered = at_or_before(answers["source"], answers["at_ns"], sources, time_ns + TOLERANCE_NS) >= 0
+    answered = np.isin(sources, answers["source"][answers["assigns"]])
     known: Bools = alone & answered & requests_whole(about, time_ns)
     return known
 
