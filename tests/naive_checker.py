@@ -1211,7 +1211,7 @@ class Partition:
             owning.time_ns
             for owning in self.ownership
             if owning.names_it
-            and possession.open_at(owning.time_ns)
+            and (possession.open_at(owning.time_ns) or self._lost_by(possession, owning.time_ns))
             and possession.member not in (self._members(owning.owners) or {possession.member})
         ]
         if not taken:
@@ -1225,6 +1225,15 @@ class Partition:
             tuple(self._own_words(possession, lost_ns)),
             self._finished_ns(possession.closed),
         )
+
+    def _lost_by(self, possession: Possession, time_ns: float) -> bool:
+        """The member had been told then that it lost the partition, and has not got it again."""
+        closed = possession.closed
+        if closed is None or closed.kind != "lost" or not naive_losses.is_a_loss(self, closed):
+            return False
+        mine = [one for one in self.possessions if one.source == possession.source]
+        later = [one.opened.time_ns for one in mine if one.number > possession.number]
+        return closed.time_ns < time_ns < min(later, default=FOREVER)
 
     def _own_words(self, possession: Possession, lost_ns: float) -> Iterator[OwnWord]:
         """What the member says of commits that were refused, as brokers had told it."""

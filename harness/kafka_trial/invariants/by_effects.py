@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.handlers import joined_with, keys_of
+from kafka_trial.invariants.inferred_possessions import first_positions
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -132,7 +133,8 @@ def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
     numbers = np.lexsort((batch.possessions["open_ns"], batch.possessions["slice"]))
     held = batch.possessions.take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
-    begun = picked(held["begun_at"], row, NONE)
+    first = np.where(held["begun_at"] == NONE, first_positions(batch, held), held["begun_at"])
+    begun = picked(first, row, NONE)
     alone = picked(_alone(held).astype(np.int64), row, 0) == 1
     return picked(numbers, row, -1), alone & (begun != NONE) & (begun <= again["offset"])
 

@@ -99,10 +99,13 @@ def _numbered(names: Iterable[Name | None], numbers: dict[Name, int]) -> Ints:
 
 
 def _interleave(answers: Sequence[GroupAnswer]) -> bool:
-    """Tells whether two member ids were in the group at once: one was let in before the last answer to the other."""
+    """Tells whether two member ids were in the group at once: one was let in before the last answer to the other.
+
+    A goodbye is none of these: it may be logged when its client has been followed by the next one.
+    """
     spans: dict[int, tuple[int, int]] = {}
     for one in answers:
-        if not one.error:
+        if not one.error and one.api != "LEAVE_GROUP" and (one.epoch is None or one.epoch >= 0):
             begun_ns = one.time_ns - one.duration_ns  # a join may be answered when its process has long gone
             first, last = spans.get(one.member_id, (begun_ns, begun_ns))
             spans[one.member_id] = min(first, begun_ns), max(last, begun_ns)

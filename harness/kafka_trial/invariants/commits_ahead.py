@@ -240,9 +240,10 @@ def _told_ns(batch: Batch) -> Ints:
 def _appended(batch: Batch, done: Table) -> Bools:
     """Returns of which rows the record has an output whose broker says when it appended it."""
     outputs = batch.of(Kind.EFFECT)
-    outputs = outputs.take(outputs["wall_ns"] != NONE).sorted_by("slice", "offset")
-    dated: Bools = exactly(*_places(outputs), *_places(done)) >= 0
-    return dated
+    dated = (outputs["wall_ns"] != NONE) & bool(batch.circumstances.clocks)  # else nobody knows when that was
+    outputs = outputs.take(dated).sorted_by("slice", "offset")
+    found: Bools = exactly(*_places(outputs), *_places(done)) >= 0
+    return found
 
 
 def _cases(undecided: Table, found: Table) -> Ints:

@@ -26,6 +26,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.late_log_lines import LATE_NS_MAX
 from kafka_trial.invariants.process_fetches import never_fetched
 from kafka_trial.invariants.table import Table
 
@@ -85,7 +86,9 @@ def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
     far as the request log can tell."""
     life = picked(batch.commits["life"], commits, -1)
     source, exited_ns = (picked(batch.lives[name], life, -1) for name in ("source", "exited_ns"))
-    return never_fetched(batch, lost.only("slice", "offset").having(source=source, time_ns=exited_ns))
+    # What it had asked for may be logged late; after its end it asked for nothing.
+    rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns + LATE_NS_MAX)
+    return never_fetched(batch, rows)
 
 
 def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:

@@ -84,10 +84,12 @@ def is_no_loss(batch: Batch, rows: Table) -> Bools:
 
 
 def _refused(batch: Batch, rows: Table) -> Bools:
-    """Returns which members had been refused, had left, or have an instance id."""
+    """Returns which members had been refused, had left, or have an instance id; a broker stamps its answer when it has
+    been sent, and the line may be read before that."""
     refusals = [one for one in batch.circumstances.group_answers if one.error not in KEEPS or one.api == "LEAVE_GROUP"]
     static = {one.member for one in batch.circumstances.group_answers if one.instance_id is not None}
-    return _between(_begun(batch, refusals), rows) | np.isin(rows["member"], sorted(static))
+    read = rows.having(until_ns=np.maximum(rows["until_ns"], rows["time_ns"] + SECOND_NS))
+    return _between(_begun(batch, refusals), read) | np.isin(rows["member"], sorted(static))
 
 
 def _said_goodbye(batch: Batch, rows: Table) -> Bools:

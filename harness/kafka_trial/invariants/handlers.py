@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.kernels import NEVER, Ints, exactly, first_of, joined, next_in, ordered, picked, previous_in
+from kafka_trial.invariants import clocks
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Ints,
+    exactly,
+    first_of,
+    joined,
+    next_in,
+    ordered,
+    picked,
+    previous_in,
+)
 from kafka_trial.invariants.later_states import by_later_states
 from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.refuted import is_refuted
@@ -107,7 +119,11 @@ def handled(batch: Batch) -> Table:
     """
     settings = batch.circumstances.settings
     done = batch.of(Kind.PROCESSED, Kind.EFFECT, *([] if settings.has_sink else [Kind.UNREADABLE]))
-    done = done.take(~is_refuted(batch, done)).only("kind", "flag", "slice", "offset", "time_ns", "source", "seq")
+    done = done.take(~is_refuted(batch, done))
+    stamped = (done["kind"] == Kind.EFFECT) & (done["wall_ns"] != NONE) & bool(batch.circumstances.clocks)
+    done = done.only("kind", "flag", "slice", "offset", "time_ns", "source", "seq").having(
+        stamped=(stamped & (settings.progress != "transaction")).astype(np.int64)
+    )
     if settings.has_sink:
         quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
         done = done.take((done["kind"] == Kind.EFFECT) | np.isin(done["flag"], quiet))
@@ -115,7 +131,11 @@ def handled(batch: Batch) -> Table:
         done = stacked(done, by_later_states(batch, done.take(done["kind"] == Kind.EFFECT)))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
     first = first_of(joined(done["slice"], done["offset"]))
-    said_ns = batch.written_ns(done["source"], done["time_ns"])
+    said_ns = np.where(
+        done["stamped"] == 1,
+        clocks.stamped_ns(batch.circumstances, done["source"], done["time_ns"]),
+        batch.written_ns(done["source"], done["time_ns"]),
+    )
     earliest_ns = np.minimum.reduceat(said_ns, first) if len(first) else said_ns
     return done.take(first).only("slice", "offset", "time_ns", "source", "seq").having(said_ns=earliest_ns)
 

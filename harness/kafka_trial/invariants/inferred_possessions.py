@@ -212,6 +212,12 @@ def _given_anything(batch: Batch) -> Ints:
     return file_of(batch, told["member"], told["at_ns"])
 
 
+def first_positions(batch: Batch, held: Table) -> Ints:
+    """Returns from which position the member of each possession began to fetch, NONE where it is not known to have."""
+    fetched = _fetches(batch)
+    return picked(fetched["offset"], _first_fetch(fetched, held, held["close_ns"]), NONE)
+
+
 def _first_fetch(fetched: Table, held: Table, following: Ints) -> Ints:
     """Returns the first fetch of each possession, -1 where there is none."""
     both = joined(*(np.concatenate([fetched[name], held[name]]) for name in ("slice", "source")))

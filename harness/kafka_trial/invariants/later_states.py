@@ -23,7 +23,10 @@ def by_later_states(batch: Batch, effects: Table) -> Table:
     records = batch.records
     found = exactly(records["slice"], records["offset"], effects["slice"], effects["offset"])
     states = effects.having(key=picked(records["key"], found, -1))
-    blank = {name: np.full(len(records), NEVER if name == "time_ns" else NONE) for name in ("kind", "flag", "time_ns")}
+    blank = {
+        name: np.full(len(records), NEVER if name == "time_ns" else NONE)
+        for name in ("kind", "flag", "time_ns", "stamped")
+    }
     both = stacked(records.only("slice", "offset", "key", "source", "seq").having(**blank), states)
     both = both.take(both["key"] >= 0)
     effect = both["time_ns"] != NEVER

@@ -61,11 +61,14 @@ def _prints(batch: Batch) -> Bools:
 def _by_lines(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects lie in the window of their possession's lines, which may be read a little late.
 
-    Of an effect that names no member the file must tell of the record, unless its process was killed in mid-sentence.
+    Of an effect that names no member the file must tell of the record, unless its process, which can have had it, was
+    killed in mid-sentence.
     """
     possession, offset, time_ns = (pairs[name] for name in ("possession", "offset", "time_ns"))
     inside = excused(batch, possession, offset, time_ns) | excused(batch, possession, offset, time_ns - TOLERANCE_NS)
     killed = picked(batch.lives["killed"].astype(np.int64), batch.possessions["life"][possession], 0) == 1
+    told_ns = np.minimum(batch.zombies["told_ns"], batch.possessions["close_ns"])
+    killed &= _can_have_come(batch, pairs, told_ns)
     return inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs))
 
 

@@ -100,11 +100,19 @@ def doubted(batch: Batch, possessions: Array, time_ns: Array) -> Bools:
 
 
 def _losses(batch: Batch) -> Ints:
-    """Returns for each possession the first grant of its partition to others while it was open, -1 if there is none."""
+    """Returns for each possession the first grant of its partition to others while it was open, -1 if there is none.
+
+    Of one that was lost: until its member has the partition again. Whoever is told before others are given the
+    partition finishes what it has in hand beside them all the same.
+    """
     held = batch.possessions
     order = np.lexsort((batch.grants["time_ns"], batch.grants["slice"]))
     grants = batch.grants.take(order)
     ends = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
+    following = np.full(len(held), NEVER)
+    later = np.flatnonzero(held["before"] >= 0)
+    following[held["before"][later]] = held["open_ns"][later]
+    ends = np.where(held["closed_by"] == Kind.LOST, np.maximum(ends, following), ends)
     which, rows = in_ranges(*between(grants["slice"], grants["time_ns"], held["slice"], held["open_ns"], ends))
     mine = np.where(batch.holders >= 0, batch.holders, held["member"])[which]
     foreign = ~owned_by(batch, grants["slice"][rows], mine, grants["place"][rows])
