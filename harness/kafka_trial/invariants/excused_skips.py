@@ -86,9 +86,10 @@ def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
     far as the request log can tell."""
     life = picked(batch.commits["life"], commits, -1)
     source, exited_ns = (picked(batch.lives[name], life, -1) for name in ("source", "exited_ns"))
+    rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns)
     # What it had asked for may be logged late; after its end it asked for nothing.
-    rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns + LATE_NS_MAX)
-    return never_fetched(batch, rows)
+    logged = rows.having(time_ns=exited_ns + LATE_NS_MAX)
+    return never_fetched(batch, rows) & never_fetched(batch, logged)
 
 
 def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
