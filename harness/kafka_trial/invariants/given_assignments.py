@@ -31,7 +31,8 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.possessions import callbacks
-from kafka_trial.invariants.process_fetches import overlapping, requests_whole
+from kafka_trial.invariants.process_fetches import overlapping
+from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
 
@@ -70,7 +71,7 @@ def forged(batch: Batch) -> Table:
 def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
     """Returns of which lines the request log knows all that their member had been given.
 
-    All request logs were read to the end and no broker had been stopped (see `process_fetches.requests_whole`); the
+    All request logs were read to the end and no broker had been stopped (see `request_logs.py`); the
     incarnation was alone on a lane of its own and was answered an assignment there at some time, be it an empty one.
     Whoever assigns partitions to itself is given none.
     """
@@ -80,7 +81,7 @@ def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
     alone = np.append(~overlapping(batch), False)[life]
     answers = _settled(batch)
     answered = np.isin(sources, answers["source"][answers["assigns"]])
-    known: Bools = alone & answered & requests_whole(about, time_ns)
+    known: Bools = alone & answered & (time_ns < complete_until_ns(about))
     return known
 
 

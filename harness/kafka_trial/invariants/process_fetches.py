@@ -28,14 +28,12 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.lives import life_of
+from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-LAST_LINES_NS = 1_000_000_000  # of a broker that ends: what it did just before may not be in its log
-STOPS_A_BROKER = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")  # its last lines may be missing
 
 
 def never_fetched(batch: Batch, lines: Table) -> Bools:
@@ -109,16 +107,8 @@ def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
     strange[asks["slice"][members_of(batch, asks["who"], otherwise=-1) < 0]] = True
-    seen: Bools = alone[life] & ~strange[lines["slice"]] & requests_whole(circumstances, lines["time_ns"])
+    seen: Bools = alone[life] & ~strange[lines["slice"]] & (lines["time_ns"] < complete_until_ns(circumstances))
     return seen
-
-
-def requests_whole(circumstances: Circumstances, time_ns: Ints) -> Bools:
-    """Returns at which times the request logs hold all requests so far: all were read to the end, and no broker had
-    been stopped, whose last lines may be missing."""
-    kills = [window.injected_ns for window in circumstances.windows if window.fault in STOPS_A_BROKER]
-    whole: Bools = time_ns < min(kills, default=NEVER) - LAST_LINES_NS
-    return whole & requests_complete(circumstances)
 
 
 def overlapping(batch: Batch) -> Bools:
@@ -135,9 +125,3 @@ def _fetching(circumstances: Circumstances) -> Ints:
     lanes = [lane for lane in circumstances.fetching if lane in circumstances.lanes]
     shared = {circumstances.lanes.get(lane) for lane in circumstances.shared_lanes}
     return np.array(sorted({circumstances.lanes[lane] for lane in lanes} - shared), np.int64)
-
-
-def requests_complete(circumstances: Circumstances) -> bool:
-    """Tells whether every broker's request log was read to its end."""
-    logs = [name for name in circumstances.counts if name.startswith("requests-")]
-    return bool(logs) and all(circumstances.witnesses.get(name) == "complete" for name in logs)

@@ -15,9 +15,9 @@ import numpy as np
 
 from kafka_trial.invariants.clients import named_in_log
 from kafka_trial.invariants.commits_log import life_at
-from kafka_trial.invariants.kernels import Array, Bools, Ints, exactly, picked
+from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, exactly, picked
 from kafka_trial.invariants.lives import life_of
-from kafka_trial.invariants.process_fetches import STOPS_A_BROKER, requests_complete
+from kafka_trial.invariants.request_logs import complete_until_ns, read_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def _told_apart(batch: Batch) -> Ints:
     tells nothing: it is alone in its process, or unknown to the request log; and -1 at the end."""
     about = batch.circumstances
     numbers = _by_lines(batch)
-    if not requests_complete(about):
+    if not read_to_end(about):
         return numbers
     shared, alone = _processes(batch)
     member_of = {life.source: life.member for life in about.lives}
@@ -111,8 +111,7 @@ def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
     """Returns the client of the request log that alone in its process, and incarnation, was ever given the partition;
     -1 where none was, or several, or an answer may be missing."""
     about = batch.circumstances
-    whole = requests_complete(about) and not any(window.fault in STOPS_A_BROKER for window in about.windows)
-    if not whole or not batch.clients.lanes:
+    if complete_until_ns(about) != NEVER or not batch.clients.lanes:
         return np.full(len(slices), -1, np.int64)
     size = len(batch.lives) + 1
     given = np.unique(np.array([*_assignments(batch)], np.int64).reshape(-1, 3), axis=0)

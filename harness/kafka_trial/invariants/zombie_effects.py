@@ -26,7 +26,7 @@ from kafka_trial.invariants.kernels import (
     joined,
     picked,
 )
-from kafka_trial.invariants.request_logs import whole_until_ns
+from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.zombies import excused
@@ -105,7 +105,7 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
     record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
     until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
     answered_ns = np.minimum(_answered_last(batch, until_ns), NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    can_tell = batch.zombies["fetches_known"] & (until_ns <= whole_until_ns(batch.circumstances))
+    can_tell = batch.zombies["fetches_known"] & (until_ns <= complete_until_ns(batch.circumstances))
     latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["possession"]]
     came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
     return came
