@@ -12,7 +12,7 @@ there is `kernels.NONE`.
 | DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
 | PROCESSED | of the record | | | | | its Outcome |
 | FAILED (will be tried again) | of the record | | | | | |
-| EFFECT (outcome ok, info) | of the record with its id | in an output topic | appended there | | its partition | 1: ok |
+| EFFECT (outcome ok, info) | of the record of its id | in an output topic | appended there | | its partition | 1: ok |
 | ASSIGNED, REVOKED, LOST | | | | | | |
 | COMMIT_INVOKE, _OK, _FAIL | committed offset | | | | | |
 | COMMITTED | committed offset | log offset | commit time | | | 1: in a transaction |
@@ -40,8 +40,8 @@ connections), all others -1.
 Of what a member said itself `wall_ns` is the line's own time, on the harness's clock and as far as it can be believed,
 and `until` is when the lines had been read that were read before it (`judge/own_times.py`).
 
-An EFFECT at the HTTP sink has in `who` the member that it came from, -1 unknown; of an output topic the wall time is its
-broker's, where the topic says so.
+An EFFECT at the HTTP sink has in `who` the member that it came from, -1 unknown; of an output topic the wall time is
+its broker's, where the topic says so.
 
 A GRANT says that the offsets log gives the partition to a member id from `place` on: until the next record of the
 same member (`until`; protocol CONSUMER, or CONSUMER_PENDING for a revocation that is pending), or until the next record
