@@ -21,11 +21,11 @@ from kafka_trial.calibration import (
     Row,
     append_row,
     ask,
-    drawn,
     expected_of,
     grid,
     header_of,
     read_rows,
+    shuffled,
 )
 from kafka_trial.calibration_page import page, upper_bound
 from kafka_trial.errors import InputError
@@ -214,7 +214,7 @@ def test_the_bound_is_that_of_clopper_and_pearson(wrong: int, trials: int, rate:
 def test_an_order_is_drawn_from_a_seed() -> None:
     """The same attempts, each once; the same seed draws the same order, another one another."""
     attempts = list(grid(times=5, only=["commits-backwards"]))
-    one, again, other = (drawn(attempts, seed=seed) for seed in (7, 7, 8))
+    one, again, other = (shuffled(attempts, seed=seed) for seed in (7, 7, 8))
     assert one == again
     assert one != other
     assert sorted(map(repr, other)) == sorted(map(repr, attempts))

@@ -25,12 +25,12 @@ from kafka_trial.calibration import (
     Row,
     append_row,
     ask,
-    drawn,
     expected_of,
     grid,
     header_of,
     newest,
     read_rows,
+    shuffled,
 )
 from kafka_trial.calibration_page import page
 from kafka_trial.errors import FAIL, PASS, InputError, KafkaTrialError
@@ -54,11 +54,11 @@ def calibrate(
     only: Sequence[str] | None,
     side_by_side: int | None = None,
     store: bool = False,
-    draw: int | None = None,
+    shuffle: int | None = None,
 ) -> int:
     """Runs what is missing of the grid, then writes the page; begins no trial after `minutes`.
 
-    With `draw` the order is drawn at random from that seed: what is done when time is up is a fair sample of the grid.
+    With `shuffle` the order is drawn at random from that seed: what is done when time is up is a fair sample of all.
     Of a trial that came out as it must what was asked and seen is kept, to be judged again; of any other all, and it is
     named. With `store` the first right trial of each sin and twin is packed into `fixtures/histories/zoo`, where none
     of it lies there yet.
@@ -70,7 +70,7 @@ def calibrate(
     tried = [row for row in read_rows(rows) if row.making_digest == making_digest() and row.verdict != NOT_BEGUN]
     done = {(row.attempt, row.trial_digest): row for row in tried}
     attempts = grid(times=times, only=only)
-    wanted = [(one, trial_digest(one)) for one in (attempts if draw is None else drawn(attempts, seed=draw))]
+    wanted = [(one, trial_digest(one)) for one in (attempts if shuffle is None else shuffled(attempts, seed=shuffle))]
     todo = [attempt for attempt, digest in wanted if (attempt, digest) not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     with Narrator() as narrator:

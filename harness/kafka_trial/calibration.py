@@ -118,7 +118,7 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
                 yield from (Attempt(name, header.suite, seed=seed, sin=sin) for sin in (True, False))
 
 
-def drawn(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:
+def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:
     """Returns the attempts in an order drawn from a seed: as many of them as there is time for are a fair sample."""
     order = list(attempts)
     random.Random(seed).shuffle(order)

@@ -190,7 +190,7 @@ def _calibrate(parsers: _Subparsers) -> None:
     parser.add_argument("--minutes", type=float, help="stop beginning new trials after this long")
     parser.add_argument("--only", action="append", metavar="CONSUMER", help="only these consumers")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
-    parser.add_argument("--draw", type=int, metavar="SEED", help="in an order drawn at random from this seed")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn at random from this seed")
     parser.add_argument("--store", action="store_true", help="keep a right history of each sin and twin in fixtures/")
     parser.add_argument("--page", action="store_true", help="only write the page again from the rows")
 

@@ -177,7 +177,7 @@ def calibrate(options: Namespace) -> int:
         only=options.only,
         side_by_side=options.side_by_side,
         store=options.store,
-        draw=options.draw,
+        shuffle=options.shuffle,
     )
 
 

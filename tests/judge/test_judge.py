@@ -207,7 +207,7 @@ def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], 
 
 
 @pytest.mark.parametrize(
-    ("lines", "returned"),
+    ("lines", "work_after_heal"),
     [
         ([fault("pause", "m0"), handled("m0", 0), healed(), after(90), handled("m0", 1)], 2),
         ([fault("pause", "m0"), handled("m0", 0), healed(), handled("m1", 1)], 0),
@@ -219,7 +219,7 @@ def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], 
 )
 def test_coverage_tells_what_a_target_did_once_it_was_healed(lines: list[Line | list[Line]], returned: int) -> None:
     """Whenever that was; of a fault of no member what anybody did. A commit that rises is something, another is not."""
-    assert judgement([assigned("m0"), *lines]).coverage.around[0].returned == returned
+    assert judgement([assigned("m0"), *lines]).coverage.around[0].work_after_heal == returned
 
 
 @pytest.mark.parametrize(

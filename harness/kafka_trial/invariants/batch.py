@@ -15,26 +15,26 @@ from types import SimpleNamespace
 import numpy as np
 
 from kafka_trial.invariants import (
-    borne_out,
     clocks,
     commits_log,
+    corroborated_callbacks,
+    false_assignments,
     false_losses,
     floors,
-    given_assignments,
     handler_retries,
     handlers,
     late_log_lines,
     ownership_log,
     possessions,
-    refused_commits,
     refuted,
+    work_after_failed_commit,
     zombies,
 )
 from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.client_attribution import group_members
 from kafka_trial.invariants.clients import Clients, clients
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.speakers import group_members
 from kafka_trial.invariants.table import Table
 
 
@@ -100,18 +100,18 @@ class Batch:
         return possessions.own_words(self)
 
     @cached_property
-    def unfounded(self) -> Table:
-        """See `given_assignments.unfounded`."""
-        return given_assignments.unfounded(self)
+    def uncorroborated(self) -> Table:
+        """See `false_assignments.uncorroborated`."""
+        return false_assignments.uncorroborated(self)
 
     @cached_property
     def false_losses(self) -> Table:
         """See `false_losses.false_losses`."""
         return false_losses.false_losses(self)
 
-    def borne_out(self, own: Table) -> Table:
-        """See `borne_out.borne_out`."""
-        return borne_out.borne_out(self, own)
+    def corroborated(self, own: Table) -> Table:
+        """See `corroborated_callbacks.corroborated`."""
+        return corroborated_callbacks.corroborated(self, own)
 
     @cached_property
     def possessions(self) -> Table:
@@ -165,7 +165,7 @@ class Batch:
 
     @cached_property
     def holders(self) -> Ints:
-        """The group member of each possession, see `speakers.group_members`."""
+        """The group member of each possession, see `client_attribution.group_members`."""
         return group_members(self, self.possessions)
 
     @cached_property
@@ -209,9 +209,9 @@ class Batch:
         return zombies.windows(self)
 
     @cached_property
-    def refused_before(self) -> Ints:
-        """See `refused_commits.refused_before`."""
-        return refused_commits.refused_before(self)
+    def failed_commit_seq(self) -> Ints:
+        """See `work_after_failed_commit.failed_commit_seq`."""
+        return work_after_failed_commit.failed_commit_seq(self)
 
     @cached_property
     def had_it_not_stood_still(self) -> Batch:

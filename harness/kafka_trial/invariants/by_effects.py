@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.excused_late_effects import in_untold_loss
 from kafka_trial.invariants.handlers import joined_with, keys_of
-from kafka_trial.invariants.inferred_possessions import first_positions
+from kafka_trial.invariants.inferred_possessions import first_fetch_positions
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -30,7 +31,6 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.zombie_effects import finished_late
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -64,11 +64,11 @@ def effects_in_order(batch: Batch) -> Table:
 def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
     """Returns the first effects that came after one of a later record, and that one of each.
 
-    Those that a member finished which had lost the partition untold are left out (`zombie_effects.py`).
+    Those that a member finished which had lost the partition untold are left out (`excused_late_effects.py`).
     """
     first = effects_in_order(batch)
     first = first.take((first["number"] == 0) & (first["key"] >= 0 if same_key else True))
-    first = first.take(~finished_late(batch, first))
+    first = first.take(~in_untold_loss(batch, first))
     group = joined(first["slice"], first["source"], first["output"], first["key"] if same_key else first["slice"])
     order = ordered(group, first["at"])
     first, group = first.take(order), group[order]
@@ -133,7 +133,7 @@ def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
     numbers = np.lexsort((batch.possessions["open_ns"], batch.possessions["slice"]))
     held = batch.possessions.take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
-    first = np.where(held["begun_at"] == NONE, first_positions(batch, held), held["begun_at"])
+    first = np.where(held["begun_at"] == NONE, first_fetch_positions(batch, held), held["begun_at"])
     begun = picked(first, row, NONE)
     alone = picked(_alone(held).astype(np.int64), row, 0) == 1
     return picked(numbers, row, -1), alone & (begun != NONE) & (begun <= again["offset"])

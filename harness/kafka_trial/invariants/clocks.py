@@ -61,7 +61,7 @@ def uncertainty(circumstances: Circumstances, sources: Array, time_ns: Ints) -> 
     return np.where(known & vague(circumstances, sources), np.maximum(time_ns, 0), late_ns)
 
 
-def stamped_ns(circumstances: Circumstances, sources: Array, time_ns: Ints) -> Ints:
+def earliest_append_ns(circumstances: Circumstances, sources: Array, time_ns: Ints) -> Ints:
     """Returns the earliest time of what its broker stamped: nobody heard that late, only the clocks may differ."""
     unsure_ns = _read_late(circumstances, sources, time_ns, timed=np.ones(len(time_ns), np.bool_))
     earliest_ns: Ints = time_ns - unsure_ns

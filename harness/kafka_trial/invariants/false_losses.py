@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Beats, Circumstances, GroupAnswer, Window
-from kafka_trial.invariants.given_assignments import can_tell, is_unfounded
+from kafka_trial.invariants.false_assignments import can_tell, is_uncorroborated
 from kafka_trial.invariants.heard import HARMLESS
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -53,7 +53,7 @@ CLOSES: Final = HARMLESS - {"requests-held"}  # faults that end no session behin
 def false_losses(batch: Batch) -> Table:
     """Returns the `lost` lines that tell of no loss: slice, source, seq; sorted."""
     lines = callbacks(batch)
-    lines = lines.take(~is_unfounded(batch, lines))
+    lines = lines.take(~is_uncorroborated(batch, lines))
     opened = last_true(lines["file"], lines["kind"] == Kind.ASSIGNED)
     before = previous_in(lines["file"])
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.given_assignments import forged
+from kafka_trial.invariants.false_assignments import false_assigned
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE
 from kafka_trial.invariants.refuted import WITNESSES
@@ -29,11 +29,11 @@ def false_report(batch: Batch) -> Findings:
     acquits nobody, and what was lost behind it is `skipped`. Not looked for where the request log may not know: it was
     not read to its end, a broker was killed before, two clients fetched by turns on one lane, or strangers fetched; nor
     in what a consumer whose progress is elsewhere says that it found done there (`processed`). An `assigned` line of a
-    partition that neither log had given to its member opens no possession (`given_assignments.py`).
+    partition that neither log had given to its member opens no possession (`false_assignments.py`).
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
     """
-    lines, claims = batch.refuted.only("slice", "source", "seq", "offset", "kind", "by"), forged(batch)
+    lines, claims = batch.refuted.only("slice", "source", "seq", "offset", "kind", "by"), false_assigned(batch)
     claims = claims.only("slice", "source", "seq").having(
         offset=np.full(len(claims), NONE),
         kind=np.full(len(claims), Kind.ASSIGNED),

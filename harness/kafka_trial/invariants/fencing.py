@@ -5,7 +5,7 @@ A member is told by a fencing error on any request of its group (22 ILLEGAL_GENE
 errors (14, 15, 16, 27, 113) are to be retried and say nothing of ownership, and a client's time-out tells nothing. The
 answer must have been heard (`heard.py`). It often reaches a background thread: what the member had fetched by then it
 may finish; a record fetched later it took though it knew. The member's own word of a commit that was refused so may be
-a background thread's too: what it convicts of besides is told in `refused_commits.py`.
+a background thread's too: what it convicts of besides is told in `work_after_failed_commit.py`.
 """
 
 from __future__ import annotations

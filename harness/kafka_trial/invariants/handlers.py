@@ -133,7 +133,7 @@ def handled(batch: Batch) -> Table:
     first = first_of(joined(done["slice"], done["offset"]))
     said_ns = np.where(
         done["stamped"] == 1,
-        clocks.stamped_ns(batch.circumstances, done["source"], done["time_ns"]),
+        clocks.earliest_append_ns(batch.circumstances, done["source"], done["time_ns"]),
         batch.written_ns(done["source"], done["time_ns"]),
     )
     earliest_ns = np.minimum.reduceat(said_ns, first) if len(first) else said_ns

@@ -173,9 +173,9 @@ def _fetches(batch: Batch) -> Table:
 
 def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
     """Returns the possessions of members that were never given anything, and fetch all the same; not of those of a
-    group that say they were given the partition (`given_assignments.py`)."""
+    group that say they were given the partition (`false_assignments.py`)."""
     fetched = fetched.take(_by_hand(batch, fetched["source"]))
-    claimed = batch.unfounded
+    claimed = batch.uncorroborated
     both = joined(*(np.concatenate([fetched[name], claimed[name]]) for name in ("slice", "source")))
     fetched = fetched.take(~np.isin(both[: len(fetched)], both[len(fetched) :]))
     file = joined(fetched["slice"], fetched["source"])
@@ -212,7 +212,7 @@ def _given_anything(batch: Batch) -> Ints:
     return file_of(batch, told["member"], told["at_ns"])
 
 
-def first_positions(batch: Batch, held: Table) -> Ints:
+def first_fetch_positions(batch: Batch, held: Table) -> Ints:
     """Returns from which position the member of each possession began to fetch, NONE where it is not known to have."""
     fetched = _fetches(batch)
     return picked(fetched["offset"], _first_fetch(fetched, held, held["close_ns"]), NONE)

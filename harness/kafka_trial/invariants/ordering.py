@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.by_effects import late_effects
+from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
 from kafka_trial.invariants.handlers import keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -26,7 +27,6 @@ from kafka_trial.invariants.kernels import (
     starts_of,
 )
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.speakers import ANYBODYS, anybodys
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.zombies import excused
 
@@ -49,7 +49,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     held = given.take(given["possession"] >= 0)  # sorted by possession, then seq
     highest = max_before(joined(held["possession"], held["attempt"]), held["offset"])
     back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE)) & ~held["retry"]
-    back, unsure = back & ~anybodys(batch, held), back & anybodys(batch, held)
+    back, unsure = back & ~unattributed(batch, held), back & unattributed(batch, held)
     before, after = held.take(highest[back]), held.take(back)
     rows = table(
         slice=after["slice"],
@@ -58,7 +58,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
         previous_offset=before["offset"],
     )
     proofs = [(before["source"], before["seq"]), (after["source"], after["seq"])]
-    return Findings(rows, proofs, [(ANYBODYS, held["slice"][unsure])])
+    return Findings(rows, proofs, [(UNATTRIBUTED, held["slice"][unsure])])
 
 
 @invariant("reordered-key", family="ordering", needs=("possessions", "records", "work"), level="sink")
@@ -86,7 +86,7 @@ def reordered_key(batch: Batch) -> Findings:
         same_key=late["same_key"],
     )
     proofs = [(late["later_source"], late["later_seq"]), (late["source"], late["seq"])]
-    return Findings(rows, proofs, [(ANYBODYS, unsure)])
+    return Findings(rows, proofs, [(UNATTRIBUTED, unsure)])
 
 
 @invariant(
@@ -109,7 +109,7 @@ def overlapping_handlers(batch: Batch) -> Findings:
         _overlapping_in_file(keyed, joined(keyed["slice"], keyed["source"], keyed["key"]), same_key=True),
     )
     across = _overlapping_across_files(batch)
-    both = stacked(inside.having(doubted=anybodys(batch, inside)), across)
+    both = stacked(inside.having(doubted=unattributed(batch, inside)), across)
     later, unsure = _once(both, "source", "start_seq")
     rows = table(
         slice=later["slice"],
@@ -124,7 +124,7 @@ def overlapping_handlers(batch: Batch) -> Findings:
         ("other_source", "other_end"),
         ("source", "end_seq"),
     ]
-    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs], [(ANYBODYS, unsure)])
+    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs], [(UNATTRIBUTED, unsure)])
 
 
 def _once(found: Table, *one: str) -> tuple[Table, Ints]:
@@ -168,7 +168,7 @@ def _late_inside(batch: Batch, *, same_key: bool) -> Table:
     highest = max_before(group, done["offset"])
     overtaken = (highest >= 0) & (done["offset"] < picked(done["offset"], highest, NONE))
     late, later = done.take(overtaken), done.take(highest[overtaken])
-    return _paired(late, later).having(doubted=anybodys(batch, late))
+    return _paired(late, later).having(doubted=unattributed(batch, late))
 
 
 def _late_across(batch: Batch, *, same_key: bool) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.claimed_partitions import worked_on_claims
+from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
 from kafka_trial.invariants.handlers import joined_with
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -23,10 +23,10 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.possessions import SAID
-from kafka_trial.invariants.refused_commits import began_refused
 from kafka_trial.invariants.rows import Kind, Protocol
-from kafka_trial.invariants.speakers import ANYBODYS, anybodys
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.work_after_failed_commit import began_despite_failed_commit
+from kafka_trial.invariants.work_under_false_assignments import begun_under_false_assignments
 from kafka_trial.invariants.zombies import doubted, fetched_though_told
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def split_ownership(batch: Batch) -> Findings:
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
     a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`fencing.py`). A
     record that it was delivered though it fetched it later is a split; and one that it begins after it has said itself
-    that the commit which covers it was refused so (`refused_commits.py`). Nothing excuses what is delivered to a member
-    that says that it was assigned the partition, which nobody had given it (`given_assignments.py`). Never legal. Where
-    the request log does not hold its fetches, the case is undecided.
+    that the commit which covers it was refused so (`work_after_failed_commit.py`). Nothing excuses what is delivered to
+    a member that says that it was assigned the partition, which nobody had given it (`false_assignments.py`). Never
+    legal. Where the request log does not hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
     """
@@ -72,8 +72,8 @@ def work_after_revoke(batch: Batch) -> Findings:
     own = batch.own
     late = own.take(own["revoked"] & _works(own))
     late = late.take(~_in_hand_when_lost(batch, late))
-    unsure = anybodys(batch, late)
-    undecided, late = [(ANYBODYS, late["slice"][unsure])], late.take(~unsure)
+    unsure = unattributed(batch, late)
+    undecided, late = [(UNATTRIBUTED, late["slice"][unsure])], late.take(~unsure)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
     callback = picked(batch.own["seq"], _callback_before(batch, late), -1)
     return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)
@@ -94,7 +94,7 @@ def zombie_work(batch: Batch) -> Findings:
     said_ns = batch.written_ns(work["source"], work["time_ns"])
     inside = (loss_ns != NEVER) & (said_ns > loss_ns)
     knowing = fetched_though_told(batch, work["possession"], work["offset"], work["time_ns"])
-    refused_seq, _ = began_refused(batch, work["possession"], work["offset"])
+    refused_seq, _ = began_despite_failed_commit(batch, work["possession"], work["offset"])
     work = work.take(inside & ~knowing & (work["seq"] < refused_seq))
     loss = picked(windows["loss"], work["possession"], -1)
     rows = table(slice=work["slice"], order=work["offset"], offset=work["offset"], what=_what(work))
@@ -148,13 +148,13 @@ def _split_though_told(batch: Batch) -> Table:
 
 def _split_though_not_given(batch: Batch) -> Table:
     """Returns deliveries under an assignment that nobody gave, while the log gave the partition to others."""
-    work, claim = worked_on_claims(batch)
+    work, claim = begun_under_false_assignments(batch)
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", claim, work)
 
 
 def _beside_owners(batch: Batch) -> Table:
     """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
-    work = batch.begun.having(refused_seq=batch.refused_before)
+    work = batch.begun.having(refused_seq=batch.failed_commit_seq)
     work = work.take(work["possession"] >= 0)  # by a delivery, or by a completion that no delivery began
     work = work.take(picked(batch.zombies["loss"], work["possession"], -1) >= 0)
     return work.take(_given_to_others(batch, work))

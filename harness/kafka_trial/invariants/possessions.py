@@ -2,7 +2,7 @@
 
 A possession opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing it, a
 further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by seq.
-A line of a callback counts as far as brokers bear it out (`borne_out.py`).
+A line of a callback counts as far as brokers bear it out (`corroborated_callbacks.py`).
 Where a file has no `assigned` of a partition, the request log tells (`inferred_possessions.py`), and the order is one
 of times.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.client_attribution import client_of_lines
 from kafka_trial.invariants.inferred_possessions import witnessed
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -30,7 +31,6 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
-from kafka_trial.invariants.speakers import speakers
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def own_words(batch: Batch) -> Table:
     from, and `begun_*`, `ends_ns` are of assignments (see `possessions`; when brokers said that it was over).
     """
     own = batch.of(*OWN_WORD)
-    client = speakers(batch, own)
+    client = client_of_lines(batch, own)
     own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
-    own = batch.borne_out(own)
+    own = batch.corroborated(own)
     own = stacked(_said(own), _stand_ins(batch, own))
     own = stacked(own, _answered(batch, own))
     own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))
@@ -112,7 +112,7 @@ def callbacks(batch: Batch) -> Table:
     """Returns the lines of callbacks as they were printed: slice, source, seq, kind, time_ns, client and file, sorted
     by the last, and seq."""
     lines = batch.of(*CALLBACKS)
-    client = speakers(batch, lines)
+    client = client_of_lines(batch, lines)
     lines = lines.only("slice", "source", "seq", "kind", "time_ns").having(client=client)
     lines = lines.having(file=joined(lines["slice"], lines["source"], client + 1))
     return lines.sorted_by("file", "seq")

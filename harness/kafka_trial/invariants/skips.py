@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -25,7 +26,6 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.possessions import BY_EXIT
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.speakers import ANYBODYS, anybodys
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def poll_skip(batch: Batch) -> Findings:
     """
     skipped = _passed_over(batch)
     killed, expired = _in_last_act(batch, skipped), _overtaken(batch, skipped)
-    unsure = anybodys(batch, skipped) & ~killed & ~expired
+    unsure = unattributed(batch, skipped) & ~killed & ~expired
     found = skipped.take(~killed & ~expired & ~unsure)
     rows = table(
         slice=found["slice"],
@@ -64,7 +64,7 @@ def poll_skip(batch: Batch) -> Findings:
     )
     proofs = [("before_source", "before_seq"), ("after_source", "after_seq"), ("record_source", "record_seq")]
     undecided = [(EXPIRED, skipped["slice"][expired]), (LAST_ACT, skipped["slice"][killed & ~expired])]
-    undecided.append((ANYBODYS, skipped["slice"][unsure]))
+    undecided.append((UNATTRIBUTED, skipped["slice"][unsure]))
     return Findings(rows, [(found[source], found[seq]) for source, seq in proofs], undecided)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.client_attribution import UNATTRIBUTED, group_members
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -31,7 +32,6 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.progress import DELAYED, stood_still, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.speakers import ANYBODYS, group_members
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def starved_partition(group: Group) -> Findings:
         lasted_ms=(found["until_ns"] - found["since_ns"]) // 1_000_000,
     )
     proofs = [(found[f"{name}_source"], found[f"{name}_seq"]) for name in ("record", "end")]
-    undecided = [(DELAYED, waits["slice"][starved & delayed]), (ANYBODYS, waits["slice"][unsure])]
+    undecided = [(DELAYED, waits["slice"][starved & delayed]), (UNATTRIBUTED, waits["slice"][unsure])]
     return Findings(rows, proofs, undecided)
 
 
@@ -110,8 +110,8 @@ def _rounds_elsewhere(group: Group) -> Ints:
 
 
 def worked(batch: Batch) -> Table:
-    """Returns slice (as in the circumstances), source, member (see `speakers.group_members`) and round, once for each
-    round in which it finished a record."""
+    """Returns slice (as in the circumstances), source, member (see `client_attribution.group_members`) and round, once
+    for each round in which it finished a record."""
     done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
     done = done.take(done["time_ns"] <= _snapshot_ns(batch))
     number = done["time_ns"] // _round_ns(window_ns_of(batch.circumstances))

@@ -3,8 +3,8 @@
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
 by the end of the possession, or by an answer that it heard (`fencing.py`). What it holds at that end it may finish, and
 after an answer whatever it had fetched by then; a record fetched later is never excused, nor is one that it began after
-it had said itself that the commit which covers it was refused (`refused_commits.py`). No plain consumer can prevent the
-rest: inside the window overlap and reordering are excused.
+it had said itself that the commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can
+prevent the rest: inside the window overlap and reordering are excused.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.client_attribution import alone
 from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, told
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -30,10 +31,9 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_log import owned_by
-from kafka_trial.invariants.refused_commits import began_refused
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.speakers import alone
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.work_after_failed_commit import began_despite_failed_commit
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -73,7 +73,7 @@ def excused(batch: Batch, possessions: Array, offsets: Array, time_ns: Array) ->
         picked(windows[name], possessions, start) for name, start in (("loss_ns", NEVER), ("until_ns", NONE))
     )
     inside: Bools = (loss_ns != NEVER) & (time_ns >= loss_ns - TOLERANCE_NS) & (time_ns <= until_ns)
-    _, refused_ns = began_refused(batch, possessions, offsets)
+    _, refused_ns = began_despite_failed_commit(batch, possessions, offsets)
     knowing = fetched_though_told(batch, possessions, offsets, time_ns) | (time_ns >= refused_ns)
     return inside & ~knowing
 

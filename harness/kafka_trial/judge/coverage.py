@@ -114,7 +114,7 @@ def _around_windows(batch: Batch, work: Table) -> dict[str, Any]:
     """Returns the fields of `judgement.Around`, arrays of shape (windows, slices).
 
     `held`: whether the fault's target had the partition in hand when it was hit; `after` and `moved_after`, where it
-    had: the work of anybody from the injection on. `returned`: the work of the target's own from the healing on.
+    had: the work of anybody from the injection on. `work_after_heal`: the work of the target's own from the healing on.
     """
     windows, size = batch.circumstances.windows, batch.size
     names = {name: at for at, name in enumerate(batch.circumstances.members)}
@@ -128,7 +128,7 @@ def _around_windows(batch: Batch, work: Table) -> dict[str, Any]:
         own = work["member"] == names.get(window.member or "", -1)
         back = (own | (window.member is None)) & (work["time_ns"] > (window.healed_ns or NEVER))
         returned[at] = counts(work["slice"][back & (work["what"] != COMMITTED)], size)
-    return {"held": held, "after": after, "moved_after": moved, "returned": returned}
+    return {"held": held, "after": after, "moved_after": moved, "work_after_heal": returned}
 
 
 def _inside(times: Any, window: Window) -> Any:

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
     from kafka_trial.invariants.table import Table
 
-ANYBODYS = "several group members live in its process, and the line does not say for which of them it speaks"
+UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
 
 
-def speakers(batch: Batch, own: Table) -> Ints:
+def client_of_lines(batch: Batch, own: Table) -> Ints:
     """Returns the own client that each line (slice, source, who) speaks for; -1 where it is the only one that can, or
     nobody knows."""
-    client = _told_apart(batch)[own["who"]]
+    client = _canonical_clients(batch)[own["who"]]
     return np.where(_sole_clients(batch, own["slice"], own["source"]) >= 0, -1, client)
 
 
@@ -49,7 +49,7 @@ def alone(batch: Batch, lines: Table) -> Bools:
     return (lines["client"] < 0) & ~_among_others(batch, lines["source"])
 
 
-def _told_apart(batch: Batch) -> Ints:
+def _canonical_clients(batch: Batch) -> Ints:
     """Returns for each own client its number, or that of the first one of its file that is the same; -1 where its name
     tells nothing: it is alone in its process, or unknown to the request log; and -1 at the end."""
     about = batch.circumstances
@@ -69,7 +69,7 @@ def _told_apart(batch: Batch) -> Ints:
     return numbers
 
 
-def anybodys(batch: Batch, lines: Table) -> Bools:
+def unattributed(batch: Batch, lines: Table) -> Bools:
     """Returns which lines (slice, source, client) may be of any of several group members in their process."""
     nameless: Bools = (lines["client"] < 0) & _among_others(batch, lines["source"])
     return nameless & (_sole_clients(batch, lines["slice"], lines["source"]) < 0)

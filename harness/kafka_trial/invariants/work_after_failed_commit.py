@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.client_attribution import alone
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -31,7 +32,6 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.speakers import alone
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 COMMITS = (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
 
 
-def refused_before(batch: Batch) -> Ints:
+def failed_commit_seq(batch: Batch) -> Ints:
     """Returns for each row of `batch.begun` the seq of the line by which its member said before that a commit was
     refused which covers the record; NEVER where there is none.
 
@@ -66,10 +66,10 @@ def refused_before(batch: Batch) -> Ints:
     return found
 
 
-def began_refused(batch: Batch, possessions: Array, offsets: Array) -> tuple[Ints, Ints]:
+def began_despite_failed_commit(batch: Batch, possessions: Array, offsets: Array) -> tuple[Ints, Ints]:
     """Returns the seq and the time from which on each possession worked on the record although a commit that covers it
     had been refused; NEVER where it did not."""
-    begun = batch.begun.take(batch.refused_before != NEVER).sorted_by("possession", "offset", "seq")
+    begun = batch.begun.take(batch.failed_commit_seq != NEVER).sorted_by("possession", "offset", "seq")
     begun = begun.take(first_of(joined(begun["possession"], begun["offset"])))
     row = exactly(begun["possession"], begun["offset"], possessions, offsets)
     return picked(begun["seq"], row, NEVER), picked(begun["time_ns"], row, NEVER)

@@ -3,7 +3,7 @@
 A consumer that subscribes is given its partitions: an answer lists them (SyncGroup, ConsumerGroupHeartbeat), and a
 group record of the offsets log does. Each `assigned` line needs such a word of its own, of its incarnation and later
 than the word behind the line before it. Where both logs are silent, a line of a partition that the member has already
-is *repeated*: the possession goes on. Any other is *forged*: it opens none. One word is enough, and what may be late or
+is *repeated*: the possession goes on. Any other is *false*: it opens none. One word is enough, and what may be late or
 may be another's is taken for the line: a wrong conviction would take a possession away.
 """
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def unfounded(batch: Batch) -> Table:
+def uncorroborated(batch: Batch) -> Table:
     """Returns the `assigned` lines that no broker stands behind: slice, source, client, seq, time_ns, `repeated`.
 
-    Sorted by (slice, source, seq). Not `repeated`: forged. `repeated`: the member had the partition, and has it still.
+    Sorted by (slice, source, seq). Not `repeated`: false. `repeated`: the member had the partition, and has it still.
     """
     lines = callbacks(batch)
     asks = lines["kind"] == Kind.ASSIGNED
@@ -55,17 +55,17 @@ def unfounded(batch: Batch) -> Table:
     return _told(lines.take(without), held[without])
 
 
-def is_unfounded(batch: Batch, rows: Table) -> Bools:
+def is_uncorroborated(batch: Batch, rows: Table) -> Bools:
     """Returns which rows (slice, source, seq, kind) are `assigned` lines that no broker stands behind."""
-    found, size = batch.unfounded, len(batch.circumstances.sources) + 1
+    found, size = batch.uncorroborated, len(batch.circumstances.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
     return there & (rows["kind"] == Kind.ASSIGNED)
 
 
-def forged(batch: Batch) -> Table:
-    """Returns the `unfounded` lines that open no possession, and claim one."""
-    return batch.unfounded.take(~batch.unfounded["repeated"])
+def false_assigned(batch: Batch) -> Table:
+    """Returns the `uncorroborated` lines that open no possession, and claim one."""
+    return batch.uncorroborated.take(~batch.uncorroborated["repeated"])
 
 
 def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.false_assignments import is_uncorroborated
 from kafka_trial.invariants.false_losses import is_no_loss
-from kafka_trial.invariants.given_assignments import is_unfounded
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def borne_out(batch: Batch, own: Table) -> Table:
+def corroborated(batch: Batch, own: Table) -> Table:
     """Returns rows of a member's own word without the `assigned` that nobody gave, and with the `lost` that was no
     loss as the `revoked` that it was."""
-    own = own.take(~is_unfounded(batch, own))
+    own = own.take(~is_uncorroborated(batch, own))
     kinds = np.where(is_no_loss(batch, own), Kind.REVOKED, own["kind"]).astype(own["kind"].dtype)
     return own.having(kind=kinds)

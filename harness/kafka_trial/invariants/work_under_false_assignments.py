@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
-from kafka_trial.invariants.given_assignments import forged
+from kafka_trial.invariants.false_assignments import false_assigned
 from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, at_or_before, joined, picked
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_log import owned_by
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def worked_on_claims(batch: Batch) -> tuple[Table, Table]:
-    """Returns what was begun under a forged assignment while the offsets log gave the partition to others, and the
+def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
+    """Returns what was begun under a false assignment while the offsets log gave the partition to others, and the
     line of that assignment (source, seq) for each."""
-    claims, work = forged(batch).sorted_by("slice", "source", "client", "seq"), batch.begun
+    claims, work = false_assigned(batch).sorted_by("slice", "source", "client", "seq"), batch.begun
     work = work.take(work["possession"] < 0)
     file, wanted = _files(claims, work)
     claim = at_or_before(file, claims["seq"], wanted, work["seq"])

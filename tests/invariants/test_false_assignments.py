@@ -49,9 +49,9 @@ IDLE = synced("m0")  # m0 is in the group, and is given nothing
 M1_HAS: Lines = [owner("m1", idle=["m0"]), synced("m1", 0), assigned("m1"), after(1)]
 
 
-def unfounded(lines: Lines, **frame: Any) -> list[tuple[int, str]]:
+def uncorroborated(lines: Lines, **frame: Any) -> list[tuple[int, str]]:
     """The seq of each `assigned` line that no broker stands behind: it opens none ("forged"), or none anew."""
-    found = batch_of(lines, **frame).unfounded
+    found = batch_of(lines, **frame).uncorroborated
     return [(seq, "repeated" if again else "forged") for seq, again in told(found, "seq", "repeated")]
 
 
@@ -98,7 +98,7 @@ def by(client: str, line: Line) -> Line:
 )
 def test_no_line_of_a_sound_classic_member_is_doubted(lines: Lines) -> None:
     """Each assignment is answered, whatever of it is printed."""
-    assert unfounded(lines, partitions=2) == []
+    assert uncorroborated(lines, partitions=2) == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_no_line_of_a_sound_classic_member_is_doubted(lines: Lines) -> None:
 )
 def test_no_line_of_a_sound_member_of_kip_848_is_doubted(lines: Lines) -> None:
     """Answers come while callbacks run."""
-    assert unfounded(lines, partitions=2) == []
+    assert uncorroborated(lines, partitions=2) == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_no_line_of_a_sound_member_of_kip_848_is_doubted(lines: Lines) -> None:
 )
 def test_a_word_of_a_broker_counts_though_it_comes_a_little_after_the_line(lines: Lines) -> None:
     """Two sources are compared with their tolerance."""
-    assert unfounded(lines) == []
+    assert uncorroborated(lines) == []
 
 
 FORGED: Lines = [IDLE, *M1_HAS, assigned("m0")]
@@ -170,7 +170,7 @@ FORGED: Lines = [IDLE, *M1_HAS, assigned("m0")]
 )
 def test_where_the_request_log_cannot_tell_every_line_counts(lines: Lines, frame: dict[str, Any]) -> None:
     """As it did before."""
-    assert unfounded(lines, **frame) == []
+    assert uncorroborated(lines, **frame) == []
 
 
 def test_an_assignment_by_a_topic_id_that_nobody_knows_may_list_the_partition() -> None:
@@ -189,7 +189,7 @@ def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:
     """They were read when the member had been given the partition twice, and lost it again."""
     answers: Lines = [synced("m0", 0), IDLE, synced("m0", 0), IDLE]
     lines: Lines = [*answers, assigned("m0"), revoked("m0"), assigned("m0"), revoked("m0")]
-    assert unfounded(lines, settings=with_settings(stdout="buffered")) == []
+    assert uncorroborated(lines, settings=with_settings(stdout="buffered")) == []
 
 
 # --- what nobody gave ----------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:
 )
 def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
     """The line stands alone against both logs."""
-    assert [how for _, how in unfounded(lines, partitions=2)] == ["forged"]
+    assert [how for _, how in uncorroborated(lines, partitions=2)] == ["forged"]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
 )
 def test_what_was_given_before_it_was_taken_away_gives_nothing_afterwards(lines: Lines) -> None:
     """Each line needs a word of its own, later than the one behind the line before."""
-    assert [how for _, how in unfounded(lines)] == ["forged"]
+    assert [how for _, how in uncorroborated(lines)] == ["forged"]
 
 
 def test_a_forged_line_opens_no_possession() -> None:
@@ -332,14 +332,14 @@ def test_one_word_of_a_broker_stands_behind_one_line() -> None:
     """The second of two further lines is repeated; the possession stays open."""
     lines: Lines = [*GIVEN, *AGAIN, assigned("m0")]
     batch = batch_of(lines)
-    assert unfounded(lines) == [(3, "repeated")]
+    assert uncorroborated(lines) == [(3, "repeated")]
     assert told(batch.possessions, "open_seq", "close_seq") == [(1, 2), (2, "never")]
 
 
 def test_words_from_before_the_first_line_stand_behind_no_further_one() -> None:
     """It was given the partition by two rebalances in a row, and printed it once."""
     lines: Lines = [synced("m0", 0), after(1), synced("m0", 0, generation=2), after(1), assigned("m0"), after(1)]
-    assert unfounded([*lines, assigned("m0")]) == [(2, "repeated")]
+    assert uncorroborated([*lines, assigned("m0")]) == [(2, "repeated")]
 
 
 def test_a_rewind_behind_a_repeated_line_is_found_where_the_request_log_can_tell_only() -> None:
@@ -352,7 +352,7 @@ def test_each_client_of_a_process_is_taken_at_its_own_word() -> None:
     """a has the partition by its line; b is given it later, and says so."""
     names = [by("a", said("m0", "ready")), by("b", said("m0", "ready")), by("a", said("m0", "ready"))]
     lines: Lines = [*names, by("a", synced("m0", 0)), by("a", assigned("m0")), by("b", synced("m0", 0))]
-    assert unfounded([*lines, by("b", assigned("m0"))]) == []
+    assert uncorroborated([*lines, by("b", assigned("m0"))]) == []
 
 
 def test_effects_count_whatever_was_forged() -> None:
@@ -367,4 +367,4 @@ def test_effects_count_whatever_was_forged() -> None:
 def test_a_frozen_broker_logs_an_answer_late_and_is_believed() -> None:
     """Its line came when it ran again; it had answered before, and written the record."""
     lines: Lines = [IDLE, fault("broker-pause", None), owner("m0"), assigned("m0"), after(3)]
-    assert unfounded([*lines, lasting(synced("m0", 0), 3)]) == []
+    assert uncorroborated([*lines, lasting(synced("m0", 0), 3)]) == []

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SIDES: Final = ("left", "right")
 
 
-def finished_late(batch: Batch, effects: Table) -> Bools:
+def in_untold_loss(batch: Batch, effects: Table) -> Bools:
     """Returns which effects (slice, offset, time_ns, member) lie in the window of an untold loss of their member."""
     lost = np.flatnonzero(batch.zombies["loss"] >= 0)  # possessions are sorted by slice
     begin, end = (np.searchsorted(batch.possessions["slice"][lost], effects["slice"], side) for side in SIDES)
