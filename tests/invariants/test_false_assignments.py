@@ -179,10 +179,10 @@ def test_an_assignment_by_a_topic_id_that_nobody_knows_may_list_the_partition() 
     given = replace(beat("m0"), fields=beat("m0").fields | about)
     untold = [one for one in history([beat("m0", [1]), given, assigned("m0")], partitions=2) if one.kind != "topic"]
     rows, facts = rows_of_lines(map(to_line, untold))
-    assert len(batch_made(rows, facts.circumstances(EXAMPLE)).unfounded) == 1
+    assert len(batch_made(rows, facts.circumstances(EXAMPLE)).uncorroborated) == 1
     alone = [one for one in history([given, assigned("m0")]) if one.kind != "topic"]
     rows, facts = rows_of_lines(map(to_line, alone))
-    assert len(batch_made(rows, facts.circumstances(EXAMPLE)).unfounded) == 0
+    assert len(batch_made(rows, facts.circumstances(EXAMPLE)).uncorroborated) == 0
 
 
 def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:
