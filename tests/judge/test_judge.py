@@ -207,7 +207,7 @@ def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], 
 
 
 @pytest.mark.parametrize(
-    ("lines", "work_after_heal"),
+    ("lines", "done"),
     [
         ([fault("pause", "m0"), handled("m0", 0), healed(), after(90), handled("m0", 1)], 2),
         ([fault("pause", "m0"), handled("m0", 0), healed(), handled("m1", 1)], 0),
@@ -217,9 +217,9 @@ def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], 
     ],
     ids=["late", "another", "never healed", "as brokers see it", "a broker's"],
 )
-def test_coverage_tells_what_a_target_did_once_it_was_healed(lines: list[Line | list[Line]], returned: int) -> None:
+def test_coverage_tells_what_a_target_did_once_it_was_healed(lines: list[Line | list[Line]], done: int) -> None:
     """Whenever that was; of a fault of no member what anybody did. A commit that rises is something, another is not."""
-    assert judgement([assigned("m0"), *lines]).coverage.around[0].work_after_heal == returned
+    assert judgement([assigned("m0"), *lines]).coverage.around[0].work_after_heal == done
 
 
 @pytest.mark.parametrize(
