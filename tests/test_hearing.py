@@ -207,7 +207,7 @@ def test_whoever_works_after_its_fault_was_healed_came_back() -> None:
     """However long that took: the run itself waits for some seconds, and a session may be longer."""
     base = {"fault": "kill", "target": "member: m0", "bit": True, "message": "killed", "heals": True}
     events = [said("evidence", "nemesis", number, fault_no=number, healed_traffic=False, **base) for number in (0, 1)]
-    coverage = Coverage((part(0), part(1)), around={0: Around(1, 9, work_after_heal=9), 1: Around(1, 9)})
+    coverage = Coverage((part(0), part(1)), around={0: Around(1, 9, traffic_after_heal=9), 1: Around(1, 9)})
     assert [fault.healed for fault in case(events, coverage=coverage).faults] == [True, False]
 
 

@@ -184,6 +184,7 @@ def injecting(name: str, member: str) -> Line:
 
 
 KILLED = [exited("m0", signal=9), fault("kill", "m0")]
+FETCHED = fetched("m0", 0, size_bytes=9)
 RESTARTED = [started("m0-1"), assigned("m0-1"), fault("restart", "m0")]
 
 
@@ -209,17 +210,18 @@ def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], 
 @pytest.mark.parametrize(
     ("lines", "done"),
     [
-        ([fault("pause", "m0"), handled("m0", 0), healed(), after(90), handled("m0", 1)], 2),
-        ([fault("pause", "m0"), handled("m0", 0), healed(), handled("m1", 1)], 0),
-        ([fault("pause", "m0"), handled("m0", 0)], 0),
+        ([fault("pause", "m0"), FETCHED, healed(), after(90), FETCHED], 1),
+        ([fault("pause", "m0"), healed(), fetched("m1", 0, size_bytes=9)], 0),
+        ([fault("pause", "m0"), FETCHED], 0),
         ([fault("pause", "m0"), healed(), committed(1, by="m0")], 1),
-        ([fault("broker-kill", None), healed(), handled("m1", 1)], 2),
+        ([fault("pause", "m0"), healed(), fetched("m0", 0), handled("m0", 0)], 0),
+        ([fault("broker-kill", None), healed(), fetched("m1", 0, size_bytes=9)], 1),
     ],
-    ids=["late", "another", "never healed", "as brokers see it", "a broker's"],
+    ids=["late", "another", "never healed", "a rising commit", "only printed", "a broker's"],
 )
-def test_coverage_tells_what_a_target_did_once_it_was_healed(lines: list[Line | list[Line]], done: int) -> None:
-    """Whenever that was; of a fault of no member what anybody did. A commit that rises is something, another is not."""
-    assert judgement([assigned("m0"), *lines]).coverage.around[0].work_after_heal == done
+def test_coverage_tells_the_traffic_of_a_target_once_it_was_healed(lines: list[Line | list[Line]], done: int) -> None:
+    """Whenever that was, as brokers saw it: lines may come out of a buffer. Of no member: anybody's."""
+    assert judgement([assigned("m0"), *lines]).coverage.around[0].traffic_after_heal == done
 
 
 @pytest.mark.parametrize(

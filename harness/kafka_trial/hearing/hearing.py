@@ -51,7 +51,9 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
     said = by_kind(events)
     failures, no_control = failures_of(said, told_with_proof(judgement))
     coverage = judgement.coverage
-    faults = faults_of(said, scope.planned, [number for number, one in coverage.around.items() if one.work_after_heal])
+    faults = faults_of(
+        said, scope.planned, [number for number, one in coverage.around.items() if one.traffic_after_heal]
+    )
     return Case(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,

@@ -33,7 +33,7 @@ def faults_of(said: Said, planned: Sequence[Mapping[str, Any]], returned: Collec
     """Returns the faults that were planned or shown, by number, each with its evidence.
 
     The run itself waits some seconds for traffic, and a member may have to wait for longer sessions to expire: those of
-    `returned` did work after they had been healed, whenever that was.
+    `returned` had traffic after they had been healed, whenever that was.
     """
     evidence = {number: event for event in said.get("evidence", ()) if (number := _number(event)) is not None}
     shown = [_fault(event, number, returned=number in returned) for number, event in sorted(evidence.items())]

@@ -114,11 +114,12 @@ def _around_windows(batch: Batch, work: Table) -> dict[str, Any]:
     """Returns the fields of `judgement.Around`, arrays of shape (windows, slices).
 
     `held`: whether the fault's target had the partition in hand when it was hit; `after` and `moved_after`, where it
-    had: the work of anybody from the injection on. `work_after_heal`: the work of the target's own from the healing on.
+    had: the work of anybody from the injection on. `traffic_after_heal`: what brokers saw of the target from the
+    healing on; what it printed then may have come out of a buffer.
     """
     windows, size = batch.circumstances.windows, batch.size
     names = {name: at for at, name in enumerate(batch.circumstances.members)}
-    held, after, moved, returned = (np.zeros((len(windows), size), np.int64) for _ in range(4))
+    held, after, moved, traffic = (np.zeros((len(windows), size), np.int64) for _ in range(4))
     for at, window in enumerate(windows):
         held[at] = in_hand(batch, window, work)
         later = work.take(work["time_ns"] > window.injected_ns)
@@ -127,8 +128,8 @@ def _around_windows(batch: Batch, work: Table) -> dict[str, Any]:
         moved[at] = np.where(held[at] > 0, counts(later["slice"][later["what"] == MOVED], size), 0)
         own = work["member"] == names.get(window.member or "", -1)
         back = (own | (window.member is None)) & (work["time_ns"] > (window.healed_ns or NEVER))
-        returned[at] = counts(work["slice"][back & (work["what"] != COMMITTED)], size)
-    return {"held": held, "after": after, "moved_after": moved, "work_after_heal": returned}
+        traffic[at] = counts(work["slice"][back & (work["what"] == MOVED)], size)
+    return {"held": held, "after": after, "moved_after": moved, "traffic_after_heal": traffic}
 
 
 def _inside(times: Any, window: Window) -> Any:

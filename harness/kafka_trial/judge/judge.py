@@ -203,7 +203,7 @@ def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -
         name: np.zeros(len(WORK) * (1 + len(windows)), np.int64) for name in circumstances.members
     }
     slices = []
-    around = {name: np.zeros(len(windows), np.int64) for name in ("held", "after", "moved_after", "work_after_heal")}
+    around = {name: np.zeros(len(windows), np.int64) for name in ("held", "after", "moved_after", "traffic_after_heal")}
     for row in rows:
         body = orjson.loads(row["body"])
         around = {name: values + np.array(body.pop(name), np.int64) for name, values in around.items()}

@@ -74,14 +74,15 @@ class Through:
 @dataclass(frozen=True)
 class Around:
     """What a fault could harm: how many partitions its target had in hand when it was hit, and the work of anybody on
-    them from the injection on (`moved_after`: as brokers see it). `work_after_heal`: what the target itself did after
-    it had been healed; anybody, where it is no member.
+    them from the injection on (`moved_after`: as brokers see it). `traffic_after_heal`: what brokers saw
+    of the target itself after it had been healed, rising commits and records fetched; of anybody, where it is no
+    member.
     """
 
     held: int
     after: int
     moved_after: int = 0
-    work_after_heal: int = 0
+    traffic_after_heal: int = 0
 
 
 @dataclass(frozen=True)
