@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.concurrency import Crew, Household
+from kafka_trial.consumers import probe_writer
 from kafka_trial.consumers.output import CHUNK_BYTES, drain
 from kafka_trial.consumers.reading_probe import ReaderProbe, reading_probe
 from kafka_trial.waiting import pause, wait_until
@@ -30,7 +31,10 @@ class Told:
 
 
 def test_a_reader_that_reads_at_once_is_measured_to_be_so() -> None:
-    """A line waits for less than half a second there, and no measure is below the time between two stamps."""
+    """What is told of a second is the greatest delay in it: at least the longest gap between two of its stamps.
+
+    A single gap may be shorter than the writer's pace, after a stamp that came late; not all forty of a second.
+    """
     told, (read_end, write_end) = Told(), os.pipe()
     with Household("test") as household, reading_probe(household, told) as probe, Crew("readers") as crew:
         own = probe.of("consumer-m0-0")
@@ -39,7 +43,7 @@ def test_a_reader_that_reads_at_once_is_measured_to_be_so() -> None:
         os.close(write_end)
     kinds = {(event["kind"], event["reader"]) for event in told.events}
     assert kinds == {("reading_delay", "consumer-m0-0")}
-    assert min(event["delay_ns"] for event in told.events) >= 20 * MS
+    assert _worst_ns(told) >= probe_writer.EVERY_S * 0.9e9
 
 
 def test_a_reader_that_is_kept_from_reading_is_measured_to_be_late() -> None:
