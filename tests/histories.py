@@ -108,6 +108,10 @@ def revoked(member: str, *partitions: int) -> Line:
     return said(member, "revoked", entries=_places(partitions))
 
 
+def lost(member: str, *partitions: int) -> Line:
+    return said(member, "lost", entries=_places(partitions))
+
+
 def delivered(member: str, offset: int, *, partition: int = 0, **fields: Any) -> Line:
     return said(member, "delivered", topic=TOPIC, partition=partition, offset=offset, **fields)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import naive_told
 from kafka_trial.history.event import Event
+from naive_told import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from naive_checker import Handler, Partition, Possession, Trial
@@ -80,7 +81,20 @@ def _stands_before(one: Event, other: Event) -> bool:
 def _excused(p: Partition, offset: int, effect: Event) -> bool:
     """It falls into the time in which the member that made it had lost the partition untold."""
     at_ns = effect.time_ns
-    return any(p.excused(possession, offset, at_ns, at_ns) for possession in _made_in(p, offset, effect))
+    made_in = _made_in(p, offset, effect)
+    if any(p.excused(possession, offset, at_ns, at_ns) for possession in made_in):
+        return True
+    return any(_was_killed_over(p, possession, offset, at_ns) for possession in made_in)
+
+
+def _was_killed_over(p: Partition, possession: Possession, offset: int, at_ns: float) -> bool:
+    """It was in its member's hand when that was told of the loss, and it was killed before it said more."""
+    loss, exits = p.loss(possession), p.trial.of_kind("exited")
+    if loss is None or at_ns < loss.time_ns - TOLERANCE_NS or possession.closed is None:
+        return False
+    killed = any(e.source == possession.source and e.details.get("signal") == 9 for e in exits)
+    left = [h for h in p.in_hand(possession.closed) if h.begun.offset == offset and h.ended is None]
+    return killed and any(handler.begun.possession == possession for handler in left)
 
 
 def _made_in(p: Partition, offset: int, effect: Event) -> list[Possession]:

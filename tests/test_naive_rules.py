@@ -28,6 +28,7 @@ from histories import (
     healed,
     history,
     holds,
+    lost,
     own_time,
     owner,
     processed,
@@ -60,10 +61,6 @@ def told(name: str, lines: Lines, facts: dict[str, Any] | None = None, **frame: 
     """The places of one anomaly, and how many cases were left undecided."""
     judged = says(lines, facts, **frame)
     return [place for _, _, place, _ in judged.anomalies[name]], judged.undecided[name]
-
-
-def lost(member: str) -> Line:
-    return said(member, "lost", entries=PLACE)
 
 
 def output(record: int, at: int, *, partition: int = 0) -> Line:
@@ -278,6 +275,14 @@ def test_a_late_effect_of_a_frozen_member_is_excused() -> None:
     assert found("reordered-key", [*FROZEN, *woke], WITH_SINK, records=ALIKE) == []
     kept = [line for line in FROZEN if line.kind != "group"]  # type: ignore[union-attr]
     assert found("reordered-key", [*kept, *woke], WITH_SINK, records=ALIKE) == [0]
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_what_a_frozen_member_had_in_hand_when_told_may_be_the_last_of_it(*, killed: bool) -> None:
+    """It posts the record and is killed before it can print that; one that goes on without a line is late."""
+    last = exited("m0", signal=9, asked="kill") if killed else delivered("m0", 3)
+    woke = [lost("m0"), after(1.6), effect(0, member="m0"), last]
+    assert found("reordered-key", [*FROZEN, *woke], WITH_SINK, records=ALIKE) == ([] if killed else [0])
 
 
 def test_a_silent_member_may_finish_late_what_it_had_fetched() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from group_lines import heartbeat, synced
@@ -12,10 +14,12 @@ from histories import (
     assigned,
     delivered,
     effect,
+    exited,
     fault,
     fetched,
     handled,
     judged,
+    lost,
     owner,
     processed,
     revoked,
@@ -129,6 +133,23 @@ def test_what_a_member_posts_after_its_callback_is_not_excused() -> None:
     """Nothing was in its hand when it was told, 1.6 s before."""
     lines: Lines = [assigned("m0"), owner("m1"), revoked("m0"), assigned("m1"), *handled("m1", 2), by("m1", 2)]
     assert reordered([*lines, after(1.6), *handled("m0", 0), by("m0", 1)]) == [(0, 2, True), (1, 2, True)]
+
+
+@pytest.mark.parametrize("end", [lost, revoked])
+@pytest.mark.parametrize("killed", [True, False])
+def test_what_it_had_in_hand_when_told_it_may_finish_and_be_killed(end: Callable[[str], Line], *, killed: bool) -> None:
+    """It posts 1, and is killed before it can print that; one that goes on without printing it is not excused."""
+    begun: Lines = [assigned("m0"), *handled("m0", 0), delivered("m0", 1), owner("m1"), assigned("m1")]
+    lines: Lines = [*begun, *handled("m1", 2), by("m1", 2)]
+    last = exited("m0", signal=9, asked="kill") if killed else delivered("m0", 3)
+    assert reordered([*lines, end("m0"), after(1.6), by("m0", 1), last]) == ([] if killed else [(1, 2, True)])
+
+
+def test_what_it_had_not_in_hand_when_told_is_not_excused_by_its_death() -> None:
+    """It had begun 1 and finished it; it posts 0 after its callback, and is killed."""
+    begun: Lines = [assigned("m0"), delivered("m0", 1), processed("m0", 1), owner("m1"), assigned("m1")]
+    lines: Lines = [*begun, *handled("m1", 2), by("m1", 2), lost("m0"), after(1.6), by("m0", 0)]
+    assert reordered([*lines, exited("m0", signal=9, asked="kill")]) == [(0, 2, True)]
 
 
 def test_a_window_is_that_of_the_member_that_made_the_effect() -> None:

@@ -1,7 +1,8 @@
 """Zombie effects: what a member that lost its partition without being told finished late, as its sink shows.
 
-Of a member that prints when its handlers end, the window is that of its lines (`zombies.py`). Of one that prints
-nothing, nobody sees what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its
+Of a member that prints when its handlers end, the window is that of its lines (`zombies.py`), and of a record that it
+had in hand when it was told, its end, where it was killed before it could print more. Of one that prints nothing,
+nobody sees what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its
 possession, it may finish at any time after. An effect at the HTTP sink names its member; of one in an output topic any
 member that can have had the record may be meant.
 """
@@ -14,7 +15,7 @@ import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import members_of
-from kafka_trial.invariants.handlers import joined_with
+from kafka_trial.invariants.handlers import ENDS, joined_with
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -24,6 +25,7 @@ from kafka_trial.invariants.kernels import (
     exactly,
     in_ranges,
     joined,
+    next_in,
     picked,
 )
 from kafka_trial.invariants.request_logs import complete_until_ns
@@ -68,8 +70,19 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
     inside = excused(batch, possession, offset, time_ns) | excused(batch, possession, offset, time_ns - TOLERANCE_NS)
     killed = picked(batch.lives["killed"].astype(np.int64), batch.possessions["life"][possession], 0) == 1
     told_ns = np.minimum(batch.zombies["told_ns"], batch.possessions["close_ns"])
+    in_hand = killed & (time_ns >= batch.zombies["loss_ns"][possession] - TOLERANCE_NS) & _left_in_hand(batch, pairs)
     killed &= _can_have_come(batch, pairs, told_ns)
-    return inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs))
+    return in_hand | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
+
+
+def _left_in_hand(batch: Batch, pairs: Table) -> Bools:
+    """Returns which records their possession's member had been handed there, and never said to have finished."""
+    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS))).sorted_by("file", "offset", "seq")
+    goes_on = next_in(joined(work["file"], work["offset"])) >= 0
+    left = work.take((work["kind"] == Kind.DELIVERED) & ~goes_on & (work["possession"] >= 0))
+    left = left.sorted_by("possession", "offset")
+    found: Bools = exactly(left["possession"], left["offset"], pairs["possession"], pairs["offset"]) >= 0
+    return found
 
 
 def _told_of(batch: Batch, pairs: Table) -> Bools:
