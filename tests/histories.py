@@ -216,11 +216,13 @@ def answered(member: str, value: int) -> Line:
     return asked("OFFSET_FETCH", member, value)
 
 
-def asked(api: str, member: str, value: int, *, error: int = 0, epoch: int | None = None) -> Line:
+def asked(
+    api: str, member: str, value: int, *, error: int = 0, epoch: int | None = None, took_ms: float = 25.0
+) -> Line:
     lane = {} if member == "operator" else {"lane": int(member[1:]), "member_id": f"id-{member}"}
     lane |= {} if epoch is None else {"epoch": epoch}
     entries = [_position(value) | {"error": error}]
-    about = {"api": api, "group": GROUP, "duration_ms": 25.0, "error": error, "entries": entries}
+    about = {"api": api, "group": GROUP, "duration_ms": took_ms, "error": error, "entries": entries}
     return Line("requests-b0", "request", about | lane)
 
 

@@ -25,6 +25,7 @@ import naive_assignments
 import naive_clients
 import naive_effects
 import naive_losses
+import naive_slowdown
 import naive_told
 from kafka_trial.history.event import Event
 
@@ -2590,7 +2591,8 @@ def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
     still = _stood_still(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
     measured = bool(p.trial.of_kind("calibrated"))
-    return still or _drain_ns(p) < max(_window_ns(p), _bound_ns(p, with_backlog=measured))
+    bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.more_ns(p)
+    return still or _drain_ns(p) < max(_window_ns(p), bound_ns)
 
 
 def _drain_ns(p: Partition) -> float:
@@ -2608,16 +2610,18 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
     still = _stood_still(p.trial, healed_ns, p.trial.snapshot_ns or 0)
     if converged_ns is not None:
         if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
-            yield None if still else p.found(None, converged=True)
+            slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.more_ns(p) + TOLERANCE_NS
+            yield None if still or slow else p.found(None, converged=True)
     elif not _stands_still(p) and not _is_false_lag(p):
-        yield None if still or _drain_ns(p) < bound_ns else p.found(None, converged=False)
+        short = _drain_ns(p) < bound_ns + naive_slowdown.more_ns(p)
+        yield None if still or short else p.found(None, converged=False)
 
 
 def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
     begins = snapshot_ns if drain_ns is None else drain_ns
-    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p)
+    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.more_ns(p)
 
 
 def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
@@ -2631,7 +2635,7 @@ def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
     ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
     calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.quiet_until_ns]
     longest = max((end.event.time_ns - begun.event.time_ns for begun, end in calm), default=0) / SECOND_NS
-    backlog = sum(1 for q in partitions for o in q.records if q.first_handled.get(o, FOREVER) > healed_ns)
+    backlog = naive_slowdown.backlog(partitions, healed_ns)
     rates = [e.details["rate"] for e in trial.of_kind("calibrated")]
     detection = trial.session_s + (0.0 if trial.facts.get("protocol") == "none" else trial.rebalance_s)
     last_ns = max((end_ns for end_ns, _ in trial.lost_sessions.values()), default=0.0)

@@ -15,6 +15,7 @@ from histories import (
     answered,
     asked,
     assigned,
+    at_once,
     commit,
     committed,
     delivered,
@@ -31,6 +32,7 @@ from histories import (
     lost,
     own_time,
     owner,
+    phase,
     processed,
     revoked,
     said,
@@ -372,6 +374,35 @@ def test_what_a_buffer_hides_of_commits_is_named(lines: Lines, facts: dict[str, 
 def test_what_was_never_handled_is_found_behind_a_buffer() -> None:
     """Record 1 is in no line."""
     assert found("commit-ahead", [*COMMITS[:-1], committed(2, by="m0")], BUFFERED, records=2) == [2]
+
+
+# --- a machine that is slower ----------------------------------------------------------------------------------------
+
+
+def commits(count: int, took_ms: float) -> Lines:
+    return [at_once(asked("OFFSET_COMMIT", "m0", 1, took_ms=took_ms)) for _ in range(count)]
+
+
+CALM: Lines = [Line("run", "calibrated", {"rate": 1.0}), assigned("m0"), *handled("m0", 0), *commits(20, 4.0)]
+
+
+@pytest.mark.parametrize(
+    ("in_drain", "after_s", "late"),
+    [
+        (commits(20, 4.0), 13.0, True),
+        (commits(20, 7.9), 13.0, True),
+        (commits(20, 12.0), 13.0, False),
+        (commits(20, 12.0), 18.0, True),
+        (commits(19, 12.0), 13.0, True),
+    ],
+    ids=["as fast", "hardly slower", "slower", "too late for that", "few commits"],
+)
+def test_what_is_late_by_no_more_than_the_machine_was_slower_is_left_open(
+    in_drain: Lines, after_s: float, *, late: bool
+) -> None:
+    """Thrice as slow: four seconds more than B for the record that is left."""
+    lines = [*CALM, phase("drain"), *in_drain, after(after_s), at_once(delivered("m0", 1))]
+    assert told("late-convergence", lines, records=2) == ([-1] * late, 1 - late)
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------

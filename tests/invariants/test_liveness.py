@@ -8,6 +8,7 @@ from histories import (
     TOPIC,
     Line,
     after,
+    asked,
     assigned,
     at_once,
     committed,
@@ -154,6 +155,62 @@ def test_stuck_partition_is_undecided_in_a_short_drain() -> None:
 def test_stuck_partition_is_undecided_where_the_machine_stood_still() -> None:
     """A scheduling gap of a second is over a quarter of the session timeout."""
     assert undecided("stuck-partition", [*STOPPED, after(6), stood_still(1), after(6)]) == 1
+
+
+def commits(count: int, took_ms: float) -> list[Line]:
+    """So many commits of position 1, and how long the broker took for each."""
+    return [at_once(asked("OFFSET_COMMIT", "m0", 1, took_ms=took_ms)) for _ in range(count)]
+
+
+def found_and_left_open(name: str, lines: list[Line | list[Line]]) -> tuple[int, int]:
+    """How many are violations, and how many undecided."""
+    found = finding(name, lines)
+    return len(found.instances), sum(found.undecided.values())
+
+
+CALM = [
+    Line("run", "calibrated", {"rate": 1.0}),
+    *STOPPED[:-1],
+    *commits(20, 4.0),
+    phase("drain"),
+]  # B: 11 s, 2 a record
+
+
+@pytest.mark.parametrize(
+    ("in_drain", "after_s", "found"),
+    [
+        (commits(20, 4.0), 13.0, "violation"),
+        (commits(20, 7.9), 13.0, "violation"),
+        (commits(20, 12.0), 13.0, "undecided"),
+        (commits(20, 12.0), 17.0, "violation"),
+        (commits(19, 12.0), 13.0, "violation"),
+        (commits(15, 4.0) + commits(14, 12.0), 13.0, "violation"),
+        ([], 13.0, "violation"),
+    ],
+    ids=["as fast", "hardly slower", "slower", "too late for that", "few commits", "few slow ones", "no commits"],
+)
+@pytest.mark.parametrize("done", [[handled("m0", 1), committed(2)], []], ids=["converged", "never"])
+def test_a_machine_that_is_slower_in_the_drain_leaves_open_what_is_late_by_no_more(
+    in_drain: list[Line], after_s: float, found: str, done: list[Line | list[Line]]
+) -> None:
+    """Thrice as slow: four seconds more than B for the record that is left."""
+    moving = [at_once(delivered("m0", 1))]  # it is late, not stuck
+    lines = [*CALM, *in_drain, after(after_s), *done, *moving]
+    assert found_and_left_open("late-convergence", lines) == ((1, 0) if found == "violation" else (0, 1))
+
+
+def test_a_partition_is_not_stuck_while_a_slow_machine_may_explain_it() -> None:
+    """Nothing moves for thirteen seconds: W is 10, B 11, and 4 more for the machine; after seventeen it is stuck."""
+    slow = [*CALM, *commits(20, 12.0)]
+    assert found_and_left_open("stuck-partition", [*slow, after(13)]) == (0, 1)
+    assert found_and_left_open("stuck-partition", [*slow, after(17)]) == (1, 0)
+
+
+def test_what_is_unseen_on_a_slow_machine_is_left_open() -> None:
+    """The record may have been about to be read."""
+    slow = [*CALM, *commits(20, 12.0), after(13)]
+    assert found_and_left_open("unseen", slow) == (0, 1)
+    assert found_and_left_open("unseen", [*slow, after(4)]) == (1, 0)
 
 
 def test_late_convergence_is_broken() -> None:

@@ -2,6 +2,9 @@
 
 Judged in two steps. `summaries.py` reduces every slice to one row (inside the pass over the slices). The invariants
 here then look at the rows of all slices at once, because the bound B follows from the backlog of the whole group.
+
+B takes the rate at which the group worked before the faults. Where brokers took twice as long for its commits in the
+drain as then, or longer, the machine was slower by their own word: what was late by no more than that is undecided.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kafka_trial.invariants.bounds import (
+    RATE_UNCALIBRATED,
     Timing,
     bound_in_words,
     convergence_bound_s,
@@ -31,6 +35,10 @@ __all__ = ["Group", "Timing", "convergence_bound_s", "group_of", "stall_window_s
 SECOND_NS = 1_000_000_000
 DELAYED = "the machine stood still for over a quarter of the session timeout"
 SHORT = "not converged, but the drain was shorter than {what}"
+SLOWED = (
+    "in the drain brokers took {times:.1f} times as long for a commit as before the faults: {what}, and {more:.1f} s"
+)
+SLOWDOWN_MIN = 2.0  # B takes twice the time that the backlog needs: less than that is in it
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class Group:
     snapshot_ns: int
     waits: Table
     worked: Table
+    slowdown: float = 1.0  # how many times as long brokers took for a commit in the drain as before the faults
 
     @property
     def bound_s(self) -> float:
@@ -57,7 +66,13 @@ class Group:
     def patience_s(self) -> float:
         """How long the drain must have been before anything is stuck: W, and B as far as the rate was measured."""
         measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
-        return max(self.window_s, convergence_bound_s(measured))
+        return max(self.window_s, convergence_bound_s(measured) + self.slowed_s)
+
+    @property
+    def slowed_s(self) -> float:
+        """How much longer than B the backlog may have taken, for the machine was slower than when it was measured."""
+        rate = self.timing.rate_per_s
+        return 0.0 if rate is None else (self.slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
 
     @property
     def settled(self) -> bool:
@@ -77,11 +92,23 @@ class Group:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.stood_still(self.drain_ns):
             return DELAYED
-        return SHORT.format(what=bound_in_words(self.timing)) if self.drained_ns < self.bound_ns else None
+        return self.too_short if self.drained_ns < self.latest_ns else None
+
+    @property
+    def too_short(self) -> str:
+        """Why a drain that was shorter than B, with what the machine was slower, decides nothing."""
+        if self.slowdown == 1.0:
+            return SHORT.format(what=bound_in_words(self.timing))
+        return SLOWED.format(times=self.slowdown, what=bound_in_words(self.timing), more=self.slowed_s)
 
     @property
     def bound_ns(self) -> int:
         return int(self.bound_s * SECOND_NS)
+
+    @property
+    def latest_ns(self) -> int:
+        """B, and how much longer the backlog may have taken: who took longer than that was late for certain."""
+        return self.bound_ns + int(self.slowed_s * SECOND_NS)
 
     def stood_still(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
@@ -109,7 +136,17 @@ def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worke
         snapshot_ns=snapshot_ns,
         waits=waits,
         worked=worked,
+        slowdown=_slowdown(slices),
     )
+
+
+def _slowdown(slices: Table) -> float:
+    """Returns how many times as long commits took in the drain as before the faults: the (lower) median of the slices
+    that tell; 1 where that is in B already, or none does."""
+    both = slices.take((slices["calm_commit_ns"] > 0) & (slices["drain_commit_ns"] > 0))
+    times = np.sort(both["drain_commit_ns"] / both["calm_commit_ns"])
+    median = float(times[(len(times) - 1) // 2]) if len(times) else 1.0
+    return median if median >= SLOWDOWN_MIN else 1.0
 
 
 @invariant(
@@ -172,7 +209,7 @@ def stuck_partition(group: Group) -> Findings:
         **{"class": np.array(CLASSES, dtype=object)[found["stall"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
-    reason = DELAYED if delayed else SHORT.format(what=_longer_in_words(group))
+    reason = DELAYED if delayed else _why_not_stuck(group)
     return Findings(
         rows,
         [(found[source], found[seq]) for source, seq in proofs],
@@ -192,17 +229,20 @@ def late_convergence(group: Group) -> Findings:
     a false lag.
 
     Whatever broke, a group that is left alone must come back (KIP-62, KIP-848) within a time that follows from its own
-    settings. Legal while the drain is shorter than B (undecided), or where the machine itself stood still.
+    settings. Legal while the drain is shorter than B, or the machine was so much slower in it
+    (undecided both), or where it stood still.
 
     Smallest history: record 0, phase drain; thirteen seconds later `processed` 0, committed 1, phase snapshot.
     """
     slices = group.slices
     apart = (slices["records"] > 0) & ~_is_false_lag(group) & ~_is_stuck(group)
     never = apart & (slices["converged_ns"] == NEVER)
-    after = apart & ~never & (slices["converged_ns"] > group.drain_ns + group.bound_ns + TOLERANCE_NS)
-    overdue = never & (group.drained_ns >= group.bound_ns)
+    due_ns = group.drain_ns + TOLERANCE_NS
+    after = apart & ~never & (slices["converged_ns"] > due_ns + group.bound_ns)
+    overdue = after & (slices["converged_ns"] > due_ns + group.latest_ns)
+    overdue |= never & (group.drained_ns >= group.latest_ns)
     delayed = group.stood_still(group.drain_ns)
-    late = (after | overdue) & np.full(len(after), not delayed)
+    late = overdue & np.full(len(after), not delayed)
     found = slices.take(late)
     rows = table(
         slice=found["slice"],
@@ -218,7 +258,7 @@ def late_convergence(group: Group) -> Findings:
             dtype=object,
         ),
     )
-    reason = DELAYED if delayed else SHORT.format(what=bound_in_words(group.timing))
+    reason = DELAYED if delayed else group.too_short
     return Findings(
         rows,
         [(found["open_source"], found["open_seq"]), (found["commit_source"], found["commit_seq"])],
@@ -243,8 +283,8 @@ def _is_stuck(group: Group) -> Bools:
     return _is_waiting(group) & np.full(len(group.slices), group.settled)
 
 
-def _longer_in_words(group: Group) -> str:
-    return window_in_words(group.timing) if group.patience_s == group.window_s else bound_in_words(group.timing)
+def _why_not_stuck(group: Group) -> str:
+    return SHORT.format(what=window_in_words(group.timing)) if group.patience_s == group.window_s else group.too_short
 
 
 def _each(text: str, found: Table) -> Array:

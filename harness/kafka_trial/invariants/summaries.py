@@ -12,9 +12,11 @@ from kafka_trial.invariants.commits import regressions
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
+    Array,
     Ints,
     between,
     counts,
+    ordered,
     per_group,
     picked,
 )
@@ -24,6 +26,8 @@ from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
+
+TELLING = 20  # so many commits tell how long one takes
 
 # The columns of a summary; see `summaries`.
 SUMMARY = (
@@ -47,6 +51,8 @@ SUMMARY = (
     "regression_source",
     "regression_seq",
     "fresh",
+    "calm_commit_ns",
+    "drain_commit_ns",
 )
 
 
@@ -57,7 +63,8 @@ def summaries(batch: Batch) -> Table:
     or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
     last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the
     drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the backward commit that
-    stands, -1: none), fresh (records that were appended since a member last got the partition).
+    stands, -1: none), fresh (records that were appended since a member last got the partition), calm_commit_ns and
+    drain_commit_ns (how long brokers took for a commit, the median, before the faults and in the drain; NONE: too few).
     """
     at_ns = snapshot_ns(batch.circumstances)
     committed = _progress(batch, at_ns)
@@ -87,6 +94,7 @@ def summaries(batch: Batch) -> Table:
         regression_source=picked(batch.commits["source"], regression, -1),
         regression_seq=picked(batch.commits["seq"], regression, -1),
         fresh=_fresh(batch),
+        **_commit_times(batch, at_ns),
     )
 
 
@@ -146,6 +154,28 @@ def _fresh(batch: Batch) -> Ints:
     since_ns = per_group(held["slice"][early], held["open_ns"][early], batch.size, how="max", start=NONE)
     records = batch.records
     return counts(records["slice"][records["appended_ns"] >= since_ns[records["slice"]]], batch.size)
+
+
+def _commit_times(batch: Batch, at_ns: int) -> dict[str, Ints]:
+    """Returns how long brokers took for each slice's commits, before the faults and in the drain."""
+    calm_until_ns, drain_ns = batch.circumstances.quiet_until_ns, batch.circumstances.drain_ns
+    asked = batch.of(Kind.COMMIT_REQUEST)
+    asked = asked.take(asked["flag"] == 0)
+    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    calm = answered_ns < (NEVER if calm_until_ns is None else calm_until_ns)
+    drain = (answered_ns >= (NEVER if drain_ns is None else drain_ns)) & (answered_ns <= at_ns)
+    return {
+        "calm_commit_ns": _median(asked["slice"][calm], asked["until"][calm], batch.size),
+        "drain_commit_ns": _median(asked["slice"][drain], asked["until"][drain], batch.size),
+    }
+
+
+def _median(group: Array, values: Array, size: int) -> Ints:
+    """Returns the lower median of each group's values; NONE where there are fewer than `TELLING`."""
+    order = ordered(group, values)
+    number = counts(group, size)
+    middle = np.cumsum(number) - number + np.maximum(number - 1, 0) // 2
+    return np.where(number >= TELLING, picked(values[order], np.where(number >= TELLING, middle, -1), NONE), NONE)
 
 
 def _longest_ns(batch: Batch) -> Ints:

@@ -1,0 +1,54 @@
+"""Slowdowns, for the naive checker: how much longer a backlog may take because brokers answer commits more slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from naive_checker import Partition
+
+FOREVER = float("inf")
+SECOND_NS = 1_000_000_000
+ENOUGH = 20  # commits
+
+
+def more_ns(p: Partition) -> float:
+    """Beyond B: as often as it is slower, once less, the time that B leaves for the backlog."""
+    rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
+    begins_ns = p.trial.phase_ns("drain")
+    if not rates or begins_ns is None:
+        return 0.0
+    partitions = [type(p)(p.trial, tp) for tp in p.trial.slices()]
+    ratios = sorted(ratio for q in partitions if (ratio := _ratio(q, begins_ns)) is not None)
+    times = ratios[(len(ratios) - 1) // 2] if ratios else 1.0
+    return (times - 1) * 2 * backlog(partitions, begins_ns) / max(rates[-1], 1) * SECOND_NS if times >= 2 else 0.0
+
+
+def backlog(partitions: Sequence[Partition], at_ns: float) -> int:
+    """Records not handled by then."""
+    return sum(1 for q in partitions for o in q.records if q.first_handled.get(o, FOREVER) > at_ns)
+
+
+def _ratio(p: Partition, begins_ns: float) -> float | None:
+    """The median of commits in the drain over that of before the faults; the lower one of two in the middle."""
+    calm: list[float] = []
+    drain: list[float] = []
+    for request in p.trial.requests:
+        if request.details["api"] not in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"):
+            continue
+        if not any(not entry.get("error") for entry in p.trial.entries(request, p.tp)):
+            continue
+        at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        took = int((request.details.get("duration_ms") or 0.0) * 1_000_000)
+        if at_ns < p.trial.quiet_until_ns:
+            calm.append(took)
+        if begins_ns <= at_ns <= (p.trial.snapshot_ns or FOREVER):
+            drain.append(took)
+    if min(len(calm), len(drain)) < ENOUGH or not _middle(calm) or not _middle(drain):
+        return None
+    return _middle(drain) / _middle(calm)
+
+
+def _middle(values: list[float]) -> float:
+    return sorted(values)[(len(values) - 1) // 2]
