@@ -8,9 +8,9 @@ from typing import Any
 from histories import GROUP, TOPIC, Line
 
 
-def joined(member: str, *, generation: int = 1, error: int = 0, **timeouts_ms: int) -> Line:
+def joined(member: str, *, generation: int = 1, error: int = 0, took_ms: float = 5.0, **timeouts_ms: int) -> Line:
     """A JoinGroup is answered: the member is in that generation; `session_timeout_ms`, `rebalance_timeout_ms`."""
-    return _answered("JOIN_GROUP", member, epoch=generation, error=error, **timeouts_ms)
+    return _answered("JOIN_GROUP", member, epoch=generation, error=error, duration_ms=took_ms, **timeouts_ms)
 
 
 def synced(member: str, *partitions: int, generation: int = 1, error: int = 0) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from group_lines import joined
 from histories import (
     Line,
     after,
@@ -17,6 +18,7 @@ from histories import (
     started,
     stood_still,
     undecided,
+    with_settings,
 )
 
 LEFT = [exited("m0", code=0, asked="stop"), exited("m1", signal=9, asked="kill")]
@@ -180,3 +182,27 @@ def test_unbounded_close_of_one_that_was_asked_nobody_knows_when() -> None:
     overdue = exited("m0", signal=9, asked="overdue", within_s=15)
     assert len(judged("unbounded-close", [HELD, healed(), after(5), overdue])) == 1
     assert undecided("unbounded-close", [HELD, after(5), overdue]) == 1
+
+
+@pytest.mark.parametrize(
+    ("joins", "found"),
+    [
+        ([after(5), joined("m0", took_ms=20_000)], 0),
+        ([at_once(joined("m0", took_ms=13_200))], 0),
+        ([after(5), joined("m0", took_ms=18_000)], 1),
+        ([after(5), joined("m1", took_ms=20_000)], 1),
+        ([], 1),
+    ],
+    ids=["across the stop", "since just before it was asked", "after it was asked", "another member's", "none"],
+)
+def test_unbounded_close_of_one_whose_join_the_group_held_back_is_left_open(joins: list[Line], found: int) -> None:
+    """Asked at 103 s, killed at 117.01: a lost member's session had to end first, which the member cannot hasten."""
+    told = finding("unbounded-close", [after(14), OVERDUE, *joins])
+    assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)
+
+
+def test_unbounded_close_counts_where_the_team_says_how_long_a_stop_may_take() -> None:
+    """Fifteen seconds, by its own word; and of a join that was answered before nobody waits any more."""
+    lines = [after(14), OVERDUE, after(5), joined("m0", took_ms=20_000)]
+    assert len(judged("unbounded-close", lines, settings=with_settings(declared=("stop.within_s",)))) == 1
+    assert len(judged("unbounded-close", [after(10), joined("m0", took_ms=12_000), after(4), OVERDUE])) == 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import Life, Window
+from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, Life, Window
 from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import Array
@@ -24,6 +24,10 @@ LOOP_MIN = 2  # once is the plain failure "exited"; again, after it was started 
 ENDING = frozenset({"terminate", "restart", "leave", "join", "kill"})  # faults that end a member, and hinder none
 STOOD_STILL = "the machine stood still for over a quarter of the time it had to stop"
 UNDER_FAULT = "a fault was in force while it stopped"
+IN_A_JOIN = (
+    "all the while its group held back the answer to its request to join, and consumer.toml does not declare how long "
+    "a stop may take ([stop] within_s)"
+)
 
 
 @invariant("crash-loop", family="liveness", needs=("processes", "exits"), level="none", of="group")
@@ -62,7 +66,9 @@ def unbounded_close(group: Group) -> Findings:
     it at any close, in the middle of a trial too: it takes the place of the plain failure `never-stopped`, which knows
     the last close only, and stays for histories whose exits do not say who asked for them. Undecided where a fault
     other than the stopping itself was in force (or one that leaves requests unanswered was, no longer ago than the
-    request time-out that is declared), or the machine stood still.
+    request time-out that is declared), or the machine stood still; and where its time is our default and the group held
+    back the answer to its JoinGroup all the while, for a lost member's session to end: some clients finish a join
+    before they leave (kafkajs).
 
     Smallest history: `exited` signal 9, asked overdue.
     """
@@ -77,7 +83,7 @@ def unbounded_close(group: Group) -> Findings:
             "within_s": [life.within_s for life in found],
         },
     )
-    reasons = [(reason, np.full(excuses.count(reason), -1)) for reason in (STOOD_STILL, UNDER_FAULT)]
+    reasons = [(reason, np.full(excuses.count(reason), -1)) for reason in (STOOD_STILL, UNDER_FAULT, IN_A_JOIN)]
     return Findings(rows, [_proofs(found)], reasons)
 
 
@@ -88,9 +94,23 @@ def _excuse(group: Group, life: Life) -> str | None:
     member, waits_ns = group.circumstances.members[life.member], _request_timeout_ns(group)
     if any(_hinders(window, member, asked_ns, ended_ns, waits_ns=waits_ns) for window in _windows(group)):
         return UNDER_FAULT
+    if "stop.within_s" not in group.circumstances.settings.declared and _held_in_a_join(
+        group, life, asked_ns, ended_ns
+    ):
+        return IN_A_JOIN
     patience_ns = (life.within_s or 0) / 4 * SECOND_NS
     late = [delay for at, delay in group.circumstances.delays if asked_ns <= at and at - delay <= ended_ns]
     return STOOD_STILL if max(late, default=0) > patience_ns else None
+
+
+def _held_in_a_join(group: Group, life: Life, asked_ns: int, ended_ns: int) -> bool:
+    """Tells whether a JoinGroup of the member, asked before it was to stop, was answered only when it had gone."""
+    joins = [one for one in group.circumstances.group_answers if one.api == "JOIN_GROUP" and one.member == life.member]
+    since_ns = life.started_ns
+    return any(
+        since_ns <= one.time_ns - one.duration_ns <= asked_ns and one.time_ns >= ended_ns - LOG_TOLERANCE_NS
+        for one in joins
+    )
 
 
 def _windows(group: Group) -> Sequence[Window]:
