@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 import pytest
 
+import stored_verdicts
 from kafka_trial.history.packed import SUFFIX, unpack
 from kafka_trial.judging import check_run
 from kafka_trial.registry import CHECKOUT
@@ -18,6 +20,12 @@ SHOWS = {
 }
 
 
+def test_the_verdict_of_every_stored_history_is_kept() -> None:
+    """And none of a history that has gone."""
+    kept = [orjson.loads(line)["history"] for line in stored_verdicts.KEPT.read_bytes().splitlines()]
+    assert kept == [stored_verdicts.name_of(history) for history in stored_verdicts.stored_histories()]
+
+
 def test_every_stored_finding_is_looked_at() -> None:
     """None lies there unread."""
     assert {file.name.removesuffix(SUFFIX) for file in FOUND.iterdir()} == SHOWS.keys()
@@ -27,5 +35,7 @@ def test_every_stored_finding_is_looked_at() -> None:
 @pytest.mark.parametrize("name", SHOWS)
 def test_a_finding_is_still_found(name: str, tmp_path: Path) -> None:
     """The consumer is a sound one by its code; what fails is its library."""
-    verdict = check_run(unpack(FOUND / f"{name}{SUFFIX}", tmp_path / "run"))
+    folder = unpack(FOUND / f"{name}{SUFFIX}", tmp_path / "run")
+    verdict = check_run(folder)
+    assert stored_verdicts.judged(folder) == stored_verdicts.kept(FOUND / f"{name}{SUFFIX}")
     assert (verdict.verdict, {one.anomaly for one in verdict.violations}) == ("fail", SHOWS[name])

@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+import stored_verdicts
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.history.store import RunFolder
@@ -43,6 +44,7 @@ def run(tmp_path: Path) -> RunFolder:
 def test_it_passes(run: RunFolder) -> None:
     """The sound consumer of the stored run is acquitted, with a fault that bit."""
     verdict = check_run(run)
+    assert stored_verdicts.judged(run) == stored_verdicts.kept(STORED)
     assert (verdict.verdict, [fault.bit for fault in verdict.faults], verdict.violations) == ("pass", [True], ())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import stored_verdicts
 from kafka_trial import registry
 from kafka_trial.calibrate import STORED, reports_folder, stored_digest, stored_history
 from kafka_trial.calibration import ROWS_NAME, Attempt, Row, expected_of, grid, read_rows
@@ -34,7 +35,9 @@ def test_a_stored_history_shows_what_its_header_promises(attempt: Attempt, tmp_p
     """A sin exactly its anomalies, as far as its evidence goes; a twin none; and all what the row of its trial says."""
     file = stored_history(attempt)
     assert file is not None
-    verdict = check_run(unpack(file, tmp_path / "run"))
+    folder = unpack(file, tmp_path / "run")
+    verdict = check_run(folder)
+    assert stored_verdicts.judged(folder) == stored_verdicts.kept(file)
     row = Row(
         attempt,
         expected_of(attempt),
