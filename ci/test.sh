@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # What `make test` runs, every part in a process of its own, the arguments going to all: the live tests one after the
 # other, then what needs Spark and no cluster; beside them what needs neither, then the sampled trials. What is live
-# leaves half of the machine idle, and both rows take about as long.
+# leaves half of the machine idle, and both rows take about as long. DURATIONS=FILE keeps what each test took.
 set -u
 cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
 # A trial that the machine made unknown is tried once more; that it was is told.
-readonly PYTEST=(.venv/bin/python -m pytest --durations=10 --retry-unknown=1)
+durations=${DURATIONS:-$(mktemp)}
+readonly PYTEST=(.venv/bin/python -m pytest --durations-file "$durations" --retry-unknown=1)
 log=$(mktemp)
 beside='' part=''
 readonly AUTOGROUP=/proc/self/autogroup
 nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
-trap 'kill "$beside" 2>/dev/null; rm -f "$log"; share "${nice_before##* }"' EXIT
+trap 'kill "$beside" 2>/dev/null; rm -f "$log"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
 
 share() { # the nice value of this session against those of brokers and members, as kafka_trial/autogroup.py has it
   { echo "$1" >"$AUTOGROUP"; } 2>/dev/null || true
@@ -58,4 +59,5 @@ said=$?
 wait "$beside"
 said=$(worse "$said" $?)
 cat "$log"
+.venv/bin/python tests/durations.py "$durations" "$SECONDS"
 exit "$said"

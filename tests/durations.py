@@ -1,0 +1,79 @@
+"""Durations: how long every test took, in a file; a plugin of pytest, and what `make test` prints at its end.
+
+pytest … --durations-file FILE         adds one JSON line a test: its id, outcome and seconds (set-up, call, both)
+python tests/durations.py FILE WALL_S  prints the sums and the slowest of such a file
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SLOWEST = 10
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that names the file."""
+    parser.addoption("--durations-file", type=Path, metavar="FILE", help="add a JSON line for every test that ends")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Records only where a file is named."""
+    if (file := config.getoption("--durations-file")) is not None:
+        config.pluginmanager.register(Recorder(file))
+
+
+class Recorder:
+    """Adds a line to the file when a test has been torn down."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._seconds: dict[str, dict[str, float]] = defaultdict(dict)
+        self._outcomes: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Takes what a phase of a test took; the worst outcome of its phases counts."""
+        self._seconds[report.nodeid][report.when] = report.duration
+        if report.outcome != "passed" or report.nodeid not in self._outcomes:
+            self._outcomes[report.nodeid] = report.outcome
+        if report.when == "teardown":
+            seconds = self._seconds.pop(report.nodeid)
+            row = {
+                "test": report.nodeid,
+                "outcome": self._outcomes.pop(report.nodeid),
+                "seconds": round(sum(seconds.values()), 3),
+                "setup_s": round(seconds.get("setup", 0.0), 3),
+            }
+            with self._file.open("a", encoding="utf-8") as file:  # several processes write, each a whole line
+                file.write(json.dumps(row) + "\n")
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """Returns the rows of a file of durations."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def summary(rows: Iterable[Mapping[str, Any]], *, wall_s: float) -> list[str]:
+    """Returns lines for people: how many tests there were, how long they took, and which took longest."""
+    rows = sorted(rows, key=lambda row: -row["seconds"])
+    outcomes = Counter(row["outcome"] for row in rows)
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+    took = sum(row["seconds"] for row in rows)
+    head = (
+        f"{len(rows)} tests ({counted}) in {_clock(wall_s)} of wall clock, {_clock(took)} one after the other; slowest:"
+    )
+    return [head, *(f"{row['seconds']:8.1f} s  {row['test']}" for row in rows[:SLOWEST])]
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+if __name__ == "__main__":
+    print("\n".join(summary(read(Path(sys.argv[1])), wall_s=float(sys.argv[2]))))

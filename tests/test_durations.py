@@ -1,0 +1,47 @@
+"""Durations: what a test took is written down, and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import durations
+
+
+def test_every_test_leaves_its_line(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    """With its outcome, the worst of its phases, and without the option nothing."""
+    pytester.makepyfile(
+        test_three="""
+        import pytest
+
+        @pytest.fixture
+        def broken():
+            yield
+            raise RuntimeError
+
+        def test_good(): pass
+        def test_bad(): assert False
+        def test_left_broken(broken): pass
+        @pytest.mark.skip
+        def test_skipped(): pass
+        """
+    )
+    file = tmp_path / "durations.jsonl"
+    pytester.runpytest("-p", "durations", f"--durations-file={file}")
+    rows = durations.read(file)
+    assert {row["test"].rpartition("::")[2]: row["outcome"] for row in rows} == {
+        "test_good": "passed",
+        "test_bad": "failed",
+        "test_left_broken": "failed",
+        "test_skipped": "skipped",
+    }
+    assert all(0 <= row["setup_s"] <= row["seconds"] < 60 for row in rows)
+
+
+def test_the_slowest_are_told_first() -> None:
+    """And how long all took, by the clock and one after the other."""
+    rows = [{"test": f"t{number}", "outcome": "passed", "seconds": float(number)} for number in range(1, 13)]
+    head, *slowest = durations.summary(rows, wall_s=61.0)
+    assert head == "12 tests (12 passed) in 1:01 of wall clock, 1:18 one after the other; slowest:"
+    assert [line.split()[-1] for line in slowest] == [f"t{number}" for number in range(12, 2, -1)]
