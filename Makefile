@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready-$(shell cat pyproject.toml ci/build.lock ci/requirements.lock 2>/dev/null | cksum | tr -d ' ')
 ARGS ?=
+TESTED = trial-runs/tests-$(shell git describe --always --exclude='*' --dirty=+ 2>/dev/null).jsonl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clients calibrate mutate clean
+.PHONY: help setup demo test test-all lint bench clients calibrate mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,9 +25,13 @@ $(STAMP): pyproject.toml ci/build.lock ci/requirements.lock
 demo: setup  ## a sound and a faulty consumer on one scenario: both verdicts, with the evidence
 	$(BIN)/python -m kafka_trial demo $(ARGS)
 
-test: setup  ## everything that tests this project
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	ci/test.sh $(ARGS)
+test: setup lint  ## what tests this project; of what is slow a part takes turns, which one is printed
+	ci/test.sh --tier everyday $(ARGS)
+
+test-all: setup lint  ## everything that tests this project, resumable; a whole run leaves its row in reports/
+	@mkdir -p trial-runs
+	DURATIONS=$(TESTED) ci/test.sh --tier all --skip-passed $(ARGS)
+	$(BIN)/python tests/durations.py keep $(TESTED)
 
 lint: setup  ## style and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What `make test` runs, every part in a process of its own, the arguments going to all: the live tests one after the
-# other, then what needs Spark and no cluster; beside them what needs neither, then the sampled trials. What is live
-# leaves half of the machine idle, and both rows take about as long. DURATIONS=FILE keeps what each test took.
+# What `make test` and `make test-all` run, every part in a process of its own, the arguments going to all: the live
+# tests one after the other, then what needs Spark and no cluster; beside them what needs neither, then the sampled
+# trials. What is live leaves half of the machine idle, and both rows take about as long. DURATIONS=FILE keeps what
+# each test took.
 set -u
 cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
@@ -59,5 +60,5 @@ said=$?
 wait "$beside"
 said=$(worse "$said" $?)
 cat "$log"
-.venv/bin/python tests/durations.py "$durations" "$SECONDS"
+.venv/bin/python tests/durations.py tell "$durations" "$SECONDS"
 exit "$said"

@@ -7,26 +7,40 @@ python tests/durations.py FILE WALL_S  prints the sums and the slowest of such a
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 SLOWEST = 10
+ROOT = Path(__file__).parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option that names the file."""
     parser.addoption("--durations-file", type=Path, metavar="FILE", help="add a JSON line for every test that ends")
+    parser.addoption("--skip-passed", action="store_true", help="leave out what has passed by the file of durations")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Records only where a file is named."""
     if (file := config.getoption("--durations-file")) is not None:
         config.pluginmanager.register(Recorder(file))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what has passed, where that is asked for."""
+    file = config.getoption("--durations-file")
+    if not config.getoption("--skip-passed") or file is None or not file.exists():
+        return
+    passed = {row["test"] for row in read(file) if row.get("outcome") in ("passed", "skipped")}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
+    items[:] = [item for item in items if item.nodeid not in passed]
 
 
 class Recorder:
@@ -54,6 +68,24 @@ class Recorder:
                 file.write(json.dumps(row) + "\n")
 
 
+def newest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the last row of every test."""
+    return list({row["test"]: row for row in rows if "test" in row}.values())
+
+
+def kept(rows: Iterable[Mapping[str, Any]], *, commit: str, date: str) -> dict[str, Any]:
+    """Returns the row of a whole run: when and at which commit, its wall clock, and how many tests ended how."""
+    rows = list(rows)
+    outcomes = Counter(row["outcome"] for row in newest(rows))
+    return {
+        "commit": commit,
+        "date": date,
+        "wall_s": round(sum(row.get("wall_s", 0) for row in rows)),
+        "tests": outcomes.total(),
+        **dict(sorted(outcomes.items())),
+    }
+
+
 def read(file: Path) -> list[dict[str, Any]]:
     """Returns the rows of a file of durations."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -61,7 +93,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 def summary(rows: Iterable[Mapping[str, Any]], *, wall_s: float) -> list[str]:
     """Returns lines for people: how many tests there were, how long they took, and which took longest."""
-    rows = sorted(rows, key=lambda row: -row["seconds"])
+    rows = sorted(newest(rows), key=lambda row: -row["seconds"])
     outcomes = Counter(row["outcome"] for row in rows)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
     took = sum(row["seconds"] for row in rows)
@@ -75,5 +107,19 @@ def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
+def main(verb: str, file: Path, *wall_s: str) -> None:
+    """Tells of a file of durations, or keeps what became of all its tests."""
+    if verb == "tell":
+        print("\n".join(summary(read(file), wall_s=float(wall_s[0]))))
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps({"wall_s": float(wall_s[0])}) + "\n")
+    else:
+        asked = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*", "--dirty=+"]
+        commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        row = kept(read(file), commit=commit, date=datetime.now(UTC).date().isoformat())
+        with (ROOT / "reports" / "tests.jsonl").open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+
+
 if __name__ == "__main__":
-    print("\n".join(summary(read(Path(sys.argv[1])), wall_s=float(sys.argv[2]))))
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

@@ -45,3 +45,28 @@ def test_the_slowest_are_told_first() -> None:
     head, *slowest = durations.summary(rows, wall_s=61.0)
     assert head == "12 tests (12 passed) in 1:01 of wall clock, 1:18 one after the other; slowest:"
     assert [line.split()[-1] for line in slowest] == [f"t{number}" for number in range(12, 2, -1)]
+
+
+def test_a_stopped_run_goes_on_with_what_has_not_passed(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    """What failed is run again, and its last outcome counts."""
+    pytester.makepyfile(test_two="def test_good(): pass\ndef test_bad(): assert False")
+    file = tmp_path / "durations.jsonl"
+    options = ("-p", "durations", f"--durations-file={file}", "--skip-passed")
+    pytester.runpytest(*options).assert_outcomes(passed=1, failed=1)
+    pytester.makepyfile(test_two="def test_good(): pass\ndef test_bad(): pass")
+    pytester.runpytest(*options).assert_outcomes(passed=1, deselected=1)
+    pytester.runpytest(*options).assert_outcomes(deselected=2)
+    assert {row["outcome"] for row in durations.newest(durations.read(file))} == {"passed"}
+
+
+def test_a_whole_run_is_kept_as_one_row() -> None:
+    """With the wall clock of all its parts."""
+    rows = [
+        {"test": "a", "outcome": "failed", "seconds": 1.0},
+        {"wall_s": 5.0},
+        {"test": "a", "outcome": "passed", "seconds": 2.0},
+        {"test": "b", "outcome": "skipped", "seconds": 0.0},
+        {"wall_s": 6.2},
+    ]
+    told = durations.kept(rows, commit="abc", date="2026-01-02")
+    assert told == {"commit": "abc", "date": "2026-01-02", "wall_s": 11, "tests": 2, "passed": 1, "skipped": 1}

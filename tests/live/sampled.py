@@ -1,7 +1,8 @@
 """The committed sample of live trials: which consumers go through which suites on which Kafka in `make test`.
 
 Pairwise: every reference in at least two suites, every suite with at least two references, three on 3.9.2; eight sins
-in the suite their headers name, on and off. The whole zoo, on the whole grid, is `make calibrate`.
+in the suite their headers name, on and off. A dozen of them and the sins switched on are tried each time, the others
+take turns (`tiers.py`). The whole zoo, on the whole grid, is `make calibrate`.
 """
 
 from __future__ import annotations
@@ -21,23 +22,31 @@ from kafka_trial.waiting import wait_until
 SEED = 20260101
 SAMPLE_WITHIN_S = 45 * 60
 
-SOUND = (
-    Sampled("python-at-least-once", "member-killed"),
+ALWAYS = (  # every suite; every client library with every protocol that it speaks; three on 3.9.2
     Sampled("python-at-least-once", "slow-network", "3.9.2"),
-    Sampled("python-at-least-once/cooperative", "rebalance-storm"),
     Sampled("python-at-least-once/cooperative", "coordinator-lost"),
-    Sampled("python-at-least-once/consumer-protocol", "member-paused"),
     Sampled("python-at-least-once/consumer-protocol", "rolling-restart"),
     Sampled("python-at-most-once", "member-paused", "3.9.2"),
+    Sampled("python-at-most-once/consumer-protocol", "large-records"),
+    Sampled("kafka-verifiable-consumer", "control", "3.9.2"),
+    Sampled("kafka-python-at-least-once", "leader-lost"),
+    Sampled("python-async-commit", "stalled-network"),
+    Sampled("python-hand-off", "member-killed"),
+    Sampled("aiokafka-long-orders", "rolling-deploy"),
+    Sampled("python-batch-writers", "rebalance-storm"),
+    Sampled("python-transactional", "aborted-records"),
+)
+
+BY_TURNS = (
+    Sampled("python-at-least-once", "member-killed"),
+    Sampled("python-at-least-once/cooperative", "rebalance-storm"),
+    Sampled("python-at-least-once/consumer-protocol", "member-paused"),
     Sampled("python-at-most-once", "leader-lost"),
     Sampled("python-at-most-once/cooperative", "stalled-network"),
     Sampled("python-at-most-once/cooperative", "control"),
     Sampled("python-at-most-once/consumer-protocol", "rebalance-storm"),
-    Sampled("python-at-most-once/consumer-protocol", "large-records"),
     Sampled("kafka-verifiable-consumer", "member-killed"),
-    Sampled("kafka-verifiable-consumer", "control", "3.9.2"),
     Sampled("kafka-python-at-least-once", "stalled-network"),
-    Sampled("kafka-python-at-least-once", "leader-lost"),
     Sampled("python-poll-and-work", "large-records"),
     Sampled("python-poll-and-work", "slow-network"),
     Sampled("python-poll-and-work/cooperative", "member-paused"),
@@ -50,20 +59,16 @@ SOUND = (
     Sampled("python-retry-later", "member-killed"),
     Sampled("kafka-python-whole-polls", "member-killed"),
     Sampled("kafka-python-whole-polls", "slow-network"),
-    Sampled("python-async-commit", "stalled-network"),
     Sampled("python-async-commit/cooperative", "stalled-network"),
     Sampled("python-async-commit", "rebalance-storm"),
     Sampled("python-async-commit/cooperative", "member-paused"),
     Sampled("python-hand-off", "rebalance-storm"),
-    Sampled("python-hand-off", "member-killed"),
     Sampled("python-static-members", "rolling-deploy"),
     Sampled("python-static-members", "member-killed"),
     Sampled("python-warm-start", "control"),
     Sampled("python-warm-start", "member-paused"),
-    Sampled("aiokafka-long-orders", "rolling-deploy"),
     Sampled("aiokafka-long-orders", "slow-network"),
     Sampled("python-batch-writers", "control"),
-    Sampled("python-batch-writers", "rebalance-storm"),
     Sampled("python-dead-letters", "control"),
     Sampled("python-dead-letters", "member-killed"),
     Sampled("python-fair-turns", "control"),
@@ -74,7 +79,6 @@ SOUND = (
     Sampled("python-batch-auto-commit", "member-killed"),
     Sampled("python-batch-auto-commit", "rolling-deploy"),
     Sampled("python-transactional", "member-killed"),
-    Sampled("python-transactional", "aborted-records"),
     Sampled("python-known-invoices", "aborted-records"),
     Sampled("python-known-invoices", "stalled-network"),
     Sampled("python-upserts", "aborted-records"),
@@ -83,6 +87,8 @@ SOUND = (
     Sampled("python-position-in-table", "member-paused"),
     Sampled("python-renders-pages", "member-paused"),
 )
+
+SOUND = (*ALWAYS, *BY_TURNS)
 
 
 SINS = (
@@ -97,10 +103,10 @@ SINS = (
 )
 
 
-def sins() -> list[Sampled]:
-    """Returns the sampled sins in the suite their header names: switched on, and off."""
+def sins(*, on: bool) -> list[Sampled]:
+    """Returns the sampled sins in the suite their header names: switched on, or off."""
     headers = {name: header for name in SINS if (header := header_of(name)) is not None}
-    return [Sampled(name, header.suite, sin=sin) for name, header in headers.items() for sin in (True, False)]
+    return [Sampled(name, header.suite, sin=on) for name, header in headers.items()]
 
 
 def asked(sampled: Sampled, folder: Path) -> Asked:

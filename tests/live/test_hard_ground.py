@@ -138,6 +138,7 @@ def test_a_disk_that_is_full_before_the_trial_begins_nothing(machine: Machine, d
 
 @pytest.mark.cluster
 @pytest.mark.spark
+@pytest.mark.rotates
 @pytest.mark.parametrize("phase", ["prepare", "faults", "drain"])
 def test_a_disk_that_fills_up_leaves_a_history_that_is_judged_unknown(phase: str, machine: Machine, disk: Path) -> None:
     """Status 4 names the run folder and what to do, all are gone; and once there is room, the folder is unknown too."""

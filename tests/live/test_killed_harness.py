@@ -30,6 +30,7 @@ HEARS_CTRL_C = (
 )
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_in_any_phase_leaves_nothing_running(phase: str, tmp_path: Path) -> None:
     """Its processes and its cluster's folder are gone, its ports free; the half-written run is judged unknown (4)."""

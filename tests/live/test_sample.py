@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from sampled import SOUND, Sample, Sampled, sins
+from sampled import ALWAYS, BY_TURNS, SOUND, Sample, Sampled, sins
 
 from kafka_trial import registry
 from kafka_trial.calibration import expected_of
@@ -26,7 +26,29 @@ def test_the_sample_is_pairwise() -> None:
     assert sum(one.kafka_version == "3.9.2" for one in SOUND) >= 3
 
 
-@pytest.mark.parametrize("sampled", SOUND, ids=str)
+def test_the_first_dozen_cover_suites_libraries_and_protocols() -> None:
+    """What is tried each time: every suite, every client library in every protocol, three on 3.9.2."""
+    spoken = {(library(one), protocol(one)) for one in ALWAYS}
+    assert {one.scenario for one in ALWAYS} == set(registry.scenarios())
+    assert spoken == {(library(one), protocol(one)) for one in SOUND}
+    assert {library for library, _ in spoken} == {"aiokafka", "kafka", "kafka-python", "python"}  # Java, librdkafka
+    assert sum(one.kafka_version == "3.9.2" for one in ALWAYS) == 3
+    assert len(SOUND) == len(set(SOUND))
+
+
+def library(one: Sampled) -> str:
+    """Returns what a reference's name begins with: its client library."""
+    return next(name for name in ("aiokafka", "kafka-python", "kafka", "python") if one.consumer.startswith(name))
+
+
+def protocol(one: Sampled) -> str:
+    """Returns the variant of a reference that names its protocol; nothing: the classic one, eager."""
+    return one.consumer.partition("/")[2]
+
+
+@pytest.mark.parametrize(
+    "sampled", [*ALWAYS, *(pytest.param(one, marks=pytest.mark.rotates) for one in BY_TURNS)], ids=str
+)
 @pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
@@ -39,7 +61,11 @@ def test_a_sound_consumer_passes(
     assert all(fault.bit for fault in trialed.verdict.faults)
 
 
-@pytest.mark.parametrize("sampled", sins(), ids=str)
+@pytest.mark.parametrize(
+    "sampled",
+    [*sins(on=True), *(pytest.param(one, marks=pytest.mark.rotates) for one in sins(on=False))],
+    ids=str,
+)
 @pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark

@@ -62,6 +62,7 @@ def cases(kinds: Sequence[str]) -> list[Case]:
 
 
 EVERY = cases(list(list_faults()))
+BY_TURNS = [pytest.param(case, marks=pytest.mark.rotates(case[0])) for case in EVERY]  # one target of every fault
 
 
 def named(case: Case) -> str:
@@ -182,9 +183,16 @@ def fetched_bytes(looks: Sequence[Look], client: str) -> int:
     return sum(one.passed_bytes for one in flows(looks, ANSWERS) if one.route[0] == client)
 
 
+def wanted(request: pytest.FixtureRequest, test: Callable[..., None]) -> set[Case]:
+    """Returns the cases of a test that this session runs."""
+    items = [item for item in request.session.items if getattr(item, "originalname", None) == test.__name__]
+    return {item.callspec.params["case"] for item in items if isinstance(item, pytest.Function)}
+
+
 @pytest.fixture(scope="module")
-def bitten(arena: Arena) -> dict[Case, Outcome]:
-    """Plays every fault once: side by side where targets are apart (members; coordinator and leader), else alone."""
+def bitten(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcome]:
+    """Plays what is asked for: side by side where targets are apart (members; coordinator and leader), else alone."""
+    asked = wanted(request, test_every_fault_bites_and_heals)
     batches = [side_by_side(NETWORK[:MEMBERS]), side_by_side(NETWORK[MEMBERS:-2]), side_by_side(NETWORK[-2:])]
     for kind in NETWORK:
         batches += [{(kind, role): role for role in ("coordinator", "leader")}, {(kind, "all"): "all"}]
@@ -192,8 +200,9 @@ def bitten(arena: Arena) -> dict[Case, Outcome]:
     batches += [{case: case[1]} for case in cases(("leader-move", "join", "leave", *BROKER, "rolling-restart"))]
     outcomes: dict[Case, Outcome] = {}
     for batch in batches:
-        settle(arena.ground)
-        outcomes |= play(arena.ground, batch)
+        if mine := {case: target for case, target in batch.items() if case in asked}:
+            settle(arena.ground)
+            outcomes |= play(arena.ground, mine)
     return outcomes
 
 
@@ -202,8 +211,8 @@ def side_by_side(kinds: Sequence[str]) -> dict[Case, str]:
 
 
 @pytest.fixture(scope="module")
-def sabotaged(arena: Arena) -> dict[Case, Outcome]:
-    """Plays every fault once on a ground whose tools are blunt; as nothing happens, many at a time.
+def sabotaged(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcome]:
+    """Plays what is asked for on a ground whose tools are blunt; as nothing happens, many at a time.
 
     But removing a `timeout` toxic closes the connections whatever its toxicity was, so half-open has no company.
     """
@@ -214,10 +223,12 @@ def sabotaged(arena: Arena) -> dict[Case, Outcome]:
         [case for case in network if case[1] not in ("member", "all")],
         cases(["half-open"]),
     ]
+    asked = wanted(request, test_every_sabotaged_fault_is_found_out)
     outcomes: dict[Case, Outcome] = {}
     for batch in batches:
-        settle(arena.ground)
-        outcomes |= play(blunt(arena), {case: case[1] for case in batch})
+        if mine := {case: case[1] for case in batch if case in asked}:
+            settle(arena.ground)
+            outcomes |= play(blunt(arena), mine)
     return outcomes
 
 
@@ -245,7 +256,7 @@ def missed(arena: Arena) -> dict[str, Outcome]:
     }
 
 
-@pytest.mark.parametrize("case", EVERY, ids=named)
+@pytest.mark.parametrize("case", BY_TURNS, ids=named)
 def test_every_fault_bites_and_heals(bitten: dict[Case, Outcome], case: Case) -> None:
     """The fault is shown to have bitten its target, and traffic comes back within five seconds, or it says it won't."""
     outcome = bitten[case]
@@ -255,7 +266,7 @@ def test_every_fault_bites_and_heals(bitten: dict[Case, Outcome], case: Case) ->
         assert outcome.healed_after_s <= HEALED_WITHIN_S, outcome.evidence.details
 
 
-@pytest.mark.parametrize("case", EVERY, ids=named)
+@pytest.mark.parametrize("case", BY_TURNS, ids=named)
 def test_every_sabotaged_fault_is_found_out(sabotaged: dict[Case, Outcome], case: Case) -> None:
     """The call succeeded and nothing happened: the evidence says so."""
     outcome = sabotaged[case]
@@ -263,12 +274,14 @@ def test_every_sabotaged_fault_is_found_out(sabotaged: dict[Case, Outcome], case
     assert "could not be injected" not in outcome.evidence.message
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("kind", NETWORK)
 def test_a_member_around_its_proxy_is_found_out(missed: dict[str, Outcome], kind: str) -> None:
     """A fault on proxies that the member does not use has nothing to bite."""
     assert (missed[kind].evidence.bit, missed[kind].evidence.message) == (False, evidence.NO_CONNECTION)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("kind", NETWORK)
 def test_the_proxy_of_another_lane_is_found_out(misplaced: dict[str, Outcome], kind: str) -> None:
     """A fault on somebody else's proxies leaves the member's traffic as it was, and says so."""

@@ -1,0 +1,72 @@
+"""Tiers: what `make test` runs each time, and what takes turns; a plugin of pytest.
+
+    pytest --tier everyday   leaves out, of what is marked `rotates`, what has its turn another time
+    pytest                   runs all of it, as `make test-all` does
+
+Tests marked `rotates` with the same arguments, of one function, take turns: every one runs within `TURNS` rotations,
+and some of them in each. Which rotation it is follows from the commit; `ROTATION=n` chooses it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+TURNS = 5
+EVERYDAY, ALL = "everyday", "all"
+ROOT = Path(__file__).parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that names the tier."""
+    parser.addoption("--tier", choices=(EVERYDAY, ALL), default=ALL, help="everyday: what rotates takes turns")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Says which rotation this is, and how to repeat it."""
+    if config.getoption("--tier") == ALL:
+        return None
+    return (
+        f"tier: everyday, rotation {rotation()} of {TURNS} (ROTATION={rotation()} repeats it, make test-all runs all)"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what has its turn in another rotation."""
+    if config.getoption("--tier") == ALL:
+        return
+    rests = {id(item) for group in _groups(items) for item in group if group.index(item) not in turns(len(group))}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in rests])
+    items[:] = [item for item in items if id(item) not in rests]
+
+
+def turns(size: int) -> range:
+    """Returns which of so many tests have their turn in this rotation: at least one, and every one within `TURNS`."""
+    number = min(size, TURNS)
+    return range(rotation() % number, size, number)
+
+
+def rotation() -> int:
+    """Returns the number of this rotation: `ROTATION`, else what follows from the commit."""
+    given = os.environ.get("ROTATION", "")
+    return (int(given) if given.isdecimal() else _commits()) % TURNS
+
+
+def _commits() -> int:
+    """Returns how many commits lead here, so that each one has the next turn; 0 outside a checkout."""
+    asked = ["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
+def _groups(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    """Returns the tests that take turns with each other, in the order of their names."""
+    groups: dict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if (marker := item.get_closest_marker("rotates")) is not None:
+            groups[item.nodeid.partition("[")[0], *marker.args].append(item)
+    return [sorted(group, key=lambda item: item.nodeid) for group in groups.values()]
