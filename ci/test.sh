@@ -6,8 +6,8 @@
 set -u
 cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
-# A trial that the machine made unknown is tried once more; that it was is told.
 durations=${DURATIONS:-$(mktemp)}
+# A trial that the machine made unknown is tried once more; that it was is told.
 readonly PYTEST=(.venv/bin/python -m pytest --durations-file "$durations" --retry-unknown=1)
 log=$(mktemp)
 beside='' part=''

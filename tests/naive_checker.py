@@ -1218,7 +1218,8 @@ class Partition:
         if not taken:
             return None
         lost_ns = taken[0]
-        _, told_ns = naive_told.answer_that_tells(self, possession, lost_ns)
+        _, answered_ns = naive_told.answer_that_tells(self, possession, lost_ns)
+        told_ns = min(answered_ns, naive_told.by_its_own_clock(self, possession, lost_ns))
         return Loss(
             lost_ns,
             told_ns,

@@ -85,6 +85,43 @@ def answer_that_tells(p: Partition, possession: Possession, lost_ns: float) -> t
     return first if first[1] < closed_ns else (None, FOREVER)
 
 
+def by_its_own_clock(p: Partition, possession: Possession, lost_ns: float) -> float:
+    """When it had asked its group nothing for a session, fetched, and asked nothing for another one: of a member whose
+    heartbeats have stopped. FOREVER: it asked, a fault may explain it, or a request log may lack lines."""
+    session_ns, trial = p.trial.session_s * 1_000_000_000, p.trial
+    logs = {e.source for e in trial.events if e.source.startswith("requests-")}
+    read = {e.source for e in trial.of_kind("witness") if e.details.get("state") == "complete"}
+    if not logs or logs - read:
+        return FOREVER
+    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    busy = sorted([*_asking(trial, possession.member), *_under_faults(trial, possession.member)])
+    for begun, _ in fetches(trial, p.tp, possession.member):
+        knows_ns = begun + session_ns
+        if not possession.opened.time_ns <= begun < closed_ns or begun < lost_ns or knows_ns >= closed_ns:
+            continue
+        before = [end for begin, end in busy if begin <= begun]
+        heard_before = bool(before) and max(before) + session_ns <= begun
+        if heard_before and not any(begun < begin < knows_ns + TOLERANCE_NS for begin, _ in busy):
+            return knows_ns
+    return FOREVER
+
+
+def _asking(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
+    """When requests to its group were under way; and its heartbeats, while they follow each other."""
+    ours = [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
+    for request in ours:
+        if api(request) not in COMMITS or error_of(request):  # a broker takes no commit of who is no member
+            yield begun_ns(trial, request), sent_ns(trial, request)
+
+
+def _under_faults(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
+    for fault in trial.of_kind("injected"):
+        if fault.member in (None, member):
+            number = fault.details.get("fault_no")
+            began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
+            yield (began[-1] if began else fault.time_ns) - 1_000_000_000, trial.healed_ns(fault) + TOLERANCE_NS
+
+
 def commit_refused(p: Partition, possession: Possession, lost_ns: float) -> tuple[Event | None, float]:
     """The first commit of the member that was fenced, and when it heard of it."""
     heard = _heard_answers(p.trial, possession.member, lost_ns)

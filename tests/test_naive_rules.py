@@ -376,6 +376,32 @@ def test_what_was_never_handled_is_found_behind_a_buffer() -> None:
     assert found("commit-ahead", [*COMMITS[:-1], committed(2, by="m0")], BUFFERED, records=2) == [2]
 
 
+# --- told by its own clock -------------------------------------------------------------------------------------------
+
+GONE_ON: Lines = [heartbeat("m0"), fetched("m0", 0, size_bytes=9), assigned("m0"), delivered("m0", 0), owner("m1")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "split"),
+    [
+        ([after(3.6)], [2]),
+        ([after(2.9)], []),
+        ([after(1), heartbeat("m0", error=27), after(2.6)], []),
+        ([after(1), heartbeat("m1", error=27), after(2.6)], [2]),
+        ([after(2.6), joined("m0", took_ms=2_000), after(1)], []),
+        ([after(1), fault("stall", "m0"), healed(), after(2.6)], []),
+        ([after(1), fault("broker-kill", None), after(2.6)], []),
+    ],
+    ids=["two sessions", "less", "it asked", "another asked", "in a join", "its network was held", "a broker was down"],
+)
+def test_who_asks_its_group_nothing_more_is_told_by_its_own_clock(lines: Lines, split: list[int]) -> None:
+    """Its heartbeats have stopped, and it goes on fetching."""
+    works = [fetched("m0", 2, size_bytes=9), after(1), delivered("m0", 2)]
+    gone_on = [*GONE_ON, after(5), fetched("m0", 1), *lines, *works]
+    assert found("split-ownership", gone_on) == split
+    assert found("split-ownership", gone_on, whole=False) == []
+
+
 # --- a machine that is slower ----------------------------------------------------------------------------------------
 
 

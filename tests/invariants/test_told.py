@@ -267,3 +267,64 @@ def refused(answer: Line, error: int) -> Line:
 def test_a_completion_alone_is_work_of_a_member_that_was_told() -> None:
     """It leaves the delivery out: what it completes it had in hand all the same."""
     assert split(EXPELLED, *LATER, processed("m0", 2)) == SPLIT
+
+
+# --- told by its own clock -------------------------------------------------------------------------------------------
+
+SESSION_S = 3.0
+FETCHES = [fetched("m0", 1), fetched("m0", 2, size_bytes=99)]
+
+
+def goes_on(*lines: Line | list[Line]) -> list[Line | list[Line]]:
+    """m0 fetches a session and more after it asked its group last, then these lines, then it fetches and works on."""
+    return [heartbeat("m0"), *LOST, after(4), FETCHES[0], *lines, FETCHES[1], after(1), delivered("m0", 2)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([after(3.6)], SPLIT),
+        ([after(2.9)], []),
+        ([after(1), heartbeat("m0", error=27), after(2.6)], []),
+        ([after(1), heartbeat("m1", error=27), after(2.6)], SPLIT),
+        ([after(2.6), joined("m0", took_ms=2_000), after(1)], []),
+        ([after(1), fault("stall", "m0"), healed(), after(2.6)], []),
+        ([after(1), fault("broker-kill", None), after(2.6)], []),
+        ([after(1), fault("stall", "m1"), healed(), after(2.6)], SPLIT),
+    ],
+    ids=[
+        "for two sessions",
+        "for less",
+        "it asked",
+        "another asked",
+        "its join was under way",
+        "its network was held",
+        "a broker was down",
+        "another's network was held",
+    ],
+)
+def test_a_member_that_asks_its_group_nothing_more_is_told_by_its_own_clock(
+    lines: list[Line | list[Line]], found: list[dict[str, object]]
+) -> None:
+    """Its heartbeats have stopped, and it goes on fetching: nobody else could tell it."""
+    assert judged("split-ownership", goes_on(*lines), records=3) == found
+
+
+def test_a_member_that_was_still_is_not_told_by_its_own_clock() -> None:
+    """It hung for five sessions, and asks its group something as soon as it fetches."""
+    hung = [heartbeat("m0"), *LOST, after(15), FETCHES[0], after(0.5), heartbeat("m0", error=27)]
+    assert judged("split-ownership", [*hung, FETCHES[1], after(1), delivered("m0", 2)], records=3) == []
+
+
+def test_what_a_silent_clock_proves_is_the_assignment_of_others() -> None:
+    """There is no answer to point at; and where a request log was not read to its end, nobody can tell."""
+    lines = goes_on(after(3.6))
+    found = finding("split-ownership", lines, records=3)
+    assert [one.events for one in found.instances] == [("offsets#0", "consumer-m0-0#3")]
+    assert finding("split-ownership", lines, records=3, whole=False).instances == ()
+
+
+def test_what_it_had_fetched_by_then_it_may_finish() -> None:
+    """Record 1, though it begins it late."""
+    begins = [heartbeat("m0"), *LOST, after(4), FETCHES[0], after(3.6), delivered("m0", 1)]
+    assert judged("split-ownership", begins, records=3) == []

@@ -1,11 +1,12 @@
 """What brokers told members of partitions that they had lost, and what the members fetched before and after it.
 
-A member is told by a fencing error on any request of its group (22 ILLEGAL_GENERATION, 25 UNKNOWN_MEMBER_ID,
-82 FENCED_INSTANCE_ID, 110 FENCED_MEMBER_EPOCH), or by its own rejoin: an assignment that lacks the partition. Other
+A member is told by a fencing error on any request of its group (22 ILLEGAL_GENERATION, 25 UNKNOWN_MEMBER_ID, 82
+FENCED_INSTANCE_ID, 110 FENCED_MEMBER_EPOCH), or by its own rejoin: an assignment that lacks the partition. Other
 errors (14, 15, 16, 27, 113) are to be retried and say nothing of ownership, and a client's time-out tells nothing. The
-answer must have been heard (`heard.py`). It often reaches a background thread: what the member had fetched by then it
-may finish; a record fetched later it took though it knew. The member's own word of a commit that was refused so may be
-a background thread's too: what it convicts of besides is told in `work_after_failed_commit.py`.
+answer must have been heard (`heard.py`); of a member that asks nothing any more, see `silence.py`. It often reaches a
+background thread: what the member had fetched by then it may finish; a record fetched later it took though it knew.
+The member's own word of a commit that was refused so may be a background thread's too: what it convicts of besides is
+told in `work_after_failed_commit.py`.
 """
 
 from __future__ import annotations
@@ -85,6 +86,15 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     highest = picked(asked["offset"], greatest_in(asked["offset"], first, end), NONE)
     position = np.maximum(picked(asked["offset"], later, NEVER), highest)
     return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(batch.holders, _fetching(batch))
+
+
+def fetches_of(batch: Batch) -> tuple[Ints, Ints, Ints]:
+    """Returns when fetches of members began, and for each possession the range [first, end) of those of its member from
+    its partition, while it was open."""
+    held, asked = batch.possessions, _fetches(batch)
+    wanted = _by_member(batch, held.having(member=batch.holders))
+    first, end = between(_by_member(batch, asked), asked["begun_ns"], wanted, held["open_ns"], held["close_ns"])
+    return asked["begun_ns"], first, end
 
 
 def _fetching(batch: Batch) -> list[int]:

@@ -1,10 +1,11 @@
 """Zombie windows: when a member worked on after it had lost a partition without being told.
 
 The loss is the offsets log's word that others got the partition while the member still held it by its own. It is told
-by the end of the possession, or by an answer that it heard (`fencing.py`). What it holds at that end it may finish, and
-after an answer whatever it had fetched by then; a record fetched later is never excused, nor is one that it began after
-it had said itself that the commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can
-prevent the rest: inside the window overlap and reordering are excused.
+by the end of the possession, by an answer that it heard (`fencing.py`), or by its own clock where it goes on without a
+word to its group (`silence.py`). What it holds at that end it may finish, and else whatever it had fetched by then; a
+record fetched later is never excused, nor is one that it began after it had said itself that the commit which covers
+it was refused (`work_after_failed_commit.py`). No plain consumer can prevent the rest: inside the window overlap and
+reordering are excused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.client_attribution import alone
-from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, told
+from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -32,6 +33,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.silence import knows_by_silence
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.work_after_failed_commit import began_despite_failed_commit
 
@@ -42,23 +44,25 @@ if TYPE_CHECKING:
 def windows(batch: Batch) -> Table:
     """Returns for each possession when it was lost (loss_ns, loss: the grant's row) and when its member was told.
 
-    Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that told
-    the member while it was open (NEVER, -1 where none did); `fetched`: the position up to which it had fetched by then
-    (see `fencing.fetched_by`), `fetches_known`: whether the request log holds its fetches. `refused_ns`: when it heard
-    that a commit was refused so. `until_ns`: when the possession was closed, or the handler in hand at that moment
-    ended.
+    Without an untold loss `loss` is -1 and `loss_ns` NEVER. `told_ns`, `told_source`, `told_seq`: the answer that
+    told the member while it was open (NEVER, -1 where none did; where its own clock did, the grant to others proves
+    it); `fetched`: the position up to which it had fetched by then (see `fencing.fetched_by`), `fetches_known`:
+    whether the request log holds its fetches. `refused_ns`: when it heard that a commit was refused so. `until_ns`:
+    when the possession was closed, or the handler in hand at that moment ended.
     """
     held = batch.possessions
     loss = _losses(batch)
     loss_ns = picked(batch.grants["time_ns"], loss, NEVER)
     answer = told(batch, loss_ns)
-    fetched, known = fetched_by(batch, answer["heard_ns"])
+    silent_ns = knows_by_silence(batch, loss_ns, *fetches_of(batch))
+    by_clock, told_ns = silent_ns < answer["heard_ns"], np.minimum(silent_ns, answer["heard_ns"])
+    fetched, known = fetched_by(batch, told_ns)
     return table(
         loss=loss,
         loss_ns=loss_ns,
-        told_ns=answer["heard_ns"],
-        told_source=answer["source"],
-        told_seq=answer["seq"],
+        told_ns=told_ns,
+        told_source=np.where(by_clock, picked(batch.grants["source"], loss, -1), answer["source"]),
+        told_seq=np.where(by_clock, picked(batch.grants["seq"], loss, -1), answer["seq"]),
         fetched=fetched,
         fetches_known=known,
         refused_ns=commit_refused_ns(batch, loss_ns),
