@@ -97,6 +97,7 @@ SINS = (
     "refused-behind",
     "inside",
     "crash-unfetched",
+    "mute",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
@@ -114,6 +115,7 @@ SINS_WITH_HANDOVER = (
     "forged",
     "refused-behind",
     "inside",
+    "mute",
 )
 WITH_SINK = ("hushed", "late-output", "crash-unfetched")
 
@@ -1421,6 +1423,31 @@ def _fetches_on(world: World) -> None:
     world.freeze(world.sinned, 300, fetches_on=True)
 
 
+def _mute(world: World) -> None:
+    """Its heartbeats stop, and it fetches on what it has lost; now and then it asks, or a fault explains it."""
+    member, tp = _sinner(world)
+    world.request(member, "HEARTBEAT", [])
+    mine = world.left(tp)
+    for offset in mine[:1]:
+        world.deliver(member, tp, offset)
+    world.lose_untold(member, tp, world.other(member))
+    world.pass_ms(2800, 4500)
+    world._fetch_from(member, tp, (mine[1:2] or [world.end(tp)])[0])
+    disturbance = world.aside.choice((None, None, None, "asks", "stall", "broker-pause", "other"))
+    world.pass_ms(200, 1500)
+    if disturbance in ("asks", "other"):
+        asking = member if disturbance == "asks" else world.other(member)
+        world.request(asking, "HEARTBEAT", [], error=world.aside.choice((0, 27)))
+    elif disturbance:
+        world.fault(disturbance, member.name if disturbance == "stall" else None)
+    world.pass_ms(1800, 4500)
+    world._fetch_from(member, tp, (mine[1:2] or [world.end(tp)])[0])
+    world.pass_ms(100, 900)
+    world._wake(member, tp, mine[:1], mine[1:])
+    if world.aside.random() < 0.5:
+        world.say(member, "lost", entries=_plain([tp]))
+
+
 def _late_work(world: World) -> None:
     """Begins or ends a record after its own revoked callback returned, slowly enough to overlap with the heir."""
     member, tp = _sinner(world)
@@ -1841,6 +1868,7 @@ def _crash_unfetched(world: World) -> None:
 
 # What only witnesses can know: assignments are answered in the request log, which is read to its end.
 WITNESSED_SINS: dict[str, Callable[[World], None]] = {
+    "mute": _mute,
     "forged": _forged,
     "repeats": _repeats,
     "false-loss": _false_loss,
