@@ -1,4 +1,4 @@
-"""The README is true: its consumer runs and passes, its commands exist, its places exist."""
+"""The pages are true: the README's consumer runs and passes, the commands of all exist, and their places."""
 
 from __future__ import annotations
 
@@ -13,26 +13,40 @@ from kafka_trial.session import Session
 from kafka_trial.verbs import LISTS, markdown
 
 README = (CHECKOUT / "README.md").read_text()
+LINES_MAX = 150  # what a newcomer reads
+PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+PAGES_BY_NAME = {page.name: page for page in PAGES}
 
 
-def test_its_commands_exist() -> None:
+def test_the_first_page_is_short() -> None:
+    """The rest is in docs/, and each of its pages is reached from there."""
+    assert len(README.splitlines()) <= LINES_MAX
+    linked = {name for page in PAGES for name in re.findall(r"\((?:docs/)?([\w-]+\.md)[)#]", page.read_text())}
+    assert PAGES_BY_NAME.keys() - linked == {"README.md"}
+
+
+@pytest.mark.parametrize("name", PAGES_BY_NAME)
+def test_the_commands_of_a_page_exist(name: str) -> None:
     """Every `kafka-trial VERB` and `make TARGET` it names is there."""
-    verbs = set(re.findall(r"kafka-trial ([a-z]+)", README))
-    targets = set(re.findall(r"`make ([a-z]+)`|\$ make ([a-z]+)", README))
-    makefile = (CHECKOUT / "Makefile").read_text()
+    text, makefile = PAGES_BY_NAME[name].read_text(), (CHECKOUT / "Makefile").read_text()
+    verbs = set(re.findall(r"(?:`|\$ )kafka-trial ([a-z]+)", text))
+    targets = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", text))
     assert verbs - set(EXAMPLES) == set()
-    assert {name for pair in targets for name in pair if name and f"\n{name}:" not in makefile} == set()
+    assert {target for target in targets if f"\n{target}:" not in makefile} == set()
 
 
-def test_its_links_lead_somewhere() -> None:
+@pytest.mark.parametrize("name", PAGES_BY_NAME)
+def test_the_links_of_a_page_lead_somewhere(name: str) -> None:
     """Every relative link is a file of the repository."""
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
-    assert [link for link in links if not (CHECKOUT / link).exists()] == []
+    page = PAGES_BY_NAME[name]
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_its_catalogue_is_that_of_the_invariants() -> None:
+def test_the_catalogue_is_that_of_the_invariants() -> None:
     """The table is what `list invariants --markdown` prints, line for line."""
-    table = README.partition("<!-- invariants -->\n")[2].partition("<!-- /invariants -->")[0]
+    text = PAGES_BY_NAME["verdicts.md"].read_text()
+    table = text.partition("<!-- invariants -->\n")[2].partition("<!-- /invariants -->")[0]
     assert table.splitlines() == markdown(LISTS["invariants"]())
 
 

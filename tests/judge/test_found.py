@@ -1,4 +1,4 @@
-"""What trials have found in client libraries: their stored histories, judged again (README, What it has found)."""
+"""What trials have found in client libraries: their stored histories, judged again (docs/findings.md)."""
 
 from __future__ import annotations
 
