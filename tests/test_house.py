@@ -5,11 +5,31 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 HOUSE = Path(__file__).parent.parent / "harness" / "kafka_trial"
-MODULES = sorted(HOUSE.rglob("*.py"))
+
+
+def _nodes(module: Path, *kinds: type[Any]) -> list[Any]:
+    return [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, kinds)]
+
+
+def _imports(module: Path) -> Iterator[str]:
+    for node in _nodes(module, ast.Import, ast.ImportFrom):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif node.module == "kafka_trial":
+            yield from (f"kafka_trial.{alias.name}" for alias in node.names)
+        elif node.module:
+            yield node.module
+
+
+def _name(module: Path) -> str:
+    return ".".join(module.relative_to(HOUSE).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {_name(module): module for module in sorted(HOUSE.rglob("*.py"))}
+IMPORTS = {name: list(_imports(module)) for name, module in MODULES.items()}
 DOORS = {"cli", "verbs", "pytest_plugin", "__main__"}
 
 # A room may import from the rooms named; rooms that are not listed may import anything but doors.
@@ -66,6 +86,7 @@ STARTERS = {
     "multiprocessing.Process",
     "os.system",
 }
+SLEEPERS = {"time.sleep", "sleep"}
 # A third-party library may be imported only in these rooms.
 ONLY_IN = {
     "pyspark": {"judge"},
@@ -86,80 +107,43 @@ ONLY_IN = {
 }
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(HOUSE)))
-def test_imports_point_one_way(module: Path) -> None:
+def test_imports_point_one_way() -> None:
     """A room imports only the rooms below it, and nobody imports a door."""
-    name = _name(module)
-    allowed = next((rooms for room, rooms in MAY_IMPORT.items() if _inside(name, {room})), None)
-    ours = [target for target in _imports(module) if target.startswith("kafka_trial.")]
-    inner = [target.removeprefix("kafka_trial.") for target in ours]
-    wrong = [target for target in inner if allowed is not None and not _inside(target, allowed)]
-    doors = [target for target in inner if _inside(target, DOORS) and not _inside(name, DOORS)]
-    assert wrong + doors == []
+    wrong: list[tuple[str, str]] = []
+    for name, targets in _ours():
+        allowed = next((rooms for room, rooms in MAY_IMPORT.items() if _inside(name, {room})), None)
+        upwards = [target for target in targets if allowed is not None and not _inside(target, allowed)]
+        doors = [target for target in targets if _inside(target, DOORS) and not _inside(name, DOORS)]
+        wrong += [(name, target) for target in upwards + doors]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(HOUSE)))
-def test_a_library_stays_in_its_room(module: Path) -> None:
+def test_a_library_stays_in_its_room() -> None:
     """Spark, Docker, Toxiproxy's client and Kafka clients are imported only where the design says."""
-    name = _name(module)
     strangers = [
-        target
-        for target in _imports(module)
+        (name, target)
+        for name, targets in IMPORTS.items()
+        for target in targets
         for library, rooms in ONLY_IN.items()
         if _inside(target, {library}) and not _inside(name, rooms)
     ]
     assert strangers == []
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(HOUSE)))
-def test_only_concurrency_starts_threads_and_processes(module: Path) -> None:
-    """Threads and child processes are started only through `concurrency.py` (and the supervisor behind it)."""
-    if _name(module) in {"concurrency", "supervisor"}:
-        pytest.skip("the room where it is done")
-    started = [
-        f"{node.lineno}: {ast.unparse(node.func)}"
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func)
-        in {
-            "threading.Thread",
-            "Thread",
-            "subprocess.Popen",
-            "Popen",
-            "os.fork",
-            "multiprocessing.Process",
-            "os.system",
-        }
-    ]
-    assert started == []
+def test_only_one_room_starts_threads_and_processes_and_one_lets_time_pass() -> None:
+    """Through `concurrency.py`, and `waiting.py`; the supervisor, which imports nothing of ours, does both."""
+    calls = {name: {ast.unparse(node.func) for node in _nodes(module, ast.Call)} for name, module in MODULES.items()}
+    started = {name: found for name in calls if (found := calls[name] & STARTERS)}
+    slept = {name: found for name in calls if (found := calls[name] & SLEEPERS)}
+    assert started.keys() == {"concurrency", "supervisor"}, started
+    assert slept.keys() == {"waiting", "supervisor"}, slept
 
 
-def test_nothing_sleeps_outside_the_waiting_room() -> None:
-    """Only `waiting.py` lets time pass (the supervisor, which imports nothing of ours, excepted)."""
-    sleepers = [
-        f"{_name(module)}:{node.lineno}"
-        for module in MODULES
-        if _name(module) not in {"waiting", "supervisor"}
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"time.sleep", "sleep"}
-    ]
-    assert sleepers == []
-
-
-def _name(module: Path) -> str:
-    return ".".join(module.relative_to(HOUSE).with_suffix("").parts).removesuffix(".__init__")
+def _ours() -> Iterator[tuple[str, list[str]]]:
+    """Yields each module with those of ours that it imports."""
+    for name, targets in IMPORTS.items():
+        yield name, [target.removeprefix("kafka_trial.") for target in targets if target.startswith("kafka_trial.")]
 
 
 def _inside(name: str, rooms: set[str]) -> bool:
     return any(name == room or name.startswith(room + ".") for room in rooms)
-
-
-def _imports(module: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "kafka_trial":
-                yield from (f"kafka_trial.{alias.name}" for alias in node.names)
-            else:
-                yield node.module
