@@ -13,9 +13,10 @@ def joined(member: str, *, generation: int = 1, error: int = 0, took_ms: float =
     return _answered("JOIN_GROUP", member, epoch=generation, error=error, duration_ms=took_ms, **timeouts_ms)
 
 
-def synced(member: str, *partitions: int, generation: int = 1, error: int = 0) -> Line:
+def synced(member: str, *partitions: int, generation: int = 1, error: int = 0, took_ms: float = 5.0) -> Line:
     """A SyncGroup is answered: the member is given these partitions (none: nothing)."""
-    return _answered("SYNC_GROUP", member, epoch=generation, error=error, entries=_places(partitions))
+    listed = _places(partitions)
+    return _answered("SYNC_GROUP", member, epoch=generation, error=error, entries=listed, duration_ms=took_ms)
 
 
 def beat(

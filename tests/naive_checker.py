@@ -2581,18 +2581,23 @@ def _window_ns(p: Partition) -> float:
 
 
 def _stands_still(p: Partition) -> bool:
+    return bool(_undone(p)) and not _moved_lately(p)
+
+
+def _moved_lately(p: Partition) -> bool:
+    """A delivery, a completion, an effect or a commit that rose, within a window before the snapshot."""
     snapshot_ns = p.trial.snapshot_ns or 0
     moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
     moves += [time_ns for time_ns, _ in p.heard_of]
     moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
-    return bool(_undone(p)) and not any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
+    return any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
 
 
 def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
     still = _stood_still(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
     measured = bool(p.trial.of_kind("calibrated"))
-    bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.more_ns(p)
+    bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.more_ns(p, _moved_lately)
     return still or _drain_ns(p) < max(_window_ns(p), bound_ns)
 
 
@@ -2611,10 +2616,10 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
     still = _stood_still(p.trial, healed_ns, p.trial.snapshot_ns or 0)
     if converged_ns is not None:
         if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
-            slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.more_ns(p) + TOLERANCE_NS
+            slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.more_ns(p, _moved_lately) + TOLERANCE_NS
             yield None if still or slow else p.found(None, converged=True)
     elif not _stands_still(p) and not _is_false_lag(p):
-        short = _drain_ns(p) < bound_ns + naive_slowdown.more_ns(p)
+        short = _drain_ns(p) < bound_ns + naive_slowdown.more_ns(p, _moved_lately)
         yield None if still or short else p.found(None, converged=False)
 
 
@@ -2622,7 +2627,9 @@ def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
     begins = snapshot_ns if drain_ns is None else drain_ns
-    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.more_ns(p)
+    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.more_ns(
+        p, _moved_lately
+    )
 
 
 def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:

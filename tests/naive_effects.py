@@ -84,17 +84,30 @@ def _excused(p: Partition, offset: int, effect: Event) -> bool:
     made_in = _made_in(p, offset, effect)
     if any(p.excused(possession, offset, at_ns, at_ns) for possession in made_in):
         return True
-    return any(_was_killed_over(p, possession, offset, at_ns) for possession in made_in)
+    return any(_went_down_over(p, possession, offset, at_ns) for possession in made_in)
 
 
-def _was_killed_over(p: Partition, possession: Possession, offset: int, at_ns: float) -> bool:
-    """It was in its member's hand when that was told of the loss, and it was killed before it said more."""
-    loss, exits = p.loss(possession), p.trial.of_kind("exited")
-    if loss is None or at_ns < loss.time_ns - TOLERANCE_NS or possession.closed is None:
+def _went_down_over(p: Partition, possession: Possession, offset: int, at_ns: float) -> bool:
+    """It was the last that its member began there, and in its hand when the partition was lost; its process went down
+    before it said more, and after the effect."""
+    loss, closed = p.loss(possession), possession.closed
+    if loss is None or closed is None or closed.kind != "lost" or at_ns < loss.time_ns - TOLERANCE_NS:
         return False
-    killed = any(e.source == possession.source and e.details.get("signal") == 9 for e in exits)
-    left = [h for h in p.in_hand(possession.closed) if h.begun.offset == offset and h.ended is None]
-    return killed and any(handler.begun.possession == possession for handler in left)
+    down = [e for e in p.trial.of_kind("exited") if e.source == possession.source and _is_a_crash(e)]
+    work = [e for e in p.trial.of_kind(*WORK) if e.source == possession.source and (e.topic, e.partition) == p.tp]
+    last = max(work, key=lambda e: e.seq, default=None)
+    refused_ns = naive_told.commit_refused(p, possession, loss.time_ns)[1]
+    knew = (offset >= loss.fetched and at_ns > loss.told_ns) or at_ns >= refused_ns
+    in_hand = last is not None and (last.kind, last.offset) == ("delivered", offset) and possession.holds(last)
+    return in_hand and not knew and any(at_ns <= e.time_ns + TOLERANCE_NS for e in down)
+
+
+def _is_a_crash(exited: Event) -> bool:
+    """By signal 9; or, unless it was asked to stop, with a status that is not 0, or by itself through a signal."""
+    signal, code, asked = (exited.details.get(name) for name in ("signal", "code", "asked"))
+    if signal == 9 or asked == "stop":
+        return bool(signal == 9)
+    return (asked == "no" and signal is not None) or code not in (None, 0)
 
 
 def _made_in(p: Partition, offset: int, effect: Event) -> list[Possession]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,13 +13,16 @@ SECOND_NS = 1_000_000_000
 ENOUGH = 20  # commits
 
 
-def more_ns(p: Partition) -> float:
-    """Beyond B: as often as it is slower, once less, the time that B leaves for the backlog."""
+def more_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
+    """Beyond B: as often as it is slower, once less, the time that B leaves for the backlog; nothing for a group that
+    was not at work any more, or that claims a bound."""
     rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
     begins_ns = p.trial.phase_ns("drain")
-    if not rates or begins_ns is None:
-        return 0.0
     partitions = [type(p)(p.trial, tp) for tp in p.trial.slices()]
+    if not rates or begins_ns is None or p.trial.facts.get("converge_within_s") is not None:
+        return 0.0
+    if not any(at_work(q) for q in partitions):
+        return 0.0
     ratios = sorted(ratio for q in partitions if (ratio := _ratio(q, begins_ns)) is not None)
     times = ratios[(len(ratios) - 1) // 2] if ratios else 1.0
     return (times - 1) * 2 * backlog(partitions, begins_ns) / max(rates[-1], 1) * SECOND_NS if times >= 2 else 0.0
@@ -35,7 +38,7 @@ def _ratio(p: Partition, begins_ns: float) -> float | None:
     calm: list[float] = []
     drain: list[float] = []
     for request in p.trial.requests:
-        if request.details["api"] not in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"):
+        if request.details["api"] not in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT") or request.details.get("lane") is None:
             continue
         if not any(not entry.get("error") for entry in p.trial.entries(request, p.tp)):
             continue
@@ -47,7 +50,7 @@ def _ratio(p: Partition, begins_ns: float) -> float | None:
             drain.append(took)
     if min(len(calm), len(drain)) < ENOUGH or not _middle(calm) or not _middle(drain):
         return None
-    return _middle(drain) / _middle(calm)
+    return _middle(drain) / _middle(calm) if _middle(drain) - _middle(calm) >= 5_000_000 else 1.0
 
 
 def _middle(values: list[float]) -> float:

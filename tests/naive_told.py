@@ -16,6 +16,10 @@ FOREVER = float("inf")
 FENCING = {22: "ILLEGAL_GENERATION", 25: "UNKNOWN_MEMBER_ID", 82: "FENCED_INSTANCE_ID", 110: "FENCED_MEMBER_EPOCH"}
 COMMITS = ("OFFSETCOMMIT", "TXNOFFSETCOMMIT")
 OF_GROUP = (*COMMITS, "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "JOINGROUP", "SYNCGROUP", "LEAVEGROUP")
+LEAVES_UNANSWERED = (
+    *("stall", "answers-held", "requests-held", "half-open"),
+    *("broker-kill", "broker-restart", "broker-pause", "rolling-restart"),
+)
 LEAVES_ANSWERS_ALONE = (
     *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
     *("broker-kill", "broker-restart", "broker-pause"),
@@ -86,40 +90,53 @@ def answer_that_tells(p: Partition, possession: Possession, lost_ns: float) -> t
 
 
 def by_its_own_clock(p: Partition, possession: Possession, lost_ns: float) -> float:
-    """When it had asked its group nothing for a session, fetched, and asked nothing for another one: of a member whose
-    heartbeats have stopped. FOREVER: it asked, a fault may explain it, or a request log may lack lines."""
+    """When it had asked its group nothing for a session, fetched, and asked nothing for another one, nor ever after.
+
+    FOREVER: it asked, something may explain its silence, or a request log may lack lines.
+    """
     session_ns, trial = p.trial.session_s * 1_000_000_000, p.trial
     logs = {e.source for e in trial.events if e.source.startswith("requests-")}
     read = {e.source for e in trial.of_kind("witness") if e.details.get("state") == "complete"}
-    if not logs or logs - read:
-        return FOREVER
     closed_ns = possession.closed.time_ns if possession.closed else FOREVER
-    busy = sorted([*_asking(trial, possession.member), *_under_faults(trial, possession.member)])
-    for begun, _ in fetches(trial, p.tp, possession.member):
+    asked = list(_asking(p, possession))
+    if not logs or logs - read or not asked:
+        return FOREVER
+    mine = [begun for begun, _ in fetches(trial, p.tp, possession.member)]
+    mine = [begun for begun in mine if possession.opened.time_ns <= begun < closed_ns and begun >= lost_ns]
+    for begun in mine:
         knows_ns = begun + session_ns
-        if not possession.opened.time_ns <= begun < closed_ns or begun < lost_ns or knows_ns >= closed_ns:
-            continue
-        before = [end for begin, end in busy if begin <= begun]
-        heard_before = bool(before) and max(before) + session_ns <= begun
-        if heard_before and not any(begun < begin < knows_ns + TOLERANCE_NS for begin, _ in busy):
+        meanwhile = [end for begin, end in _disturbed(trial, possession.member) if begin <= knows_ns + TOLERANCE_NS]
+        if max([*asked, *meanwhile]) + session_ns <= begun and knows_ns < closed_ns:
             return knows_ns
     return FOREVER
 
 
-def _asking(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
-    """When requests to its group were under way; and its heartbeats, while they follow each other."""
-    ours = [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
-    for request in ours:
-        if api(request) not in COMMITS or error_of(request):  # a broker takes no commit of who is no member
-            yield begun_ns(trial, request), sent_ns(trial, request)
+def _asking(p: Partition, possession: Possession) -> Iterator[float]:
+    """When requests to its group were answered, until it was asked to stop; and commits of the partition."""
+    exits = [e for e in p.trial.of_kind("exited") if e.source == possession.source]
+    ends = [e.time_ns for e in exits] + [e.details["asked_ns"] for e in exits if e.details.get("asked_ns") is not None]
+    for request in p.trial.requests:
+        if api(request) not in OF_GROUP or p.trial.lane_member(request) != possession.member:
+            continue
+        taken = api(request) in COMMITS and not error_of(request)
+        at_ns = sent_ns(p.trial, request)
+        if (not taken or p.trial.entries(request, p.tp)) and at_ns < min(ends, default=FOREVER):
+            yield at_ns
 
 
-def _under_faults(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
+def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
+    """From when to when a fault, or a standstill of the machine, may have kept it from asking or being answered."""
+    waits_s = trial.facts.get("request_timeout_s")
     for fault in trial.of_kind("injected"):
-        if fault.member in (None, member):
-            number = fault.details.get("fault_no")
-            began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
-            yield (began[-1] if began else fault.time_ns) - 1_000_000_000, trial.healed_ns(fault) + TOLERANCE_NS
+        name, number = fault.details.get("fault"), fault.details.get("fault_no")
+        if fault.member not in (None, member) or name in ("join", "leader-move"):
+            continue
+        began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
+        more_ns = (60 if waits_s is None else waits_s) * 1_000_000_000 if name in LEAVES_UNANSWERED else TOLERANCE_NS
+        yield (began[-1] if began else fault.time_ns) - 1_000_000_000, trial.healed_ns(fault) + more_ns
+    for e in trial.of_kind("scheduling_delay"):
+        if e.details["delay_ns"] > trial.session_s * 1_000_000_000 / 4:
+            yield e.time_ns - e.details["delay_ns"], e.time_ns
 
 
 def commit_refused(p: Partition, possession: Possession, lost_ns: float) -> tuple[Event | None, float]:

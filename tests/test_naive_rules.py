@@ -279,12 +279,24 @@ def test_a_late_effect_of_a_frozen_member_is_excused() -> None:
     assert found("reordered-key", [*kept, *woke], WITH_SINK, records=ALIKE) == [0]
 
 
-@pytest.mark.parametrize("killed", [True, False])
-def test_what_a_frozen_member_had_in_hand_when_told_may_be_the_last_of_it(*, killed: bool) -> None:
-    """It posts the record and is killed before it can print that; one that goes on without a line is late."""
-    last = exited("m0", signal=9, asked="kill") if killed else delivered("m0", 3)
-    woke = [lost("m0"), after(1.6), effect(0, member="m0"), last]
-    assert found("reordered-key", [*FROZEN, *woke], WITH_SINK, records=ALIKE) == ([] if killed else [0])
+KILLED = exited("m0", signal=9, asked="kill")
+
+
+@pytest.mark.parametrize(
+    ("end", "late"),
+    [
+        ([lost("m0"), after(1.6), effect(0, member="m0"), KILLED], []),
+        ([lost("m0"), after(1.6), effect(0, member="m0"), exited("m0", code=1, asked="no")], []),
+        ([lost("m0"), after(1.6), effect(0, member="m0"), exited("m0", code=0, asked="stop")], [0]),
+        ([lost("m0"), after(1.6), effect(0, member="m0"), delivered("m0", 3), KILLED], [0]),
+        ([revoked("m0"), after(1.6), effect(0, member="m0"), KILLED], [0]),
+        ([lost("m0"), KILLED, after(1.6), effect(0, member="m0")], [0]),
+    ],
+    ids=["killed", "crashed", "stopped", "went on", "revoked", "after its death"],
+)
+def test_what_a_frozen_member_had_in_hand_may_be_the_last_of_it(end: Lines, late: list[int]) -> None:
+    """It posts the record, and goes down before it can print that."""
+    assert found("reordered-key", [*FROZEN, *end], WITH_SINK, records=ALIKE) == late
 
 
 def test_a_silent_member_may_finish_late_what_it_had_fetched() -> None:
@@ -429,6 +441,7 @@ def test_what_is_late_by_no_more_than_the_machine_was_slower_is_left_open(
     """Thrice as slow: four seconds more than B for the record that is left."""
     lines = [*CALM, phase("drain"), *in_drain, after(after_s), at_once(delivered("m0", 1))]
     assert told("late-convergence", lines, records=2) == ([-1] * late, 1 - late)
+    assert told("late-convergence", lines, FACTS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from group_lines import heartbeat, synced
@@ -23,6 +21,7 @@ from histories import (
     owner,
     processed,
     revoked,
+    started,
     with_settings,
 )
 
@@ -135,21 +134,33 @@ def test_what_a_member_posts_after_its_callback_is_not_excused() -> None:
     assert reordered([*lines, after(1.6), *handled("m0", 0), by("m0", 1)]) == [(0, 2, True), (1, 2, True)]
 
 
-@pytest.mark.parametrize("end", [lost, revoked])
-@pytest.mark.parametrize("killed", [True, False])
-def test_what_it_had_in_hand_when_told_it_may_finish_and_be_killed(end: Callable[[str], Line], *, killed: bool) -> None:
-    """It posts 1, and is killed before it can print that; one that goes on without printing it is not excused."""
-    begun: Lines = [assigned("m0"), *handled("m0", 0), delivered("m0", 1), owner("m1"), assigned("m1")]
-    lines: Lines = [*begun, *handled("m1", 2), by("m1", 2)]
-    last = exited("m0", signal=9, asked="kill") if killed else delivered("m0", 3)
-    assert reordered([*lines, end("m0"), after(1.6), by("m0", 1), last]) == ([] if killed else [(1, 2, True)])
+KILLED = exited("m0", signal=9, asked="kill")
+WOKE: Lines = [assigned("m0"), *handled("m0", 0), delivered("m0", 1), owner("m1"), assigned("m1"), *handled("m1", 2)]
 
 
-def test_what_it_had_not_in_hand_when_told_is_not_excused_by_its_death() -> None:
-    """It had begun 1 and finished it; it posts 0 after its callback, and is killed."""
-    begun: Lines = [assigned("m0"), delivered("m0", 1), processed("m0", 1), owner("m1"), assigned("m1")]
-    lines: Lines = [*begun, *handled("m1", 2), by("m1", 2), lost("m0"), after(1.6), by("m0", 0)]
-    assert reordered([*lines, exited("m0", signal=9, asked="kill")]) == [(0, 2, True)]
+@pytest.mark.parametrize(
+    ("end", "late"),
+    [
+        ([lost("m0"), after(1.6), by("m0", 1), KILLED], []),
+        ([lost("m0"), after(1.6), by("m0", 1), exited("m0", code=1, asked="no")], []),
+        ([lost("m0"), after(1.6), by("m0", 1), exited("m0", code=0, asked="stop")], [1]),
+        ([lost("m0"), after(1.6), by("m0", 1), delivered("m0", 3), KILLED], [1]),
+        ([revoked("m0"), after(1.6), by("m0", 1), KILLED], [1]),
+        ([lost("m0"), KILLED, after(1.6), started("m0-1"), by("m0", 1)], [1]),
+        ([lost("m0"), after(1.6), by("m0", 0), KILLED], [0]),
+    ],
+    ids=["killed", "crashed", "stopped", "went on", "revoked", "after its death", "had not in hand"],
+)
+def test_what_it_had_in_hand_when_it_was_lost_it_may_finish_and_go_down(end: Lines, late: list[int]) -> None:
+    """It posts 1, and goes down before it can print that."""
+    assert reordered([*WOKE, by("m1", 2), *end]) == [(offset, 2, True) for offset in late]
+
+
+def test_what_it_fetched_though_told_is_not_excused_by_its_death() -> None:
+    """Its heartbeat was refused; it fetched 2, began it, posted it, and was killed."""
+    begun: Lines = [fetched("m0", 0), assigned("m0"), *handled("m0", 0), owner("m1"), assigned("m1"), *handled("m1", 3)]
+    told: Lines = [by("m1", 3), heartbeat("m0", error=25), after(1.2), fetched("m0", 2), delivered("m0", 2)]
+    assert reordered([*begun, *told, lost("m0"), after(1.6), by("m0", 2), KILLED]) == [(2, 3, True)]
 
 
 def test_a_window_is_that_of_the_member_that_made_the_effect() -> None:

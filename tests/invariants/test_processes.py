@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from group_lines import joined
+from group_lines import joined, synced
 from histories import (
     Line,
     after,
@@ -198,6 +198,14 @@ def test_unbounded_close_of_one_that_was_asked_nobody_knows_when() -> None:
 def test_unbounded_close_of_one_whose_join_the_group_held_back_is_left_open(joins: list[Line], found: int) -> None:
     """Asked at 103 s, killed at 117.01: a lost member's session had to end first, which the member cannot hasten."""
     told = finding("unbounded-close", [after(14), OVERDUE, *joins])
+    assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)
+
+
+@pytest.mark.parametrize(("took_ms", "found"), [(8_700, 0), (7_000, 1)], ids=["at once", "two seconds later"])
+def test_unbounded_close_behind_one_join_after_the_other(took_ms: float, found: int) -> None:
+    """Its join is answered while it is to stop, and its sync, asked after that, only when it has gone."""
+    first: list[Line] = [after(7), joined("m0", took_ms=8_000), after(7), OVERDUE]
+    told = finding("unbounded-close", [*first, after(2), synced("m0", took_ms=took_ms)])
     assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)
 
 

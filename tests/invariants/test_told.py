@@ -17,6 +17,7 @@ from histories import (
     batch_of,
     commit,
     delivered,
+    exited,
     fault,
     fetched,
     finding,
@@ -31,6 +32,8 @@ from histories import (
     processed,
     revoked,
     said,
+    started,
+    stood_still,
     told,
     undecided,
     with_settings,
@@ -291,6 +294,9 @@ def goes_on(*lines: Line | list[Line]) -> list[Line | list[Line]]:
         ([after(1), fault("stall", "m0"), healed(), after(2.6)], []),
         ([after(1), fault("broker-kill", None), after(2.6)], []),
         ([after(1), fault("stall", "m1"), healed(), after(2.6)], SPLIT),
+        ([after(1), fault("leader-move", None), after(2.6)], SPLIT),
+        ([after(1), stood_still(0.7), after(2.6)], SPLIT),
+        ([after(1), stood_still(0.8), after(2.6)], []),
     ],
     ids=[
         "for two sessions",
@@ -301,6 +307,9 @@ def goes_on(*lines: Line | list[Line]) -> list[Line | list[Line]]:
         "its network was held",
         "a broker was down",
         "another's network was held",
+        "a leader moved",
+        "the machine stood still for a moment",
+        "the machine stood still",
     ],
 )
 def test_a_member_that_asks_its_group_nothing_more_is_told_by_its_own_clock(
@@ -314,6 +323,23 @@ def test_a_member_that_was_still_is_not_told_by_its_own_clock() -> None:
     """It hung for five sessions, and asks its group something as soon as it fetches."""
     hung = [heartbeat("m0"), *LOST, after(15), FETCHES[0], after(0.5), heartbeat("m0", error=27)]
     assert judged("split-ownership", [*hung, FETCHES[1], after(1), delivered("m0", 2)], records=3) == []
+
+
+def test_a_member_that_asks_again_later_had_not_stopped_to_ask() -> None:
+    """What it asked may have been held up: an answer that took eight seconds, a coordinator that was not found."""
+    lines = goes_on(after(3.6))
+    assert judged("split-ownership", [*lines, after(1), heartbeat("m0", error=27)], records=3) == []
+    again = [after(1), exited("m0", signal=9), started("m0-1"), joined("m0")]
+    assert judged("split-ownership", [*lines, *again], records=3) == SPLIT
+
+
+def test_a_request_may_go_unanswered_for_as_long_as_clients_wait() -> None:
+    """Its network had been held a while ago: declared, or as long as libraries wait."""
+    held = [heartbeat("m0"), *LOST, fault("stall", "m0"), healed(), after(4), FETCHES[0], after(3.6)]
+    lines = [*held, FETCHES[1], after(1), delivered("m0", 2)]
+    assert judged("split-ownership", lines, records=3) == []
+    assert judged("split-ownership", lines, records=3, settings=with_settings(request_timeout_s=40.0)) == []
+    assert judged("split-ownership", lines, records=3, settings=with_settings(request_timeout_s=0.4)) == SPLIT
 
 
 def test_what_a_silent_clock_proves_is_the_assignment_of_others() -> None:

@@ -31,7 +31,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
-from kafka_trial.invariants.zombies import excused
+from kafka_trial.invariants.zombies import excused, fetched_though_told
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -70,19 +70,31 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
     inside = excused(batch, possession, offset, time_ns) | excused(batch, possession, offset, time_ns - TOLERANCE_NS)
     killed = picked(batch.lives["killed"].astype(np.int64), batch.possessions["life"][possession], 0) == 1
     told_ns = np.minimum(batch.zombies["told_ns"], batch.possessions["close_ns"])
-    in_hand = killed & (time_ns >= batch.zombies["loss_ns"][possession] - TOLERANCE_NS) & _left_in_hand(batch, pairs)
+    left = _left_in_hand(batch, pairs)
     killed &= _can_have_come(batch, pairs, told_ns)
-    return in_hand | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
+    return left | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
 
 
 def _left_in_hand(batch: Batch, pairs: Table) -> Bools:
-    """Returns which records their possession's member had been handed there, and never said to have finished."""
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS))).sorted_by("file", "offset", "seq")
-    goes_on = next_in(joined(work["file"], work["offset"])) >= 0
-    left = work.take((work["kind"] == Kind.DELIVERED) & ~goes_on & (work["possession"] >= 0))
-    left = left.sorted_by("possession", "offset")
-    found: Bools = exactly(left["possession"], left["offset"], pairs["possession"], pairs["offset"]) >= 0
-    return found
+    """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
+    before its process went down over it: the last line of its work on the partition is that record's delivery."""
+    held, lives, possession = batch.possessions, batch.lives, pairs["possession"]
+    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)))
+    files = joined_with(work["slice"], work["source"], len(batch.circumstances.sources))
+    work = work.having(at=files).sorted_by("at", "seq")
+    last = work.take(next_in(work["at"]) < 0)
+    file = joined_with(pairs["slice"], held["source"][possession], len(batch.circumstances.sources))
+    row = exactly(np.zeros(len(last), np.int64), last["at"], np.zeros(len(pairs), np.int64), file)
+    begun = (picked(last["kind"], row, 0) == Kind.DELIVERED) & (picked(last["possession"], row, -1) == possession)
+    begun &= picked(last["offset"], row, NONE) == pairs["offset"]
+    down = picked(lives["crashed"].astype(np.int64), held["life"][possession], 0) == 1
+    gone_ns = picked(lives["exited_ns"], held["life"][possession], NONE)
+    time_ns, windows = pairs["time_ns"], batch.zombies
+    while_it_lived = (time_ns >= windows["loss_ns"][possession] - TOLERANCE_NS) & (time_ns <= gone_ns + TOLERANCE_NS)
+    knowing = fetched_though_told(batch, possession, pairs["offset"], time_ns)
+    knowing |= time_ns >= windows["refused_ns"][possession]
+    left: Bools = begun & down & while_it_lived & ~knowing & (held["closed_by"][possession] == Kind.LOST)
+    return left
 
 
 def _told_of(batch: Batch, pairs: Table) -> Bools:

@@ -4,7 +4,8 @@ Judged in two steps. `summaries.py` reduces every slice to one row (inside the p
 here then look at the rows of all slices at once, because the bound B follows from the backlog of the whole group.
 
 B takes the rate at which the group worked before the faults. Where brokers took twice as long for its commits in the
-drain as then, or longer, the machine was slower by their own word: what was late by no more than that is undecided.
+drain as then, or longer, the machine was slower by their own word: what was late by no more than that is undecided, as
+long as the group was still at work. A bound that the team claims is not stretched.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ SLOWED = (
     "in the drain brokers took {times:.1f} times as long for a commit as before the faults: {what}, and {more:.1f} s"
 )
 SLOWDOWN_MIN = 2.0  # B takes twice the time that the backlog needs: less than that is in it
+SLOWER_NS_MIN = 5_000_000  # a commit must take so much longer: of less than that a machine's mood is enough
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,15 @@ class Group:
 
     @property
     def slowed_s(self) -> float:
-        """How much longer than B the backlog may have taken, for the machine was slower than when it was measured."""
-        rate = self.timing.rate_per_s
-        return 0.0 if rate is None else (self.slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
+        """How much longer than B the backlog may have taken, for the machine was slower than when it was measured.
+
+        Nothing, where no partition moved any more for W: whatever was left then, nobody was working at it.
+        """
+        rate, claimed = self.timing.rate_per_s, self.timing.converge_within_s is not None
+        at_work = bool((self.slices["moved_ns"] >= self.snapshot_ns - int(self.window_s * SECOND_NS)).any())
+        if rate is None or claimed or not at_work:
+            return 0.0
+        return (self.slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
 
     @property
     def settled(self) -> bool:
@@ -97,7 +105,7 @@ class Group:
     @property
     def too_short(self) -> str:
         """Why a drain that was shorter than B, with what the machine was slower, decides nothing."""
-        if self.slowdown == 1.0:
+        if not self.slowed_s:
             return SHORT.format(what=bound_in_words(self.timing))
         return SLOWED.format(times=self.slowdown, what=bound_in_words(self.timing), more=self.slowed_s)
 
@@ -144,7 +152,8 @@ def _slowdown(slices: Table) -> float:
     """Returns how many times as long commits took in the drain as before the faults: the (lower) median of the slices
     that tell; 1 where that is in B already, or none does."""
     both = slices.take((slices["calm_commit_ns"] > 0) & (slices["drain_commit_ns"] > 0))
-    times = np.sort(both["drain_commit_ns"] / both["calm_commit_ns"])
+    more = both["drain_commit_ns"] - both["calm_commit_ns"] >= SLOWER_NS_MIN
+    times = np.sort(np.where(more, both["drain_commit_ns"] / both["calm_commit_ns"], 1.0))
     median = float(times[(len(times) - 1) // 2]) if len(times) else 1.0
     return median if median >= SLOWDOWN_MIN else 1.0
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, Life, Window
+from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import Array
+from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.table import of_group
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ LOOP_MIN = 2  # once is the plain failure "exited"; again, after it was started 
 ENDING = frozenset({"terminate", "restart", "leave", "join", "kill"})  # faults that end a member, and hinder none
 STOOD_STILL = "the machine stood still for over a quarter of the time it had to stop"
 UNDER_FAULT = "a fault was in force while it stopped"
+JOINS = ("JOIN_GROUP", "SYNC_GROUP")
+AT_ONCE_NS = SECOND_NS  # after an answer to the one before
 IN_A_JOIN = (
     "all the while its group held back the answer to its request to join, and consumer.toml does not declare how long "
     "a stop may take ([stop] within_s)"
@@ -67,8 +70,8 @@ def unbounded_close(group: Group) -> Findings:
     the last close only, and stays for histories whose exits do not say who asked for them. Undecided where a fault
     other than the stopping itself was in force (or one that leaves requests unanswered was, no longer ago than the
     request time-out that is declared), or the machine stood still; and where its time is our default and the group held
-    back the answer to its JoinGroup all the while, for a lost member's session to end: some clients finish a join
-    before they leave (kafkajs).
+    back the answers to its JoinGroup and SyncGroup all the while, for a lost member's session to end: some clients
+    finish a join before they leave (kafkajs).
 
     Smallest history: `exited` signal 9, asked overdue.
     """
@@ -104,13 +107,19 @@ def _excuse(group: Group, life: Life) -> str | None:
 
 
 def _held_in_a_join(group: Group, life: Life, asked_ns: int, ended_ns: int) -> bool:
-    """Tells whether a JoinGroup of the member, asked before it was to stop, was answered only when it had gone."""
-    joins = [one for one in group.circumstances.group_answers if one.api == "JOIN_GROUP" and one.member == life.member]
-    since_ns = life.started_ns
-    return any(
-        since_ns <= one.time_ns - one.duration_ns <= asked_ns and one.time_ns >= ended_ns - LOG_TOLERANCE_NS
-        for one in joins
-    )
+    """Tells whether requests of the member to join were under way all the while: the first since before it was to stop,
+    each at once after the one before, and the last was answered only when the member had gone."""
+    about = group.circumstances
+    asks = [one for one in about.group_answers if one.api in JOINS and one.member == life.member]
+    walls = np.array([NONE if one.wall_ns is None else one.wall_ns for one in asks], np.int64)
+    ends_ns = monotonic(about, walls, np.array([one.time_ns for one in asks], np.int64)).tolist()
+    reached_ns = None
+    for end_ns, one in sorted(zip(ends_ns, asks, strict=True), key=lambda pair: pair[0] - pair[1].duration_ns):
+        begun_ns = end_ns - one.duration_ns
+        since_ns = asked_ns if reached_ns is None else reached_ns + AT_ONCE_NS
+        if life.started_ns <= begun_ns <= since_ns and end_ns >= asked_ns:
+            reached_ns = max(end_ns, reached_ns or 0)
+    return reached_ns is not None and reached_ns >= ended_ns - LOG_TOLERANCE_NS
 
 
 def _windows(group: Group) -> Sequence[Window]:

@@ -3,9 +3,12 @@
 An untold loss is excused until a broker's answer tells the member of it (`fencing.py`); whoever asks nothing is never
 answered. But a client knows when it sent its last heartbeat: "if no heartbeats are received by the broker before the
 expiration of this session timeout, then the broker will remove this client from the group" (session.timeout.ms: Kafka,
-Consumer Configs). A member that fetches when a session has passed without any request of its group, and asks for
-nothing for another session after that, is not frozen and not cut off: its heartbeats have stopped (a background thread
-that died), and it has been told by its own clock.
+Consumer Configs). A member that fetches when a session has passed without any request of its group, asks for nothing
+for another session after that, and never again, is not frozen and not cut off: its heartbeats have stopped for good (a
+background thread that died), and it has been told by its own clock.
+
+Requests that were answered later say that it asked; so the silence must last to the end. Where a fault can have left a
+request without an answer, silence begins when no client waits for that any more.
 """
 
 from __future__ import annotations
@@ -15,16 +18,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, Life
 from kafka_trial.invariants.clocks import monotonic
+from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
+from kafka_trial.invariants.rows import Kind
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 SECOND_NS = 1_000_000_000
-Span = tuple[int, int]
+REQUEST_TIMEOUT_S = 60.0  # what clients wait for an answer at most, where consumer.toml does not say (librdkafka's)
+OF_NOBODY = frozenset({"join", "leader-move"})  # faults that hinder no member, though they are on none in particular
 
 
 def knows_by_silence(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, end: Ints) -> Ints:
@@ -37,61 +43,67 @@ def knows_by_silence(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, e
     lost = np.flatnonzero((loss_ns != NEVER) & (end > first))
     if not len(lost) or not read_to_end(batch.circumstances):
         return known
-    for member in np.unique(held["member"][lost]).tolist():  # members, and what they lost: some dozens at most
-        quiet = list(_silences(batch, member))
-        for row in lost[held["member"][lost] == member].tolist():
-            fetches = begun_ns[first[row] : end[row]]
-            known[row] = _known_from(quiet, int(loss_ns[row]), fetches, _session_ns(batch))
+    lives = {life.source: life for life in batch.circumstances.lives}
+    for row in lost.tolist():  # what was lost untold: some dozens at most
+        fetches = begun_ns[first[row] : end[row]]
+        fetches = fetches[fetches >= loss_ns[row]]
+        life = lives.get(int(held["source"][row]))
+        if life is not None:
+            known[row] = _known_from(batch, life, int(held["slice"][row]), fetches)
     return np.where(known < held["close_ns"], known, NEVER)
 
 
-def _known_from(quiet: list[Span], loss_ns: int, fetches: Ints, session_ns: int) -> int:
-    for begin_ns, end_ns in quiet:
-        due_ns = max(begin_ns + session_ns, loss_ns)
-        later = np.searchsorted(fetches, due_ns)
+def _known_from(batch: Batch, life: Life, where: int, fetches: Ints) -> int:
+    """Returns when a session had passed after the first fetch that came a session after all that was asked, and after
+    all that happened meanwhile and may have kept its member from asking."""
+    session_ns = int(batch.circumstances.session_timeout_s * SECOND_NS)
+    disturbances = [*_disturbances(batch, life.member)]
+    since_ns = max(_requests(batch, life, where), default=NEVER // 2)
+    while True:
+        later = np.searchsorted(fetches, since_ns + session_ns)
         known_ns = int(fetches[later]) + session_ns if later < len(fetches) else NEVER
-        if known_ns <= end_ns - TOLERANCE_NS:
+        meanwhile = [end_ns for begin_ns, end_ns in disturbances if begin_ns <= known_ns + TOLERANCE_NS]
+        if known_ns == NEVER or max(meanwhile, default=NONE) <= since_ns:
             return known_ns
-    return NEVER
+        since_ns = max(meanwhile)
 
 
-def _silences(batch: Batch, member: int) -> Iterator[Span]:
-    """Yields the stretches in which a member asked nothing of its group, and no fault was in force that explains it."""
-    reached = NONE
-    for begin_ns, end_ns in sorted([*_requests(batch, member), *_faults(batch, member)]):
-        if reached != NONE and begin_ns > reached:
-            yield reached, begin_ns
-        reached = max(reached, end_ns)
-    if NONE < reached < NEVER:
-        yield reached, NEVER
-
-
-def _requests(batch: Batch, member: int) -> Iterator[Span]:
-    """Yields from when to when requests of a member to its group were under way, or heartbeats followed each other."""
+def _requests(batch: Batch, life: Life, where: int) -> Iterator[int]:
+    """Yields when requests of a member to its group were answered, until it was asked to stop, or of another client of
+    its process: joins, syncs, heartbeats, what was refused, and what was committed in the slice `where`."""
     about = batch.circumstances
-    answers = [one for one in about.group_answers if one.member == member]
-    ends_ns = _monotonic(batch, [(one.wall_ns, one.time_ns) for one in answers])
-    yield from ((end_ns - one.duration_ns, end_ns) for one, end_ns in zip(answers, ends_ns, strict=True))
-    beats = [one for one in about.beats if about.lanes.get(one.lane) == member]
-    firsts_ns = _monotonic(batch, [(one.first_wall_ns, one.first_time_ns) for one in beats])
-    lasts_ns = _monotonic(batch, [(one.last_wall_ns, one.last_time_ns) for one in beats])
-    yield from zip(firsts_ns, lasts_ns, strict=True)
+    ends = [at_ns for at_ns in (life.asked_ns, life.exited_ns) if at_ns is not None]
+    until_ns = min(ends, default=NEVER)
+    lanes = [lane for lane, of in about.lanes.items() if of == life.member]
+    answers = [one for one in about.group_answers if one.lane in lanes]
+    beats = [one for one in about.beats if one.lane in lanes]
+    commits = batch.of(Kind.COMMIT_REQUEST)
+    mine = commits.take((commits["slice"] == where) & np.isin(commits["who"], lanes))
+    for at_ns in (
+        *_monotonic(batch, [(one.wall_ns, one.time_ns) for one in answers]),
+        *_monotonic(batch, [(one.first_wall_ns, one.first_time_ns) for one in beats]),
+        *_monotonic(batch, [(one.last_wall_ns, one.last_time_ns) for one in beats]),
+        *batch.monotonic(mine["wall_ns"], mine["time_ns"]).tolist(),
+    ):
+        if at_ns < until_ns:
+            yield at_ns
 
 
-def _faults(batch: Batch, member: int) -> Iterator[Span]:
-    """Yields when faults were in force on a member, or on brokers, whose last lines may be missing."""
-    name = batch.circumstances.members[member]
-    for window in batch.circumstances.windows:
-        if window.member in (None, name):
+def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
+    """Yields from when to when a fault on a member, or on brokers, or a standstill may have kept requests from being
+    asked or answered."""
+    about = batch.circumstances
+    waits_s = REQUEST_TIMEOUT_S if about.settings.request_timeout_s is None else about.settings.request_timeout_s
+    for window in about.windows:
+        if window.member in (None, about.members[member]) and window.fault not in OF_NOBODY:
             begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
-            yield begun_ns - LAST_LINES_NS, NEVER if window.healed_ns is None else window.healed_ns + TOLERANCE_NS
+            waits_ns = int(waits_s * SECOND_NS) if window.fault in UNANSWERED else TOLERANCE_NS
+            yield begun_ns - LAST_LINES_NS, NEVER // 2 if window.healed_ns is None else window.healed_ns + waits_ns
+    patience_ns = int(about.session_timeout_s * SECOND_NS) // 4
+    yield from ((at_ns - delay_ns, at_ns) for at_ns, delay_ns in about.delays if delay_ns > patience_ns)
 
 
 def _monotonic(batch: Batch, moments: list[tuple[int | None, int]]) -> list[int]:
     walls = np.array([NONE if wall is None else wall for wall, _ in moments], np.int64)
     at_ns: Ints = monotonic(batch.circumstances, walls, np.array([time for _, time in moments], np.int64))
     return at_ns.tolist()
-
-
-def _session_ns(batch: Batch) -> int:
-    return int(batch.circumstances.session_timeout_s * SECOND_NS)

@@ -157,10 +157,10 @@ def _fresh(batch: Batch) -> Ints:
 
 
 def _commit_times(batch: Batch, at_ns: int) -> dict[str, Ints]:
-    """Returns how long brokers took for each slice's commits, before the faults and in the drain."""
+    """Returns how long brokers took for the members' commits of each slice, before the faults and in the drain."""
     calm_until_ns, drain_ns = batch.circumstances.quiet_until_ns, batch.circumstances.drain_ns
     asked = batch.of(Kind.COMMIT_REQUEST)
-    asked = asked.take(asked["flag"] == 0)
+    asked = asked.take((asked["flag"] == 0) & (asked["who"] >= 0))
     answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
     calm = answered_ns < (NEVER if calm_until_ns is None else calm_until_ns)
     drain = (answered_ns >= (NEVER if drain_ns is None else drain_ns)) & (answered_ns <= at_ns)
