@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready-$(shell cat pyproject.toml ci/build.lock ci/requirements.lock 2>/dev/null | cksum | tr -d ' ')
 ARGS ?=
-TESTED = trial-runs/tests-$(shell git describe --always --exclude='*' --dirty=+ 2>/dev/null).jsonl
+TESTED = trial-runs/tests-$(shell (git rev-parse HEAD; git diff HEAD) 2>/dev/null | cksum | cut -d' ' -f1).jsonl
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint bench clients calibrate mutate clean
@@ -25,13 +25,13 @@ $(STAMP): pyproject.toml ci/build.lock ci/requirements.lock
 demo: setup  ## a sound and a faulty consumer on one scenario: both verdicts, with the evidence
 	$(BIN)/python -m kafka_trial demo $(ARGS)
 
-test: setup lint  ## what tests this project; of what is slow a part takes turns, which one is printed
+test: setup lint  ## all quick tests, and a fifth of the slow ones: another fifth for each commit
 	ci/test.sh --tier everyday $(ARGS)
 
-test-all: setup lint  ## everything that tests this project, resumable; a whole run leaves its row in reports/
+test-all: setup lint  ## every test; goes on where it was stopped, and records in reports/ when all have passed
 	@mkdir -p trial-runs
 	DURATIONS=$(TESTED) ci/test.sh --tier all --skip-passed $(ARGS)
-	$(BIN)/python tests/durations.py keep $(TESTED)
+	$(BIN)/python tests/durations.py record $(TESTED)
 
 lint: setup  ## style and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -36,7 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what has passed, where that is asked for."""
     file = config.getoption("--durations-file")
-    if not config.getoption("--skip-passed") or file is None or not file.exists():
+    if not config.getoption("--skip-passed"):
+        return
+    if file is None:
+        raise pytest.UsageError("--skip-passed needs --durations-file FILE: it says what has passed")
+    if not file.exists():
         return
     passed = {row["test"] for row in read(file) if row.get("outcome") in ("passed", "skipped")}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
@@ -68,15 +72,15 @@ class Recorder:
                 file.write(json.dumps(row) + "\n")
 
 
-def newest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def last_of_each(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Returns the last row of every test."""
     return list({row["test"]: row for row in rows if "test" in row}.values())
 
 
-def kept(rows: Iterable[Mapping[str, Any]], *, commit: str, date: str) -> dict[str, Any]:
+def run_row(rows: Iterable[Mapping[str, Any]], *, commit: str, date: str) -> dict[str, Any]:
     """Returns the row of a whole run: when and at which commit, its wall clock, and how many tests ended how."""
     rows = list(rows)
-    outcomes = Counter(row["outcome"] for row in newest(rows))
+    outcomes = Counter(row["outcome"] for row in last_of_each(rows))
     return {
         "commit": commit,
         "date": date,
@@ -93,7 +97,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 def summary(rows: Iterable[Mapping[str, Any]], *, wall_s: float) -> list[str]:
     """Returns lines for people: how many tests there were, how long they took, and which took longest."""
-    rows = sorted(newest(rows), key=lambda row: -row["seconds"])
+    rows = sorted(last_of_each(rows), key=lambda row: -row["seconds"])
     outcomes = Counter(row["outcome"] for row in rows)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
     took = sum(row["seconds"] for row in rows)
@@ -108,17 +112,19 @@ def _clock(seconds: float) -> str:
 
 
 def main(verb: str, file: Path, *wall_s: str) -> None:
-    """Tells of a file of durations, or keeps what became of all its tests."""
-    if verb == "tell":
+    """Summarises a file of durations, or records what became of all its tests."""
+    if verb == "summarise":
         print("\n".join(summary(read(file), wall_s=float(wall_s[0]))))
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"wall_s": float(wall_s[0])}) + "\n")
-    else:
+    elif verb == "record":
         asked = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*", "--dirty=+"]
         commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        row = kept(read(file), commit=commit, date=datetime.now(UTC).date().isoformat())
-        with (ROOT / "reports" / "tests.jsonl").open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row) + "\n")
+        row = run_row(read(file), commit=commit, date=datetime.now(UTC).date().isoformat())
+        line, rows = json.dumps(row) + "\n", ROOT / "reports" / "tests.jsonl"
+        if not rows.exists() or line not in rows.read_text(encoding="utf-8"):
+            with rows.open("a", encoding="utf-8") as out:
+                out.write(line)
 
 
 if __name__ == "__main__":

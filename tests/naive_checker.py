@@ -2597,7 +2597,7 @@ def _cannot_tell_stuck(p: Partition) -> bool:
     snapshot_ns = p.trial.snapshot_ns or 0
     still = _stood_still(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
     measured = bool(p.trial.of_kind("calibrated"))
-    bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.more_ns(p, _moved_lately)
+    bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
     return still or _drain_ns(p) < max(_window_ns(p), bound_ns)
 
 
@@ -2616,10 +2616,10 @@ def late_convergence(p: Partition) -> Iterator[Found | None]:
     still = _stood_still(p.trial, healed_ns, p.trial.snapshot_ns or 0)
     if converged_ns is not None:
         if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
-            slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.more_ns(p, _moved_lately) + TOLERANCE_NS
+            slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.allowance_ns(p, _moved_lately) + TOLERANCE_NS
             yield None if still or slow else p.found(None, converged=True)
     elif not _stands_still(p) and not _is_false_lag(p):
-        short = _drain_ns(p) < bound_ns + naive_slowdown.more_ns(p, _moved_lately)
+        short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
         yield None if still or short else p.found(None, converged=False)
 
 
@@ -2627,7 +2627,7 @@ def _had_no_time(p: Partition) -> bool:
     """The drain was shorter than the bound, or the machine stood still in it."""
     drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
     begins = snapshot_ns if drain_ns is None else drain_ns
-    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.more_ns(
+    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
         p, _moved_lately
     )
 

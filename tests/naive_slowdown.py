@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 FOREVER = float("inf")
 SECOND_NS = 1_000_000_000
-ENOUGH = 20  # commits
+COMMITS_MIN = 20  # commits
 
 
-def more_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
+def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
     """Beyond B: as often as it is slower, once less, the time that B leaves for the backlog; nothing for a group that
     was not at work any more, or that claims a bound."""
     rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
@@ -48,7 +48,7 @@ def _ratio(p: Partition, begins_ns: float) -> float | None:
             calm.append(took)
         if begins_ns <= at_ns <= (p.trial.snapshot_ns or FOREVER):
             drain.append(took)
-    if min(len(calm), len(drain)) < ENOUGH or not _middle(calm) or not _middle(drain):
+    if min(len(calm), len(drain)) < COMMITS_MIN or not _middle(calm) or not _middle(drain):
         return None
     return _middle(drain) / _middle(calm) if _middle(drain) - _middle(calm) >= 5_000_000 else 1.0
 

@@ -38,25 +38,25 @@ def name_of(history: Path) -> str:
     return str(history.relative_to(HISTORIES)).removesuffix(SUFFIX)
 
 
-def taken_out(history: Path, into: Path) -> RunFolder:
+def working_copy(history: Path, into: Path) -> RunFolder:
     """Returns a copy of a stored history that may be judged."""
     if history.is_dir():
         return open_run_folder(shutil.copytree(history, into))
     return unpack(history, into)
 
 
-def kept(history: Path) -> dict[str, Any]:
+def stored_verdict(history: Path) -> dict[str, Any]:
     """Returns the verdict that is kept of a history, without its sentences."""
-    return _without_sentences(_all_kept()[name_of(history)])
+    return _without_sentences(_all_stored()[name_of(history)])
 
 
-def judged(folder: RunFolder) -> dict[str, Any]:
+def fresh_verdict(folder: RunFolder) -> dict[str, Any]:
     """Returns the verdict that the judge has just written into a run folder, without its sentences."""
     return _without_sentences(folder.read_json("verdict.json"))
 
 
 @cache
-def _all_kept() -> dict[str, dict[str, Any]]:
+def _all_stored() -> dict[str, dict[str, Any]]:
     lines = KEPT.read_bytes().splitlines() if KEPT.exists() else []
     return {row["history"]: row["verdict"] for row in map(orjson.loads, lines)}
 
@@ -75,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         for number, history in enumerate(stored_histories()):
             into = Path(place) / str(number)
-            folder = taken_out(history, into)
+            folder = working_copy(history, into)
             check_run(folder)
             row = {"history": name_of(history), "verdict": folder.read_json("verdict.json")}
             lines.append(orjson.dumps(row, option=LINE))

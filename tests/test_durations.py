@@ -56,7 +56,7 @@ def test_a_stopped_run_goes_on_with_what_has_not_passed(pytester: pytest.Pyteste
     pytester.makepyfile(test_two="def test_good(): pass\ndef test_bad(): pass")
     pytester.runpytest(*options).assert_outcomes(passed=1, deselected=1)
     pytester.runpytest(*options).assert_outcomes(deselected=2)
-    assert {row["outcome"] for row in durations.newest(durations.read(file))} == {"passed"}
+    assert {row["outcome"] for row in durations.last_of_each(durations.read(file))} == {"passed"}
 
 
 def test_a_whole_run_is_kept_as_one_row() -> None:
@@ -68,5 +68,5 @@ def test_a_whole_run_is_kept_as_one_row() -> None:
         {"test": "b", "outcome": "skipped", "seconds": 0.0},
         {"wall_s": 6.2},
     ]
-    told = durations.kept(rows, commit="abc", date="2026-01-02")
+    told = durations.run_row(rows, commit="abc", date="2026-01-02")
     assert told == {"commit": "abc", "date": "2026-01-02", "wall_s": 11, "tests": 2, "passed": 1, "skipped": 1}

@@ -3,8 +3,9 @@
     pytest --tier everyday   leaves out, of what is marked `rotates`, what has its turn another time
     pytest                   runs all of it, as `make test-all` does
 
-Tests marked `rotates` with the same arguments, of one function, take turns: every one runs within `TURNS` rotations,
-and some of them in each. Which rotation it is follows from the commit; `ROTATION=n` chooses it.
+Tests of one function that are marked `rotates` (those with the same arguments of the marker) take turns: every one
+runs within `TURNS` rotations, and some of them in each. Which rotation it is follows from the number of commits, so
+that the next commit has the next one; `ROTATION=n` chooses it.
 """
 
 from __future__ import annotations
@@ -30,21 +31,20 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """Says which rotation this is, and how to repeat it."""
     if config.getoption("--tier") == ALL:
         return None
-    return (
-        f"tier: everyday, rotation {rotation()} of {TURNS} (ROTATION={rotation()} repeats it, make test-all runs all)"
-    )
+    repeats = f"ROTATION={rotation()} repeats it, make test-all runs all"
+    return f"tier: everyday, rotation {rotation()} of 0 to {TURNS - 1} ({repeats})"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what has its turn in another rotation."""
     if config.getoption("--tier") == ALL:
         return
-    rests = {id(item) for group in _groups(items) for item in group if group.index(item) not in turns(len(group))}
+    rests = {id(item) for group in _groups(items) for item in group if group.index(item) not in selected(len(group))}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in rests])
     items[:] = [item for item in items if id(item) not in rests]
 
 
-def turns(size: int) -> range:
+def selected(size: int) -> range:
     """Returns which of so many tests have their turn in this rotation: at least one, and every one within `TURNS`."""
     number = min(size, TURNS)
     return range(rotation() % number, size, number)

@@ -37,5 +37,5 @@ def test_a_finding_is_still_found(name: str, tmp_path: Path) -> None:
     """The consumer is a sound one by its code; what fails is its library."""
     folder = unpack(FOUND / f"{name}{SUFFIX}", tmp_path / "run")
     verdict = check_run(folder)
-    assert stored_verdicts.judged(folder) == stored_verdicts.kept(FOUND / f"{name}{SUFFIX}")
+    assert stored_verdicts.fresh_verdict(folder) == stored_verdicts.stored_verdict(FOUND / f"{name}{SUFFIX}")
     assert (verdict.verdict, {one.anomaly for one in verdict.violations}) == ("fail", SHOWS[name])

@@ -44,7 +44,7 @@ def run(tmp_path: Path) -> RunFolder:
 def test_it_passes(run: RunFolder) -> None:
     """The sound consumer of the stored run is acquitted, with a fault that bit."""
     verdict = check_run(run)
-    assert stored_verdicts.judged(run) == stored_verdicts.kept(STORED)
+    assert stored_verdicts.fresh_verdict(run) == stored_verdicts.stored_verdict(STORED)
     assert (verdict.verdict, [fault.bit for fault in verdict.faults], verdict.violations) == ("pass", [True], ())
 
 

@@ -37,7 +37,7 @@ def test_a_stored_history_shows_what_its_header_promises(attempt: Attempt, tmp_p
     assert file is not None
     folder = unpack(file, tmp_path / "run")
     verdict = check_run(folder)
-    assert stored_verdicts.judged(folder) == stored_verdicts.kept(file)
+    assert stored_verdicts.fresh_verdict(folder) == stored_verdicts.stored_verdict(file)
     row = Row(
         attempt,
         expected_of(attempt),

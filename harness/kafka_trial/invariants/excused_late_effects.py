@@ -70,12 +70,12 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
     inside = excused(batch, possession, offset, time_ns) | excused(batch, possession, offset, time_ns - TOLERANCE_NS)
     killed = picked(batch.lives["killed"].astype(np.int64), batch.possessions["life"][possession], 0) == 1
     told_ns = np.minimum(batch.zombies["told_ns"], batch.possessions["close_ns"])
-    left = _left_in_hand(batch, pairs)
+    left = _finished_before_crash(batch, pairs)
     killed &= _can_have_come(batch, pairs, told_ns)
     return left | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
 
 
-def _left_in_hand(batch: Batch, pairs: Table) -> Bools:
+def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
     before its process went down over it: the last line of its work on the partition is that record's delivery."""
     held, lives, possession = batch.possessions, batch.lives, pairs["possession"]

@@ -54,7 +54,7 @@ class Group:
     snapshot_ns: int
     waits: Table
     worked: Table
-    slowdown: float = 1.0  # how many times as long brokers took for a commit in the drain as before the faults
+    commit_slowdown: float = 1.0  # how many times as long brokers took for a commit in the drain as before the faults
 
     @property
     def bound_s(self) -> float:
@@ -68,10 +68,10 @@ class Group:
     def patience_s(self) -> float:
         """How long the drain must have been before anything is stuck: W, and B as far as the rate was measured."""
         measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
-        return max(self.window_s, convergence_bound_s(measured) + self.slowed_s)
+        return max(self.window_s, convergence_bound_s(measured) + self.slowdown_allowance_s)
 
     @property
-    def slowed_s(self) -> float:
+    def slowdown_allowance_s(self) -> float:
         """How much longer than B the backlog may have taken, for the machine was slower than when it was measured.
 
         Nothing, where no partition moved any more for W: whatever was left then, nobody was working at it.
@@ -80,7 +80,7 @@ class Group:
         at_work = bool((self.slices["moved_ns"] >= self.snapshot_ns - int(self.window_s * SECOND_NS)).any())
         if rate is None or claimed or not at_work:
             return 0.0
-        return (self.slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
+        return (self.commit_slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
 
     @property
     def settled(self) -> bool:
@@ -100,23 +100,25 @@ class Group:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.stood_still(self.drain_ns):
             return DELAYED
-        return self.too_short if self.drained_ns < self.latest_ns else None
+        return self.short_reason if self.drained_ns < self.bound_with_slowdown_ns else None
 
     @property
-    def too_short(self) -> str:
+    def short_reason(self) -> str:
         """Why a drain that was shorter than B, with what the machine was slower, decides nothing."""
-        if not self.slowed_s:
+        if not self.slowdown_allowance_s:
             return SHORT.format(what=bound_in_words(self.timing))
-        return SLOWED.format(times=self.slowdown, what=bound_in_words(self.timing), more=self.slowed_s)
+        return SLOWED.format(
+            times=self.commit_slowdown, what=bound_in_words(self.timing), more=self.slowdown_allowance_s
+        )
 
     @property
     def bound_ns(self) -> int:
         return int(self.bound_s * SECOND_NS)
 
     @property
-    def latest_ns(self) -> int:
+    def bound_with_slowdown_ns(self) -> int:
         """B, and how much longer the backlog may have taken: who took longer than that was late for certain."""
-        return self.bound_ns + int(self.slowed_s * SECOND_NS)
+        return self.bound_ns + int(self.slowdown_allowance_s * SECOND_NS)
 
     def stood_still(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
@@ -144,16 +146,16 @@ def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worke
         snapshot_ns=snapshot_ns,
         waits=waits,
         worked=worked,
-        slowdown=_slowdown(slices),
+        commit_slowdown=_commit_slowdown(slices),
     )
 
 
-def _slowdown(slices: Table) -> float:
+def _commit_slowdown(slices: Table) -> float:
     """Returns how many times as long commits took in the drain as before the faults: the (lower) median of the slices
     that tell; 1 where that is in B already, or none does."""
-    both = slices.take((slices["calm_commit_ns"] > 0) & (slices["drain_commit_ns"] > 0))
-    more = both["drain_commit_ns"] - both["calm_commit_ns"] >= SLOWER_NS_MIN
-    times = np.sort(np.where(more, both["drain_commit_ns"] / both["calm_commit_ns"], 1.0))
+    both = slices.take((slices["commit_took_before_ns"] > 0) & (slices["commit_took_in_drain_ns"] > 0))
+    more = both["commit_took_in_drain_ns"] - both["commit_took_before_ns"] >= SLOWER_NS_MIN
+    times = np.sort(np.where(more, both["commit_took_in_drain_ns"] / both["commit_took_before_ns"], 1.0))
     median = float(times[(len(times) - 1) // 2]) if len(times) else 1.0
     return median if median >= SLOWDOWN_MIN else 1.0
 
@@ -218,7 +220,7 @@ def stuck_partition(group: Group) -> Findings:
         **{"class": np.array(CLASSES, dtype=object)[found["stall"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
-    reason = DELAYED if delayed else _why_not_stuck(group)
+    reason = DELAYED if delayed else _why_undecided(group)
     return Findings(
         rows,
         [(found[source], found[seq]) for source, seq in proofs],
@@ -248,8 +250,8 @@ def late_convergence(group: Group) -> Findings:
     never = apart & (slices["converged_ns"] == NEVER)
     due_ns = group.drain_ns + TOLERANCE_NS
     after = apart & ~never & (slices["converged_ns"] > due_ns + group.bound_ns)
-    overdue = after & (slices["converged_ns"] > due_ns + group.latest_ns)
-    overdue |= never & (group.drained_ns >= group.latest_ns)
+    overdue = after & (slices["converged_ns"] > due_ns + group.bound_with_slowdown_ns)
+    overdue |= never & (group.drained_ns >= group.bound_with_slowdown_ns)
     delayed = group.stood_still(group.drain_ns)
     late = overdue & np.full(len(after), not delayed)
     found = slices.take(late)
@@ -267,7 +269,7 @@ def late_convergence(group: Group) -> Findings:
             dtype=object,
         ),
     )
-    reason = DELAYED if delayed else group.too_short
+    reason = DELAYED if delayed else group.short_reason
     return Findings(
         rows,
         [(found["open_source"], found["open_seq"]), (found["commit_source"], found["commit_seq"])],
@@ -292,8 +294,10 @@ def _is_stuck(group: Group) -> Bools:
     return _is_waiting(group) & np.full(len(group.slices), group.settled)
 
 
-def _why_not_stuck(group: Group) -> str:
-    return SHORT.format(what=window_in_words(group.timing)) if group.patience_s == group.window_s else group.too_short
+def _why_undecided(group: Group) -> str:
+    return (
+        SHORT.format(what=window_in_words(group.timing)) if group.patience_s == group.window_s else group.short_reason
+    )
 
 
 def _each(text: str, found: Table) -> Array:

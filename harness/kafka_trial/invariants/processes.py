@@ -26,8 +26,8 @@ ENDING = frozenset({"terminate", "restart", "leave", "join", "kill"})  # faults 
 STOOD_STILL = "the machine stood still for over a quarter of the time it had to stop"
 UNDER_FAULT = "a fault was in force while it stopped"
 JOINS = ("JOIN_GROUP", "SYNC_GROUP")
-AT_ONCE_NS = SECOND_NS  # after an answer to the one before
-IN_A_JOIN = (
+JOIN_GAP_MAX_NS = SECOND_NS  # after an answer to the one before
+JOIN_HELD_BACK = (
     "all the while its group held back the answer to its request to join, and consumer.toml does not declare how long "
     "a stop may take ([stop] within_s)"
 )
@@ -86,7 +86,7 @@ def unbounded_close(group: Group) -> Findings:
             "within_s": [life.within_s for life in found],
         },
     )
-    reasons = [(reason, np.full(excuses.count(reason), -1)) for reason in (STOOD_STILL, UNDER_FAULT, IN_A_JOIN)]
+    reasons = [(reason, np.full(excuses.count(reason), -1)) for reason in (STOOD_STILL, UNDER_FAULT, JOIN_HELD_BACK)]
     return Findings(rows, [_proofs(found)], reasons)
 
 
@@ -100,7 +100,7 @@ def _excuse(group: Group, life: Life) -> str | None:
     if "stop.within_s" not in group.circumstances.settings.declared and _held_in_a_join(
         group, life, asked_ns, ended_ns
     ):
-        return IN_A_JOIN
+        return JOIN_HELD_BACK
     patience_ns = (life.within_s or 0) / 4 * SECOND_NS
     late = [delay for at, delay in group.circumstances.delays if asked_ns <= at and at - delay <= ended_ns]
     return STOOD_STILL if max(late, default=0) > patience_ns else None
@@ -116,7 +116,7 @@ def _held_in_a_join(group: Group, life: Life, asked_ns: int, ended_ns: int) -> b
     reached_ns = None
     for end_ns, one in sorted(zip(ends_ns, asks, strict=True), key=lambda pair: pair[0] - pair[1].duration_ns):
         begun_ns = end_ns - one.duration_ns
-        since_ns = asked_ns if reached_ns is None else reached_ns + AT_ONCE_NS
+        since_ns = asked_ns if reached_ns is None else reached_ns + JOIN_GAP_MAX_NS
         if life.started_ns <= begun_ns <= since_ns and end_ns >= asked_ns:
             reached_ns = max(end_ns, reached_ns or 0)
     return reached_ns is not None and reached_ns >= ended_ns - LOG_TOLERANCE_NS

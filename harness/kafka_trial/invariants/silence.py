@@ -33,7 +33,7 @@ REQUEST_TIMEOUT_S = 60.0  # what clients wait for an answer at most, where consu
 OF_NOBODY = frozenset({"join", "leader-move"})  # faults that hinder no member, though they are on none in particular
 
 
-def knows_by_silence(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, end: Ints) -> Ints:
+def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, end: Ints) -> Ints:
     """Returns from when on each possession's member had been silent for two sessions, fetching in the second; NEVER:
     it was not, or nobody can tell.
 
@@ -49,16 +49,16 @@ def knows_by_silence(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, e
         fetches = fetches[fetches >= loss_ns[row]]
         life = lives.get(int(held["source"][row]))
         if life is not None:
-            known[row] = _known_from(batch, life, int(held["slice"][row]), fetches)
+            known[row] = _should_know_from(batch, life, int(held["slice"][row]), fetches)
     return np.where(known < held["close_ns"], known, NEVER)
 
 
-def _known_from(batch: Batch, life: Life, where: int, fetches: Ints) -> int:
+def _should_know_from(batch: Batch, life: Life, where: int, fetches: Ints) -> int:
     """Returns when a session had passed after the first fetch that came a session after all that was asked, and after
     all that happened meanwhile and may have kept its member from asking."""
     session_ns = int(batch.circumstances.session_timeout_s * SECOND_NS)
     disturbances = [*_disturbances(batch, life.member)]
-    since_ns = max(_requests(batch, life, where), default=NEVER // 2)
+    since_ns = max(_answered_at_ns(batch, life, where), default=NEVER // 2)
     while True:
         later = np.searchsorted(fetches, since_ns + session_ns)
         known_ns = int(fetches[later]) + session_ns if later < len(fetches) else NEVER
@@ -68,7 +68,7 @@ def _known_from(batch: Batch, life: Life, where: int, fetches: Ints) -> int:
         since_ns = max(meanwhile)
 
 
-def _requests(batch: Batch, life: Life, where: int) -> Iterator[int]:
+def _answered_at_ns(batch: Batch, life: Life, where: int) -> Iterator[int]:
     """Yields when requests of a member to its group were answered, until it was asked to stop, or of another client of
     its process: joins, syncs, heartbeats, what was refused, and what was committed in the slice `where`."""
     about = batch.circumstances

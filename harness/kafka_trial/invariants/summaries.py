@@ -27,7 +27,7 @@ from kafka_trial.invariants.table import Table, table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-TELLING = 20  # so many commits tell how long one takes
+COMMITS_MIN = 20  # so many commits tell how long one takes
 
 # The columns of a summary; see `summaries`.
 SUMMARY = (
@@ -51,8 +51,8 @@ SUMMARY = (
     "regression_source",
     "regression_seq",
     "fresh",
-    "calm_commit_ns",
-    "drain_commit_ns",
+    "commit_took_before_ns",
+    "commit_took_in_drain_ns",
 )
 
 
@@ -63,8 +63,9 @@ def summaries(batch: Batch) -> Table:
     or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
     last delivery, completion or commit that advanced), stall (a place in CLASSES), backlog (at the beginning of the
     drain), longest_ns (handler, before the faults), regression_seq and regression_source (of the backward commit that
-    stands, -1: none), fresh (records that were appended since a member last got the partition), calm_commit_ns and
-    drain_commit_ns (how long brokers took for a commit, the median, before the faults and in the drain; NONE: too few).
+    stands, -1: none), fresh (records that were appended since a member last got the partition), commit_took_before_ns
+    and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and in the drain; NONE:
+    there were too few).
     """
     at_ns = snapshot_ns(batch.circumstances)
     committed = _progress(batch, at_ns)
@@ -94,7 +95,7 @@ def summaries(batch: Batch) -> Table:
         regression_source=picked(batch.commits["source"], regression, -1),
         regression_seq=picked(batch.commits["seq"], regression, -1),
         fresh=_fresh(batch),
-        **_commit_times(batch, at_ns),
+        **_commit_durations(batch, at_ns),
     )
 
 
@@ -156,7 +157,7 @@ def _fresh(batch: Batch) -> Ints:
     return counts(records["slice"][records["appended_ns"] >= since_ns[records["slice"]]], batch.size)
 
 
-def _commit_times(batch: Batch, at_ns: int) -> dict[str, Ints]:
+def _commit_durations(batch: Batch, at_ns: int) -> dict[str, Ints]:
     """Returns how long brokers took for the members' commits of each slice, before the faults and in the drain."""
     calm_until_ns, drain_ns = batch.circumstances.quiet_until_ns, batch.circumstances.drain_ns
     asked = batch.of(Kind.COMMIT_REQUEST)
@@ -165,17 +166,19 @@ def _commit_times(batch: Batch, at_ns: int) -> dict[str, Ints]:
     calm = answered_ns < (NEVER if calm_until_ns is None else calm_until_ns)
     drain = (answered_ns >= (NEVER if drain_ns is None else drain_ns)) & (answered_ns <= at_ns)
     return {
-        "calm_commit_ns": _median(asked["slice"][calm], asked["until"][calm], batch.size),
-        "drain_commit_ns": _median(asked["slice"][drain], asked["until"][drain], batch.size),
+        "commit_took_before_ns": _median(asked["slice"][calm], asked["until"][calm], batch.size),
+        "commit_took_in_drain_ns": _median(asked["slice"][drain], asked["until"][drain], batch.size),
     }
 
 
 def _median(group: Array, values: Array, size: int) -> Ints:
-    """Returns the lower median of each group's values; NONE where there are fewer than `TELLING`."""
+    """Returns the lower median of each group's values; NONE where there are fewer than `COMMITS_MIN`."""
     order = ordered(group, values)
     number = counts(group, size)
     middle = np.cumsum(number) - number + np.maximum(number - 1, 0) // 2
-    return np.where(number >= TELLING, picked(values[order], np.where(number >= TELLING, middle, -1), NONE), NONE)
+    return np.where(
+        number >= COMMITS_MIN, picked(values[order], np.where(number >= COMMITS_MIN, middle, -1), NONE), NONE
+    )
 
 
 def _longest_ns(batch: Batch) -> Ints:

@@ -33,7 +33,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.silence import knows_by_silence
+from kafka_trial.invariants.silence import should_know_from_ns
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.work_after_failed_commit import began_despite_failed_commit
 
@@ -54,7 +54,7 @@ def windows(batch: Batch) -> Table:
     loss = _losses(batch)
     loss_ns = picked(batch.grants["time_ns"], loss, NEVER)
     answer = told(batch, loss_ns)
-    silent_ns = knows_by_silence(batch, loss_ns, *fetches_of(batch))
+    silent_ns = should_know_from_ns(batch, loss_ns, *fetches_of(batch))
     by_clock, told_ns = silent_ns < answer["heard_ns"], np.minimum(silent_ns, answer["heard_ns"])
     fetched, known = fetched_by(batch, told_ns)
     return table(
