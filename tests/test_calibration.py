@@ -29,7 +29,7 @@ from kafka_trial.calibration import (
 )
 from kafka_trial.calibration_page import page, upper_bound
 from kafka_trial.errors import InputError
-from kafka_trial.source_digests import judging_digest, making_digest
+from kafka_trial.source_digests import SAME, judging_digest, making_digest
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")
@@ -335,6 +335,14 @@ def test_a_commit_is_marked_where_code_was_changed_and_not_where_reports_were(
     told.append(commit())
     assert told == ["-", told[1], told[1], f"{told[1]}+"]
     assert len(told[1]) >= 7
+
+
+def test_rows_of_an_earlier_digest_of_the_same_code_are_of_it(tmp_path: Path) -> None:
+    """A digest was made in another way then: of files, and not of what runs."""
+    (before, now), *_ = SAME.items()
+    append_row(tmp_path / ROWS_NAME, replace(SOUND, making_digest=before))
+    append_row(tmp_path / ROWS_NAME, replace(SOUND, making_digest="others"))
+    assert [row.making_digest for row in read_rows(tmp_path / ROWS_NAME)] == [now, "others"]
 
 
 def _of_now(attempt: Attempt) -> Row:

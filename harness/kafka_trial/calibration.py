@@ -23,6 +23,7 @@ from kafka_trial.fixture_header import FixtureHeader, fixture_header
 from kafka_trial.question import make_question
 from kafka_trial.quiet import for_silence_alone, levels_of, shown_at
 from kafka_trial.session import Asked
+from kafka_trial.source_digests import SAME
 
 ROWS_NAME = "calibration.jsonl"
 NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
@@ -209,5 +210,7 @@ def header_of(consumer: str) -> FixtureHeader | None:
 
 
 def _row(table: dict[str, Any]) -> Row:
+    making = table.get("making_digest", "")
+    table |= {"making_digest": SAME.get(making, making)}
     lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit")}
     return Row(**(table | lists | {"attempt": Attempt(**table["attempt"])}))
