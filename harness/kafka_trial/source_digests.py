@@ -17,10 +17,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent
 MAKES = ("run", "stage", "setting", "question", "registry")
 MAKING_FOLDERS = ("cluster", "consumers", "history", "nemesis", "witness", "workload")  # whole, plug-ins and data too
-FORMER: dict[str, str] = {}  # names of functions, classes, fields and arguments → what they were called before
-SAME = {
-    "121ec7039006e283": "4904fc24caaa6e2a"
-}  # digests of files, as they were once made → that of the same definitions
+# Names of functions, classes, fields and arguments → what they were called when rows were made.
+FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
+SAME = {"121ec7039006e283": "4904fc24caaa6e2a"}  # digests of files, as they were once made → of the same definitions
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("judging", "judge_process")
 JUDGING_FOLDERS = ("invariants", "judge", "hearing")

@@ -23,7 +23,8 @@ class Settings:
     `no_effect`: the outcomes of a record that the sink need not hear of. `effects`: each is of its record, or the state
     of its key. `body`: that of an effect is the record's value, or its own.
     `handler`: "record", or "batch" where what a handler takes is a whole batch.
-    `declared` names the keys of [kafka] that stand there: the others hold their defaults.
+    `declared` names the keys of [kafka] that stand there, and those of [stop] as `stop.key`: the others hold their
+    defaults.
     """
 
     protocol: str = "classic"
@@ -274,7 +275,7 @@ class GroupAnswer:
 
 
 @dataclass(frozen=True)
-class Beats:
+class HeartbeatRun:
     """One stretch in which a member's heartbeats and joins were answered without an error, one soon after the other.
 
     By the request log `source`: when the first and the last of them were answered, by the broker's clock (None: its
@@ -313,7 +314,7 @@ class Circumstances:
     own_clients: tuple[OwnClient, ...] = ()
     memberships: tuple[Membership, ...] = ()  # by place
     group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
-    beats: tuple[Beats, ...] = ()
+    heartbeat_runs: tuple[HeartbeatRun, ...] = ()
     settings: Settings = Settings()
     told: Told = field(default_factory=Told)
     calibrated_rate: float | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Beats, Circumstances, GroupAnswer, Window
+from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances, GroupAnswer, HeartbeatRun, Window
 from kafka_trial.invariants.false_assignments import can_tell, is_uncorroborated
 from kafka_trial.invariants.heard import HARMLESS
 from kafka_trial.invariants.kernels import (
@@ -142,7 +142,7 @@ def _silent(batch: Batch, rows: Table) -> Bools:
     Commits do not count, though a broker takes them for a sign of life: no client does.
     """
     about = batch.circumstances
-    ours = [one for one in about.beats if one.lane in about.lanes]
+    ours = [one for one in about.heartbeat_runs if one.lane in about.lanes]
     member = np.array([about.lanes[one.lane] for one in ours], np.int64)
     begin_ns, end_ns = (_at(batch, ours, f"{side}_wall_ns", f"{side}_time_ns") for side in ("first", "last"))
     order = ordered(member, begin_ns)
@@ -162,7 +162,7 @@ def _silent(batch: Batch, rows: Table) -> Bools:
     return silent
 
 
-def _at(batch: Batch, ours: list[Beats], wall: str, time: str) -> Ints:
+def _at(batch: Batch, ours: list[HeartbeatRun], wall: str, time: str) -> Ints:
     walls = np.array([NONE if (at := getattr(one, wall)) is None else at for one in ours], np.int64)
     return batch.monotonic(walls, np.array([getattr(one, time) for one in ours], np.int64))
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
 from kafka_trial.judge.bad_lines import BadLines
-from kafka_trial.judge.beats import BeatFacts
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.group_timeout_facts import ToldFacts, take_told
+from kafka_trial.judge.heartbeat_runs import HeartbeatRunFacts
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.own_clients import OwnClients
 from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
@@ -60,7 +60,7 @@ class Facts:
     transactions: Transactions = field(default_factory=Transactions)
     bad_lines: BadLines = field(default_factory=BadLines)
     told: ToldFacts = field(default_factory=ToldFacts)
-    beats: BeatFacts = field(default_factory=BeatFacts)
+    heartbeat_runs: HeartbeatRunFacts = field(default_factory=HeartbeatRunFacts)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -110,7 +110,7 @@ class Facts:
             own_clients=self.own_clients.all(),
             memberships=tuple(sorted(self.memberships, key=lambda one: (one.place, one.source, one.seq))),
             group_answers=answered(self.group_answers, self._lanes()),
-            beats=self.beats.all(),
+            heartbeat_runs=self.heartbeat_runs.all(),
             settings=settings,
             told=self.told.told(),
             calibrated_rate=self.calibrated_rate,

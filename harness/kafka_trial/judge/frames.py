@@ -154,7 +154,7 @@ class FileReader:
         _take_lanes(self.facts, columns)
         take_group_answers(self.facts, self.source, block, columns)
         self.facts.told.take(self.facts, self.source, block, columns, columns["time_ns"])
-        self.facts.beats.take(self.facts, self.source, columns)
+        self.facts.heartbeat_runs.take(self.facts, self.source, columns)
         self._take_own_word(columns)
 
     def _take_own_word(self, columns: Columns) -> None:

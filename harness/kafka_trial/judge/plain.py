@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from kafka_trial.invariants.circumstances import (
-    Beats,
     Circumstances,
     Connection,
     Epoch,
     GroupAnswer,
+    HeartbeatRun,
     Life,
     LostEvents,
     Membership,
@@ -43,7 +43,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
             "memberships": tuple(Membership(**one) for one in plain["memberships"]),
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
-            "beats": tuple(Beats(**one) for one in plain["beats"]),
+            "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
             "settings": _settings(plain["settings"]),
             "told": Told(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),

@@ -1,4 +1,4 @@
-"""Beats: when the heartbeats and joins of each member were answered, as stretches without a long gap.
+"""Heartbeat runs: when the heartbeats and joins of each member were answered, as stretches without a long gap.
 
 A client that hears nothing of its coordinator for a session takes its partitions to be lost. What says that it was
 answered all the time is far more than the answers that say something new (`group_answers.py`): only where a stretch
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import Beats
+from kafka_trial.invariants.circumstances import HeartbeatRun
 from kafka_trial.invariants.kernels import NONE, Array, first_of, ordered, starts_of
 from kafka_trial.judge.columns import Columns
 
@@ -26,7 +26,7 @@ Who = tuple[int, str]  # lane, member id
 
 
 @dataclass
-class BeatFacts:
+class HeartbeatRunFacts:
     """What has been gathered so far; a stretch is first and last (wall, time)."""
 
     _stretches: dict[tuple[int, Who], list[tuple[int, int, int, int]]] = field(default_factory=dict)
@@ -46,10 +46,10 @@ class BeatFacts:
                 who = int(lanes[mine[0]]), names[int(codes[mine[0]])]
                 self._extend((source, who), wall_ns[mine], time_ns[mine], gap_ns)
 
-    def all(self) -> tuple[Beats, ...]:
+    def all(self) -> tuple[HeartbeatRun, ...]:
         """Returns all stretches."""
         return tuple(
-            Beats(source, lane, _known(wall), time, _known(last_wall), last_time)
+            HeartbeatRun(source, lane, _known(wall), time, _known(last_wall), last_time)
             for (source, (lane, _)), stretches in sorted(self._stretches.items())
             for wall, time, last_wall, last_time in stretches
         )
