@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 readonly NOTHING_SELECTED=5
 durations=${DURATIONS:-$(mktemp)}
 # A trial that the machine made unknown is tried once more; that it was is told.
-readonly PYTEST=(.venv/bin/python -m pytest --durations-file "$durations" --retry-unknown=1)
+readonly PYTEST=(.venv/bin/python -m pytest "--durations-file=$durations" --retry-unknown=1)
 log=$(mktemp)
 beside='' part=''
 readonly AUTOGROUP=/proc/self/autogroup
