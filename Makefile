@@ -31,7 +31,7 @@ test: setup lint  ## all quick tests, and a fifth of the slow ones: another fift
 test-all: setup lint  ## every test; goes on where it was stopped, and records in reports/ when all have passed
 	@mkdir -p trial-runs
 	DURATIONS=$(TESTED) ci/test.sh --tier all --skip-passed $(ARGS)
-	$(BIN)/python tests/durations.py record $(TESTED)
+	$(if $(ARGS),,$(BIN)/python tests/durations.py record $(TESTED))
 
 lint: setup  ## style and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

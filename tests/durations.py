@@ -1,6 +1,6 @@
 """Durations: how long every test took, in a file; a plugin of pytest, and what `make test` prints at its end.
 
-pytest … --durations-file FILE         adds one JSON line a test: its id, outcome and seconds (set-up, call, both)
+pytest … --durations-file=FILE         adds one JSON line a test: its id, outcome and seconds (set-up, call, both)
 python tests/durations.py FILE WALL_S  prints the sums and the slowest of such a file
 """
 
@@ -81,11 +81,13 @@ def run_row(rows: Iterable[Mapping[str, Any]], *, commit: str, date: str) -> dic
     """Returns the row of a whole run: when and at which commit, its wall clock, and how many tests ended how."""
     rows = list(rows)
     outcomes = Counter(row["outcome"] for row in last_of_each(rows))
+    again = {row["test"] for row in rows if row.get("outcome") == "failed"}
     return {
         "commit": commit,
         "date": date,
         "wall_s": round(sum(row.get("wall_s", 0) for row in rows)),
         "tests": outcomes.total(),
+        "failed_once": len(again),
         **dict(sorted(outcomes.items())),
     }
 

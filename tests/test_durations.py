@@ -59,6 +59,14 @@ def test_a_stopped_run_goes_on_with_what_has_not_passed(pytester: pytest.Pyteste
     assert {row["outcome"] for row in durations.last_of_each(durations.read(file))} == {"passed"}
 
 
+def test_without_a_file_nobody_knows_what_has_passed(pytester: pytest.Pytester) -> None:
+    """A usage error, before anything runs."""
+    pytester.makepyfile("def test_one(): pass")
+    result = pytester.runpytest("-p", "durations", "--skip-passed")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--skip-passed needs --durations-file*"])
+
+
 def test_a_whole_run_is_kept_as_one_row() -> None:
     """With the wall clock of all its parts."""
     rows = [
@@ -69,4 +77,5 @@ def test_a_whole_run_is_kept_as_one_row() -> None:
         {"wall_s": 6.2},
     ]
     told = durations.run_row(rows, commit="abc", date="2026-01-02")
-    assert told == {"commit": "abc", "date": "2026-01-02", "wall_s": 11, "tests": 2, "passed": 1, "skipped": 1}
+    about = {"commit": "abc", "date": "2026-01-02", "wall_s": 11}
+    assert told == about | {"tests": 2, "failed_once": 1, "passed": 1, "skipped": 1}

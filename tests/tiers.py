@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def rotation() -> int:
     return (int(given) if given.isdecimal() else _commits()) % TURNS
 
 
+@cache
 def _commits() -> int:
     """Returns how many commits lead here, so that each one has the next turn; 0 outside a checkout."""
     asked = ["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"]

@@ -1,10 +1,10 @@
 """Zombie effects: what a member that lost its partition without being told finished late, as its sink shows.
 
-Of a member that prints when its handlers end, the window is that of its lines (`zombies.py`), and of a record that it
-had in hand when it was told, its end, where it was killed before it could print more. Of one that prints nothing,
-nobody sees what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its
-possession, it may finish at any time after. An effect at the HTTP sink names its member; of one in an output topic any
-member that can have had the record may be meant.
+Of a member that prints when its handlers end, the window is that of its lines (`zombies.py`); the record that it had
+in hand when its `lost` callback came it may finish until it crashes over it. Of one that prints nothing, nobody sees
+what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its possession, it may
+finish at any time after. An effect at the HTTP sink names its member; of one in an output topic any member that can
+have had the record may be meant.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ SECOND_NS = 1_000_000_000
 DELAYED = "the machine stood still for over a quarter of the session timeout"
 SHORT = "not converged, but the drain was shorter than {what}"
 SLOWED = (
-    "in the drain brokers took {times:.1f} times as long for a commit as before the faults: {what}, and {more:.1f} s"
+    "a slow machine may explain it: in the drain brokers took {times:.1f} times as long for a commit as before the "
+    "faults: {what}, and {more:.1f} s"
 )
 SLOWDOWN_MIN = 2.0  # B takes twice the time that the backlog needs: less than that is in it
 SLOWER_NS_MIN = 5_000_000  # a commit must take so much longer: of less than that a machine's mood is enough
