@@ -19,6 +19,7 @@ from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.concurrency import Crew, Household
 from kafka_trial.errors import KafkaTrialError
+from kafka_trial.frozen_heap import frozen_heap
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.judge_process import JudgeProcess, judging_told
 from kafka_trial.narrator import Narrator
@@ -76,7 +77,8 @@ class Session:
         self._stack = ExitStack()
         self._judge = self._start_judge() if judging else None  # Spark warms up while the cluster boots
         self.clusters = self._stack.enter_context(ClusterPool())
-        self._stack.enter_context(preferred())  # last: nothing that can fail comes after it
+        self._stack.enter_context(preferred())  # from here on nothing can fail
+        self._stack.enter_context(frozen_heap())
 
     def try_one(
         self,
