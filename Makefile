@@ -37,17 +37,17 @@ lint: setup  ## style and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: setup  ## minimum, median, maximum and ratios of what this project calls fast
-	$(BIN)/python -m kafka_trial bench $(ARGS)
+	$(BIN)/python -m lab.bench $(ARGS)
 
 clients: setup  ## build the example consumers in Go, Java and JavaScript, as far as their tools are on this machine
 	@for folder in fixtures/unusual/*/Makefile; do $(MAKE) --no-print-directory -C $$(dirname $$folder) || echo "not built: $$(dirname $$folder)"; done
 
 calibrate: setup clients  ## both judges on a fresh seed, then all consumers on their suites, five times, resumable: see reports/
-	PYTHONPATH=tests $(BIN)/python -m agreement
-	$(BIN)/python -m kafka_trial calibrate $(ARGS)
+	$(BIN)/python -m lab.agreement
+	$(BIN)/python -m lab.calibration $(ARGS)
 
 mutate: setup  ## plant bugs in the invariants and see whether the tests notice, resumable: rows and page in reports/
-	PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m lab.mutation $(ARGS)
 
 clean:  ## remove what a build or a run left in this folder (never the caches outside it)
 	rm -rf $(VENV) build dist trial-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -45,7 +45,6 @@ def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.Ca
         (["run", "control", "--consumer", "python-at-least-once", "--retry-unknown", "-1"], "0 or more"),
         (["run", "control", "--consumer", "python-at-least-once", "--cluster", "none-such"], "cluster"),
         (["check", "no-such-folder"], "not a run folder"),
-        (["bench", "no-such-thing"], "unknown measurement"),
         (["audit", "--bootstrap", "h", "--topic", "t", "--group", "g", "--from", "1h"], "'h' is no host:port"),
     ],
 )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-HOUSE = Path(__file__).parent.parent / "harness" / "kafka_trial"
+HARNESS = Path(__file__).parent.parent / "harness"
+HOUSE, LAB = HARNESS / "kafka_trial", HARNESS / "lab"
 
 
 def _nodes(module: Path, *kinds: type[Any]) -> list[Any]:
@@ -25,12 +26,14 @@ def _imports(module: Path) -> Iterator[str]:
 
 
 def _name(module: Path) -> str:
-    return ".".join(module.relative_to(HOUSE).with_suffix("").parts).removesuffix(".__init__")
+    """Returns `judge.lines`, `lab.bench.figures`: the package itself is not named."""
+    inside = module.relative_to(HOUSE if HOUSE in module.parents else HARNESS)
+    return ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {_name(module): module for module in sorted(HOUSE.rglob("*.py"))}
+MODULES = {_name(module): module for folder in (HOUSE, LAB) for module in sorted(folder.rglob("*.py"))}
 IMPORTS = {name: list(_imports(module)) for name, module in MODULES.items()}
-DOORS = {"cli", "verbs", "pytest_plugin", "__main__"}
+DOORS = {"cli", "verbs", "pytest_plugin", "__main__"}  # nobody imports them; nor the laboratory, but itself
 
 # A room may import from the rooms named; rooms that are not listed may import anything but doors.
 MAY_IMPORT = {
@@ -96,11 +99,11 @@ ONLY_IN = {
         "workload.producer",
         "cluster.archive_clients",
         "control",
-        "bench_reader",
+        "lab.bench.reader",
         "witness",
         "consumers.sink_topic",
     },
-    "duckdb": {"scale.duck"},
+    "duckdb": {"lab.scale.duck"},
     "psycopg": {"audit.sink_table"},
     "sqlite3": {"audit.sink_table"},
     "kafka": {"workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
@@ -114,6 +117,7 @@ def test_imports_point_one_way() -> None:
         allowed = next((rooms for room, rooms in MAY_IMPORT.items() if _inside(name, {room})), None)
         upwards = [target for target in targets if allowed is not None and not _inside(target, allowed)]
         doors = [target for target in targets if _inside(target, DOORS) and not _inside(name, DOORS)]
+        doors += [target for target in targets if _inside(target, {"lab"}) and not _inside(name, {"lab"})]
         wrong += [(name, target) for target in upwards + doors]
     assert wrong == []
 
@@ -142,7 +146,8 @@ def test_only_one_room_starts_threads_and_processes_and_one_lets_time_pass() -> 
 def _ours() -> Iterator[tuple[str, list[str]]]:
     """Yields each module with those of ours that it imports."""
     for name, targets in IMPORTS.items():
-        yield name, [target.removeprefix("kafka_trial.") for target in targets if target.startswith("kafka_trial.")]
+        own = [target for target in targets if target.split(".")[0] in ("kafka_trial", "lab")]
+        yield name, [target.removeprefix("kafka_trial.") for target in own]
 
 
 def _inside(name: str, rooms: set[str]) -> bool:

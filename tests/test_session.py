@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.calibration import Attempt, ask
 from kafka_trial.case import Case, Violation
 from kafka_trial.claim import Claim
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
@@ -17,6 +16,7 @@ from kafka_trial.history.store import RunFolder, open_run_folder
 from kafka_trial.question import Question
 from kafka_trial.session import Session, Trialed
 from kafka_trial.verdict import Verdict, decide
+from lab.calibration.attempts import Attempt, ask
 
 STORED = Path(__file__).parent.parent / "fixtures" / "histories" / "member-killed"
 

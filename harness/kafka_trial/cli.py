@@ -26,11 +26,9 @@ EXAMPLES = {
     "doctor": "kafka-trial doctor --fetch 4.3.1",
     "cluster": "kafka-trial cluster up --detach --kafka 4.3.1",
     "demo": "kafka-trial demo --seed 7",
-    "bench": "kafka-trial bench check --runs 5",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
     "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
     "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
-    "calibrate": "kafka-trial calibrate --times 5 --minutes 60",
 }
 
 
@@ -61,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in (_run, _check, _report, _show, _explain, _list, _doctor, _cluster, _demo, _bench, _calibrate, _audit):
+    for add in (_run, _check, _report, _show, _explain, _list, _doctor, _cluster, _demo, _audit):
         add(verb_parsers)
     return parser
 
@@ -173,26 +171,6 @@ def _demo(parsers: _Subparsers) -> None:
     parser.add_argument("--faulty", default="commits-backwards", metavar="FILE", help="must be convicted")
     parser.add_argument("--scenario", default="member-paused", help="the scenario both go through")
     _trial_options(parser)
-
-
-def _bench(parsers: _Subparsers) -> None:
-    parser = _verb(parsers, "bench", verbs.bench, "measure: minimum, median, maximum, and ratios within one run")
-    parser.add_argument("what", nargs="*", help="which measurements (default: all; `bench --list` names them)")
-    parser.add_argument("--list", action="store_true", help="name the measurements and stop")
-    parser.add_argument("--runs", type=int, help="how often each (default 3, of scale 7 rounds)")
-    parser.add_argument("--huge", action="store_true", help="scale: 10^8 events too, which need 45 GB of disk")
-    parser.add_argument("--events-max", type=int, metavar="N", help="scale: no histories of more than so many events")
-
-
-def _calibrate(parsers: _Subparsers) -> None:
-    parser = _verb(parsers, "calibrate", verbs.calibrate, "try every consumer on its suites several times; resumable")
-    parser.add_argument("--times", type=int, default=5, help="how often each pair (default 5)")
-    parser.add_argument("--minutes", type=float, help="stop beginning new trials after this long")
-    parser.add_argument("--only", action="append", metavar="CONSUMER", help="only these consumers")
-    parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
-    parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn at random from this seed")
-    parser.add_argument("--store", action="store_true", help="keep a right history of each sin and twin in fixtures/")
-    parser.add_argument("--page", action="store_true", help="only write the page again from the rows")
 
 
 def _audit(parsers: _Subparsers) -> None:

@@ -154,33 +154,6 @@ def demo(options: Namespace) -> int:
     return shown.exit_status
 
 
-def bench(options: Namespace) -> int:
-    """`bench`: the measurements of `bench.py`."""
-    from kafka_trial.bench import NAMES, measure
-
-    if options.list:
-        print("\n".join(NAMES))
-        return PASS
-    return measure(options.what, runs=options.runs, huge=options.huge, events_max=options.events_max)
-
-
-def calibrate(options: Namespace) -> int:
-    """`calibrate`: every consumer on its suites, several times, resumable."""
-    from kafka_trial.calibrate import calibrate as calibrate_all
-    from kafka_trial.calibrate import write_page
-
-    if options.page:
-        return write_page()
-    return calibrate_all(
-        times=options.times,
-        minutes=options.minutes,
-        only=options.only,
-        side_by_side=options.side_by_side,
-        store=options.store,
-        shuffle=options.shuffle,
-    )
-
-
 def audit(options: Namespace) -> int:
     """`audit`: exports what a group did on a cluster that is not ours, judges it and reports."""
     from kafka_trial.audit.asked import make_asked

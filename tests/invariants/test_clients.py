@@ -29,7 +29,7 @@ from histories import (
     undecided,
 )
 from kafka_trial.judge.judge import judge_events
-from naive_checker import judge
+from lab.naive.checker import judge
 
 
 def by(client: str, line: Line, *, member_id: str | None = None, client_id: str | None = None) -> Line:

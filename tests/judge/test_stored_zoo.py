@@ -8,10 +8,11 @@ import pytest
 
 import stored_verdicts
 from kafka_trial import registry
-from kafka_trial.calibrate import STORED, reports_folder, stored_digest, stored_history
-from kafka_trial.calibration import ROWS_NAME, Attempt, Row, expected_of, grid, read_rows
 from kafka_trial.history.packed import SUFFIX, unpack
 from kafka_trial.judging import check_run
+from lab.calibration.attempts import ROWS_NAME, Attempt, Row, expected_of, grid, read_rows
+from lab.calibration.campaign import STORED, stored_digest, stored_history
+from lab.checkout import reports_folder
 
 TOLD = {row.stored: row for row in read_rows(reports_folder() / ROWS_NAME) if row.stored}
 ZOO = [attempt for attempt in grid(times=1) if (file := stored_history(attempt)) and file.exists()]

@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 import pytest
 
 import tiers
-from agreement.sample import Sample, every_kind, measured, slept
-from agreement.sayings import Sayings, both_say, naive_says, vectorised_says
-from naive_checker import ANOMALIES, judge
+from lab.agreement.sample import Sample, every_kind, measured, slept
+from lab.agreement.sayings import Sayings, both_say, naive_says, vectorised_says
+from lab.naive.checker import ANOMALIES, judge
 
 CLEAN_EXAMPLES = 180
 QUARTERS = 4

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kafka_trial import calibration
-from kafka_trial.calibration import Attempt as Sampled
-from kafka_trial.calibration import header_of
 from kafka_trial.concurrency import Crew
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.session import Asked, Session, Trialed
 from kafka_trial.waiting import wait_until
+from lab.calibration import attempts as calibration
+from lab.calibration.attempts import Attempt as Sampled
+from lab.calibration.attempts import header_of
 
 SEED = 20260101
 SAMPLE_WITHIN_S = 45 * 60

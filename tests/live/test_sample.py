@@ -9,11 +9,11 @@ import pytest
 from sampled import ALWAYS, BY_TURNS, SOUND, Sample, Sampled, sins
 
 from kafka_trial import registry
-from kafka_trial.calibration import expected_of
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.pytest_outcomes import TRIED_AGAIN
 from kafka_trial.session import Trialed
 from kafka_trial.waiting import wait_until
+from lab.calibration.attempts import expected_of
 
 
 def test_the_sample_is_pairwise() -> None:

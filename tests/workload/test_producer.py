@@ -19,9 +19,9 @@ from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
 from kafka_trial.waiting import wait_until
-from kafka_trial.workload.bench import bench_producer
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 from kafka_trial.workload.taken_back import ABORTED
+from lab.bench.producer import bench_producer
 
 pytestmark = pytest.mark.cluster
 LOAD = Load(opening_burst=500, rate_per_s=2000, size_bytes_max=2048, bursts=(Burst(0.0, 100),))

@@ -1,0 +1,133 @@
+"""Drawn histories: of each planted deviation, and clean ones; and the same as heard by a harness that stood still, or
+whose readers were measured, and of members that buffer what they print, or tell when it was."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+
+from kafka_trial.history.event import Event
+from lab.history_strategies import SINS, WALL_OFFSET_NS, History, histories
+
+# Enough for both judges to find every anomaly twenty times: some deviations show several, some seldom show, or not
+# where it is compared.
+EXAMPLES_PER_SIN = 12
+MORE_EXAMPLES = {
+    24: ("skip", "zombie-low", "split-by-log", "past-end", "phantom"),
+    32: ("below-floor", "storm", "unassigned", "outside"),
+    36: ("corrupt", "dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
+    42: ("invents", "torn", "late", "rogue", "hanging"),
+    48: ("starve", "retry"),
+    60: ("false-lag",),
+    150: ("expired",),
+}
+EXAMPLES_OF = {sin: examples for examples, sins in MORE_EXAMPLES.items() for sin in sins}
+
+MS = 1_000_000
+DELAYS_MS = (5, 25, 25, 25, 60, 150, 400, 700)
+
+Sample = list[History]
+
+
+def every_kind(*, clean: int, per_sin: int | None = None, seed: int | None = None) -> Sample:
+    """Returns so many clean histories, and so many of each planted deviation; None: as many as show every anomaly."""
+    sinning = [history for sin in SINS for history in drawn(sin, per_sin or examples_of(sin), seed=seed)]
+    return drawn(None, clean, seed=seed) + sinning
+
+
+def examples_of(sin: str | None) -> int:
+    """Returns how many histories of a deviation the sample holds."""
+    return EXAMPLES_OF.get(sin or "", EXAMPLES_PER_SIN)
+
+
+def drawn(sin: str | None, examples: int, *, seed: int | None = None) -> Sample:
+    """Returns so many histories with one planted deviation (None: clean): always the same, or those of the seed."""
+    sample: Sample = []
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories(sins=(sin,)))
+    def gather(history: History) -> None:
+        sample.append(history)
+
+    (gather if seed is None else seeded(seed)(gather))()
+    return sample
+
+
+def slept(history: History) -> History:
+    """The same history, as a harness tells it that stood still from its first quarter to its last."""
+    times = sorted(event.time_ns for event in history.events)
+    begin_ns, end_ns = times[len(times) // 4], times[3 * len(times) // 4]
+    run = [event for event in history.events if event.source == "run"]
+    told = Event("run", 0, end_ns, "scheduling_delay", details={"delay_ns": end_ns - begin_ns, "every_ns": 0})
+    run = sorted([*run, told], key=lambda event: event.time_ns)
+    others = [event for event in history.events if event.source != "run"]
+    return replace(history, events=[*others, *(replace(event, seq=seq) for seq, event in enumerate(run))])
+
+
+def measured(history: History, draw: random.Random) -> History:
+    """The same history, with measures of how long lines waited; some members buffer their lines, or tell the time."""
+    sources = sorted({event.source for event in history.events if event.kind == "started"})
+    buffered = draw.random() < 0.5
+    others = [_stamped(event, draw) for event in history.events if event.source not in (*sources, "run")]
+    lines: list[Event] = []
+    for source in sources:
+        mine = [event for event in history.events if event.source == source]
+        told = _telling(mine, draw, share=draw.choice((0.0, 0.9, 1.0, 1.0)))
+        lines += _flushed(told, draw) if buffered else told
+    run = _with_measures(history, sources, draw)
+    facts = history.facts | ({"stdout": "buffered"} if buffered else {})
+    return replace(history, events=[*others, *lines, *run], facts=facts)
+
+
+def _stamped(event: Event, draw: random.Random) -> Event:
+    """An event of a broker; one request in ten has a late stamp, some of them a very late one."""
+    if event.kind != "request" or event.source_wall_ns is None or draw.random() > 0.1:
+        return event
+    return replace(event, source_wall_ns=event.source_wall_ns + draw.choice((60, 100, 300, 600, 2000, 6000)) * MS)
+
+
+def _telling(mine: Sequence[Event], draw: random.Random, *, share: float) -> list[Event]:
+    """A member's lines with the times they bear themselves: right but for some milliseconds, few of them false."""
+    return [
+        replace(event, source_wall_ns=event.time_ns + WALL_OFFSET_NS + draw.choice((0, 0, 0, -20, -300, -900, 40)) * MS)
+        if event.kind not in ("started", "exited") and draw.random() < share
+        else event
+        for event in mine
+    ]
+
+
+def _flushed(mine: Sequence[Event], draw: random.Random) -> list[Event]:
+    """The lines of a member as they are read when its buffer is full: several at once, at the time of the last."""
+    found, first = [], 0
+    while first < len(mine):
+        end = min(len(mine), first + draw.randint(1, 8))
+        own = next((at for at in range(first, end) if mine[at].kind in ("started", "exited")), None)
+        end = end if own is None else max(own, first + 1)
+        found += [replace(event, time_ns=mine[end - 1].time_ns) for event in mine[first:end]]
+        first = end
+    return found
+
+
+def _with_measures(history: History, sources: Sequence[str], draw: random.Random) -> list[Event]:
+    """The run's events with a measure of each reader a second, but for some that are missing."""
+    run = [event for event in history.events if event.source == "run"]
+    times = [event.time_ns for event in history.events]
+    for source in sources:
+        usual = draw.choice(DELAYS_MS[:5])
+        for at_ns in range(min(times), max(times) + 1000 * MS, 1000 * MS):
+            delay_ns = (draw.choice(DELAYS_MS) if draw.random() < 0.2 else usual) * MS
+            if draw.random() < 0.8:
+                run.append(Event("run", 0, at_ns, "reading_delay", details={"reader": source, "delay_ns": delay_ns}))
+    run.sort(key=lambda event: event.time_ns)
+    return [replace(event, seq=seq) for seq, event in enumerate(run)]

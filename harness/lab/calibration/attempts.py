@@ -1,0 +1,216 @@
+"""What a calibration is about, as values: the grid of attempts, and the rows that tell what came out.
+
+`calibrate.py` runs the grid. A row holds everything that the page (`calibration_page.py`) needs: it can be made again
+from the rows alone, whatever became of the consumers since.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kafka_trial import registry
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.question import make_question
+from kafka_trial.session import Asked
+from lab.calibration.fixture_header import FixtureHeader, fixture_header
+from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
+from lab.calibration.source_digests import SAME
+
+ROWS_NAME = "calibration.jsonl"
+NOT_BEGUN = "not begun"  # stands for the verdict where there was no trial; tried again when calibrate goes on
+QUIET_SCENARIOS = ("control", "member-killed", "rebalance-storm")  # enough to see a sound silent consumer accused
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One trial of the grid: what was asked. `sin`: None for a reference, else whether the sin is switched on."""
+
+    consumer: str
+    scenario: str
+    kafka_version: str = DEFAULT_VERSION
+    seed: int = 1
+    sin: bool | None = None
+
+    def __str__(self) -> str:
+        switch = {None: "", True: "-sinning", False: "-sin-off"}[self.sin]
+        return f"{self.consumer}{switch}-on-{self.scenario}-{self.kafka_version}".replace("/", "-")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attempt with what came out; a line of the rows file.
+
+    `expected` are the anomalies that must be found, none for a sound consumer. `verdict` is pass, fail, unknown, or
+    `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the harness's,
+    `making_digest` that of its part that makes histories, `judging_digest` of the part that judges them (rows of
+    earlier versions lack both), `trial_digest` that of consumer and scenario. `rejudged`: the kept history of an
+    earlier row, judged again by another judge. `silent`: the consumer says nothing of what it does, so that a sound
+    one cannot pass: it is rightly *unknown* for its silence alone. `twin_of`: the sin that a sound one looks like.
+    `stored`: the digest of the file that keeps its history, where one does.
+    """
+
+    attempt: Attempt
+    expected: tuple[str, ...]
+    verdict: str
+    violations: tuple[str, ...]
+    reasons: tuple[str, ...]
+    faults_bit: tuple[bool, ...]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    source_digest: str = ""
+    trial_digest: str = ""
+    commit: str = ""
+    silent: bool = False
+    twin_of: str = ""
+    stored: str = ""
+    making_digest: str = ""
+    judging_digest: str = ""
+    rejudged: bool = False
+
+    @property
+    def made_by(self) -> str:
+        """The digest of what made its history; of a row by an earlier version that of the whole harness."""
+        return self.making_digest or self.source_digest
+
+    @property
+    def answered(self) -> bool:
+        """Whether the verdict is an answer: an unknown is none, unless it is the right one."""
+        return self.verdict in ("pass", "fail") or self.as_expected
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether it shows what its consumer must: a sin exactly its anomalies, a sound one a pass."""
+        if self.silent and not self.expected and self.verdict == "unknown":
+            return not self.violations and for_silence_alone(self.reasons)
+        return self.verdict == ("fail" if self.expected else "pass") and set(self.violations) == set(self.expected)
+
+
+def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
+    """Yields every attempt: references on every scenario; each sin, on and off, and each twin, on its header's suite.
+
+    A reference that says nothing goes through a few scenarios only.
+
+    Raises:
+        InputError: `only` names a consumer that does not exist.
+    """
+    names = registry.consumers()
+    for name in only or ():
+        if name not in names:
+            raise InputError("--only", unknown_name("consumer", name, names))
+    for seed in range(1, times + 1):
+        for name in only or names:
+            header = header_of(name)
+            if suites := registry.unusual_suites(name):
+                yield from (Attempt(name, suite, seed=seed) for suite in suites)
+            elif header is None:
+                scenarios = QUIET_SCENARIOS if registry.is_silent(name) else registry.scenarios()
+                yield from (Attempt(name, scenario, seed=seed) for scenario in scenarios)
+            elif header.sound:
+                yield Attempt(name, header.suite, seed=seed)
+            else:
+                yield from (Attempt(name, header.suite, seed=seed, sin=sin) for sin in (True, False))
+
+
+def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:
+    """Returns the attempts in an order drawn from a seed: as many of them as there is time for are a fair sample."""
+    order = list(attempts)
+    random.Random(seed).shuffle(order)
+    return order
+
+
+def ask(attempt: Attempt, folder: Path) -> Asked:
+    """Returns the trial to ask for, its run folder inside `folder`.
+
+    A sin is switched off in a copy of its folder; nothing else is touched.
+    """
+    consumer = registry.find_consumer(attempt.consumer)
+    if attempt.sin is False:
+        consumer = _copied(consumer, folder)
+        text = consumer.read_text()
+        if 'SIN = "1"' not in text:
+            raise InputError(str(consumer), 'has no line SIN = "1" to switch the sin off')
+        consumer.write_text(text.replace('SIN = "1"', 'SIN = "0"'))
+    scenario = registry.find_scenario(attempt.scenario)
+    question = make_question(scenario, consumer, kafka_version=attempt.kafka_version, seed=attempt.seed)
+    return Asked(question, folder / "run")
+
+
+def _copied(consumer: Path, folder: Path) -> Path:
+    """Copies the folder of a fixture, and the programs beside the zoo that its variants are started by."""
+    zoo = consumer.parents[2]
+    copy = folder / consumer.parent.relative_to(zoo)
+    shutil.copytree(consumer.parent, copy)
+    for program in zoo.glob("*.py"):
+        shutil.copy(program, folder)
+    return copy / consumer.name
+
+
+def expected_of(attempt: Attempt) -> tuple[str, ...]:
+    """Returns the anomalies that an attempt must show: where the sin is on, those of its header, as far as they can be
+    seen by the evidence that this variant of the consumer gives; else none."""
+    header = header_of(attempt.consumer)
+    if header is None or not attempt.sin:
+        return ()
+    return shown_at(levels_of(spec_from_toml(registry.find_consumer(attempt.consumer)).evidence), header)
+
+
+def newest(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows of what was calibrated last: what has made their histories, consumer and scenario included, is
+    the newest there is; where one was judged again, that row stands for it."""
+    same = [row for row in rows if row.made_by == rows[-1].made_by]
+    last = {(row.attempt.consumer, row.attempt.scenario): row.trial_digest for row in same}
+    standing: dict[tuple[Attempt, int], Row] = {}
+    for number, row in enumerate(same):
+        if row.trial_digest == last[row.attempt.consumer, row.attempt.scenario]:
+            at = next((key for key in reversed(standing) if key[0] == row.attempt), None) if row.rejudged else None
+            standing[at or (row.attempt, number)] = row
+    return list(standing.values())
+
+
+def set_aside(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows of the newest harness that do not count: their consumer or scenario was changed since."""
+    same = [row for row in rows if row.made_by == rows[-1].made_by]
+    last = {(row.attempt.consumer, row.attempt.scenario): row.trial_digest for row in same}
+    return [row for row in same if row.trial_digest != last[row.attempt.consumer, row.attempt.scenario]]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Returns every row of a rows file, oldest first; none when there is no file. A torn last line is left out.
+
+    Raises:
+        InputError: a line is no row.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    try:
+        return [_row(orjson.loads(line)) for line in lines]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(str(path), f"holds a line that is no row ({type(error).__name__}: {error})") from error
+
+
+def append_row(path: Path, row: Row) -> None:
+    """Adds one line to a rows file."""
+    with path.open("ab") as file:
+        file.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+
+
+def header_of(consumer: str) -> FixtureHeader | None:
+    """Returns what a fixture's header promises; None for a reference."""
+    file = registry.find_consumer(consumer)
+    return fixture_header(file.parent / "main.py") if set(registry.zoo_folders()) & set(file.parents) else None
+
+
+def _row(table: dict[str, Any]) -> Row:
+    making = table.get("making_digest", "")
+    table |= {"making_digest": SAME.get(making, making)}
+    lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit")}
+    return Row(**(table | lists | {"attempt": Attempt(**table["attempt"])}))

@@ -1,0 +1,208 @@
+"""Calibration: every consumer on its suites, several times; the harness itself is on trial here.
+
+Each attempt becomes one line of `reports/calibration.jsonl`, appended and never rewritten: a stopped calibration goes
+on where it stopped. A change of what makes histories (`source_digests.py`) begins anew, a changed consumer or scenario
+its own trials. A change of the judge alone asks for no trial: the histories that are kept are judged again. The page is
+made of the rows and of nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kafka_trial import registry
+from kafka_trial.errors import FAIL, PASS, KafkaTrialError
+from kafka_trial.facts import folder_digest
+from kafka_trial.history.packed import SUFFIX, pack
+from kafka_trial.history.store import RunFolder
+from kafka_trial.narrator import Narrator
+from kafka_trial.scenario import scenario_to_table
+from kafka_trial.session import Asked, Session, Trialed
+from lab.calibration.attempts import (
+    NOT_BEGUN,
+    ROWS_NAME,
+    Attempt,
+    Row,
+    append_row,
+    ask,
+    expected_of,
+    grid,
+    header_of,
+    newest,
+    read_rows,
+    shuffled,
+)
+from lab.calibration.page import page
+from lab.calibration.source_digests import judging_digest, making_digest
+from lab.checkout import git_revision, reports_folder
+
+PAGE = "calibration.md"
+RUNS = Path("trial-runs") / "calibration"
+STORED = Path("fixtures") / "histories" / "zoo"
+
+
+def calibrate(
+    *,
+    times: int,
+    minutes: float | None,
+    only: Sequence[str] | None,
+    side_by_side: int | None = None,
+    store: bool = False,
+    shuffle: int | None = None,
+) -> int:
+    """Runs what is missing of the grid, then writes the page; begins no trial after `minutes`.
+
+    With `shuffle` the order is drawn at random from that seed: what is done when time is up is a fair sample of all.
+    Of a trial that came out as it must what was asked and seen is kept, to be judged again; of any other all, and it is
+    named. With `store` the first right trial of each sin and twin is packed into `fixtures/histories/zoo`, where none
+    of it lies there yet.
+
+    Raises:
+        InputError: this is no checkout, or `only` names a consumer that does not exist.
+    """
+    rows = reports_folder() / ROWS_NAME
+    tried = [row for row in read_rows(rows) if row.making_digest == making_digest() and row.verdict != NOT_BEGUN]
+    done = {(row.attempt, row.trial_digest): row for row in tried}
+    attempts = grid(times=times, only=only)
+    wanted = [(one, trial_digest(one)) for one in (attempts if shuffle is None else shuffled(attempts, seed=shuffle))]
+    todo = [attempt for attempt, digest in wanted if (attempt, digest) not in done]
+    until_s = None if minutes is None else time.monotonic() + minutes * 60
+    with Narrator() as narrator:
+        _judge_again([done[one] for one in wanted if one in done], rows, narrator)
+    asked = {_asked(attempt): attempt for attempt in todo}
+    ended = 0
+    with Narrator() as narrator, Session(narrator=Narrator(quiet=True)) as session:
+        for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
+            ended += 1
+            row = _row(asked[one], outcome)
+            try:
+                if store and isinstance(outcome, Trialed) and row.as_expected:
+                    row = replace(row, stored=_store(row.attempt, outcome.folder))
+            finally:
+                append_row(rows, row)  # whatever became of the store
+            narrator.say(f"{ended}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
+        if ended < len(todo):
+            narrator.say(f"time is up: {len(todo) - ended} of {len(todo)} trials still to run")
+    return write_page()
+
+
+def write_page() -> int:
+    """Writes the page from the rows; 1 when one of the newest source contradicts what its consumer must show."""
+    folder = reports_folder()
+    rows = read_rows(folder / ROWS_NAME)
+    (folder / PAGE).write_text(page(rows))
+    return PASS if all(row.as_expected for row in newest(rows)) else FAIL
+
+
+def stored_history(attempt: Attempt) -> Path | None:
+    """Returns where the history of a sin or a twin is stored; None for references, what has no sin, and the silent."""
+    if attempt.sin is False or header_of(attempt.consumer) is None or registry.is_silent(attempt.consumer):
+        return None
+    return registry.CHECKOUT / STORED / f"{attempt.consumer}{SUFFIX}"
+
+
+def stored_digest(file: Path) -> str:
+    """Returns what a row calls the stored history of its very trial by."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+
+
+def source_digest() -> str:
+    """Returns a digest of the harness: rows of another one are not taken for this one's."""
+    return folder_digest(registry.PACKAGE)
+
+
+def trial_digest(attempt: Attempt) -> str:
+    """Returns a digest of an attempt's consumer and scenario: once they have changed, it is tried again."""
+    scenario = repr(scenario_to_table(registry.find_scenario(attempt.scenario)))
+    consumer = folder_digest(registry.find_consumer(attempt.consumer).parent)
+    return hashlib.sha256(f"{consumer} {scenario}".encode()).hexdigest()[:16]
+
+
+def _judge_again(rows: Sequence[Row], file: Path, narrator: Narrator) -> None:
+    """Judges those of the rows again whose judge has changed and whose history is kept; appends what comes out."""
+    from kafka_trial.judging import check_run
+
+    for row in rows:
+        folder = RunFolder(_folder(row.attempt) / "run")
+        if row.judging_digest == judging_digest() or not folder.history.is_dir():
+            continue
+        verdict = check_run(folder)
+        again = replace(
+            row,
+            verdict=verdict.verdict,
+            violations=tuple(sorted({violation.anomaly for violation in verdict.violations})),
+            reasons=tuple(verdict.reasons),
+            expected=expected_of(row.attempt),
+            source_digest=source_digest(),
+            judging_digest=judging_digest(),
+            commit=git_revision(),
+            rejudged=True,
+        )
+        append_row(file, again)
+        narrator.say(
+            f"judged again: {row.attempt} seed {row.attempt.seed}: {', '.join([again.verdict, *again.violations])}"
+        )
+
+
+def _folder(attempt: Attempt) -> Path:
+    return RUNS / f"{attempt}-seed-{attempt.seed}"
+
+
+def _asked(attempt: Attempt) -> Asked:
+    folder = _folder(attempt)
+    shutil.rmtree(folder, ignore_errors=True)  # of a calibration that was stopped in the midst of this one
+    folder.mkdir(parents=True)
+    return ask(attempt, folder)
+
+
+def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError) -> Row:
+    header = header_of(attempt.consumer)
+    about: dict[str, Any] = {
+        "expected": expected_of(attempt),
+        "source_digest": source_digest(),
+        "making_digest": making_digest(),
+        "judging_digest": judging_digest(),
+        "trial_digest": trial_digest(attempt),
+        "commit": git_revision(),
+        "silent": registry.is_silent(attempt.consumer),
+        "twin_of": header.sin if header is not None and header.sound else "",
+    }
+    if isinstance(outcome, KafkaTrialError):
+        return Row(attempt, verdict=NOT_BEGUN, violations=(), reasons=(str(outcome),), faults_bit=(), **about)
+    verdict, facts = outcome.verdict, outcome.folder.read_json("run.json")
+    versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
+    return Row(
+        attempt,
+        verdict=verdict.verdict,
+        violations=tuple(sorted({violation.anomaly for violation in verdict.violations})),
+        reasons=tuple(verdict.reasons),
+        faults_bit=tuple(fault.bit for fault in verdict.faults),
+        versions=versions,
+        **about,
+    )
+
+
+def _store(attempt: Attempt, folder: RunFolder) -> str:
+    """Packs a history where none of its consumer is stored yet; returns the digest of the file, else nothing."""
+    file = stored_history(attempt)
+    if file is None or file.exists():
+        return ""
+    pack(folder, file)
+    return stored_digest(file)
+
+
+def _told(row: Row, one: Asked) -> str:
+    """Says what came out; of what came out right only question and history are kept."""
+    told = ", ".join([row.verdict, *row.violations])
+    assert one.out is not None
+    if row.as_expected:
+        for name in ("cache", "logs"):
+            shutil.rmtree(one.out / name, ignore_errors=True)
+        return told
+    return f"{told}: NOT as it must be, see {one.out}"

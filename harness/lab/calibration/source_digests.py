@@ -1,0 +1,151 @@
+"""What makes a history, and what judges it: a digest of each part of the harness, by what imports what.
+
+A calibrated trial is tried again only when what makes histories has changed; a change of the judge asks for no trial,
+but for another judgement of the histories that are kept. What makes histories is its definitions, wherever they stand:
+a function that moves, a docstring, a comment or an import changes nothing, and neither does a new name that `FORMER`
+knows the old one of. (An import that takes another function of the same name would go unnoticed: let it be renamed.)
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from kafka_trial.registry import PACKAGE
+
+MAKES = ("run", "stage", "setting", "question", "registry")
+MAKING_FOLDERS = ("cluster", "consumers", "history", "nemesis", "witness", "workload")  # whole, plug-ins and data too
+# Names of functions, classes, fields and arguments → what they were called when rows were made.
+FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
+# Digests of earlier harnesses → that of this one, where what differs makes no history.
+SAME = {
+    "121ec7039006e283": "28faad8fa838633d",  # was one of files, not of definitions
+    "4904fc24caaa6e2a": "28faad8fa838633d",  # counted the benchmark of the producer, which lay in `workload`
+}
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+JUDGES = ("judging", "judge_process")
+JUDGING_FOLDERS = ("invariants", "judge", "hearing")
+
+
+@cache
+def making_digest() -> str:
+    """Returns a digest of all definitions by which a history is made, and of the data files beside them."""
+    parts: list[str] = []
+    for file in _part(MAKES, MAKING_FOLDERS):
+        parts += _definitions(file) if file.suffix == ".py" else [hashlib.sha256(file.read_bytes()).hexdigest()]
+    return hashlib.sha256("\0".join(sorted(parts)).encode()).hexdigest()[:16]
+
+
+@cache
+def judging_digest() -> str:
+    """Returns a digest of all modules by which a history is judged."""
+    return _digest(_part(JUDGES, JUDGING_FOLDERS))
+
+
+def _definitions(file: Path) -> list[str]:
+    """Returns the statements of a module, as plain text: without imports, docstrings and comments, by former names."""
+    plain = _Plain().visit(ast.parse(file.read_bytes()))
+    return [ast.unparse(statement) for statement in plain.body if not _names_exports(statement)]
+
+
+def _names_exports(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves out what does not run differently, and calls everything by its former name."""
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """An import is none of the definitions: where a name comes from may change."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Neither is this one."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        """What only types are taken from does not run."""
+        return None if _is_for_types(node) else self.generic_visit(node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Drops the docstring, and takes the former names, of whatever has any."""
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _has_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+        for name in ("id", "attr", "arg", "name"):
+            if isinstance(called := getattr(node, name, None), str):
+                setattr(node, name, FORMER.get(called, called))
+        super().generic_visit(node)
+        if isinstance(node, Documented | ast.If) and not node.body and not isinstance(node, ast.Module):
+            node.body = [ast.Pass()]
+        return node
+
+
+def _has_docstring(node: Documented) -> bool:
+    first = node.body[0] if node.body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+
+
+def _part(modules: tuple[str, ...], folders: tuple[str, ...]) -> list[Path]:
+    """Returns all files of some folders, and all that some modules import."""
+    whole = {file for name in folders for file in (PACKAGE / name).rglob("*") if _is_source(file)}
+    return sorted(whole.union(_closure(modules)))
+
+
+def _is_source(file: Path) -> bool:
+    return file.is_file() and "__pycache__" not in file.parts
+
+
+def _digest(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _closure(names: tuple[str, ...]) -> list[Path]:
+    """Returns the files of these modules and of all that they import, directly or not, in order."""
+    waiting, found = [file for name in names if (file := _file(name))], set[Path]()
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += _imported(file)
+    return sorted(found)
+
+
+@cache
+def _imported(file: Path) -> tuple[Path, ...]:
+    return tuple(found for name in _named(ast.parse(file.read_bytes())) if (found := _file(name)) is not None)
+
+
+def _named(tree: ast.AST) -> Iterator[str]:
+    """Yields the modules of ours that are imported; not those that only types are taken from."""
+    for node in _run(tree):
+        if isinstance(node, ast.Import):
+            yield from (_inner(alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kafka_trial":
+            yield _inner(node.module)
+            yield from (f"{_inner(node.module)}.{alias.name}".lstrip(".") for alias in node.names)
+
+
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes of a module that may be executed: all but the body of `if TYPE_CHECKING`."""
+    yield tree
+    for child in () if _is_for_types(tree) else ast.iter_child_nodes(tree):
+        yield from _run(child)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _inner(name: str) -> str:
+    return name.removeprefix("kafka_trial").lstrip(".")
+
+
+def _file(name: str) -> Path | None:
+    place = PACKAGE.joinpath(*name.split("."))
+    return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if name and file.is_file()), None)

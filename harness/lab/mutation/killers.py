@@ -1,0 +1,181 @@
+"""One mutant before its judges: the tests of `invariants/`, then the naive checker.
+
+Each mutant has a process of its own, forked from a server that has the libraries imported already, and none of our
+modules. There the mutated module is handed to the import system in place of the file; nothing on disk is touched. First
+the tests of tests/invariants, in an order that makes an early end likely, up to the first that fails; then the naive
+checker's word on stored histories of the sample that `test_two_judges_agree.py` draws. Whatever breaks kills.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import multiprocessing
+import os
+import pickle
+import resource
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.registry import CHECKOUT
+
+TESTS = CHECKOUT / "tests"
+PACKAGE = "kafka_trial.invariants"
+LIBRARIES = ["numpy", "orjson", "pyarrow.compute", "pyarrow.json", "pyarrow.parquet", "pytest", "hypothesis"]
+AGREEMENT = "tests/judge/test_two_judges_agree.py::test_both_judges_say_the_same"
+HISTORIES_PER_SIN = 5  # of those that the agreement test draws
+CPU_S_MAX = 600
+WALL_S_MAX = 1800.0
+MEMORY_BYTES_MAX = 8 * 2**30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`killed`, with what killed it; `survived`; or `broken`, where the judges could not be asked."""
+
+    result: str
+    by: str = ""
+
+
+class Judges:
+    """Judges mutants, one at a time; `folder` is an empty one for what they share."""
+
+    def __init__(self, folder: Path, *, histories_per_sin: int = HISTORIES_PER_SIN) -> None:
+        self._folder = folder
+        os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(LIBRARIES)
+        self._sayings = folder / "sayings.pickle"
+        self._histories_per_sin = histories_per_sin
+
+    def prepare(self, order: Sequence[Path]) -> Outcome:
+        """Has the naive checker say its word, and every judge see the modules as they are: that must survive."""
+        prepared = self._asked(_say, self._sayings, self._histories_per_sin)
+        return self.judge("", "", order) if order and prepared.result == "survived" else prepared
+
+    def judge(self, module: str, source: str, order: Sequence[Path]) -> Outcome:
+        """Returns what becomes of a module's text; `order` is that of the test files."""
+        return self._asked(_judge, module, source, [str(path) for path in order], self._sayings)
+
+    def _asked(self, function: Any, *arguments: Any) -> Outcome:
+        ours, theirs = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_bounded, args=(function, theirs, self._folder, *arguments))
+        process.start()
+        theirs.close()
+        try:
+            outcome = ours.recv() if ours.poll(WALL_S_MAX) else Outcome("killed", f"no answer in {WALL_S_MAX:g} s")
+        except EOFError:
+            process.join()
+            outcome = Outcome("killed", f"its process died: {process.exitcode}")
+        process.kill()
+        process.join()
+        ours.close()
+        return outcome
+
+
+def test_files() -> list[Path]:
+    """Returns the files of tests that judge a mutant."""
+    return sorted((TESTS / "invariants").glob("test_*.py"))
+
+
+# --- in the process of one mutant ------------------------------------------------------------------------------------
+
+
+def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -> None:
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder / "bytecode")  # compiled once, beside the sources
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    sys.path[:0] = [str(CHECKOUT / "harness"), str(TESTS)]
+    answer.send(function(*arguments))
+
+
+def _say(place: Path, histories_per_sin: int) -> Outcome:
+    """Writes down histories of every sin, and clean ones, with what the naive checker says of each."""
+    from lab.agreement.sample import drawn, examples_of
+    from lab.agreement.sayings import naive_says
+    from lab.history_strategies import SINS
+
+    each = [drawn(sin, examples_of(sin))[:histories_per_sin] for sin in (None, *SINS) if histories_per_sin]
+    turns = [history for turn in zip(*each, strict=True) for history in turn]
+    place.write_bytes(pickle.dumps([(history, naive_says(history)) for history in turns]))
+    return Outcome("survived")
+
+
+def _judge(module: str, source: str, order: Sequence[str], sayings: Path) -> Outcome:
+    if module:
+        sys.meta_path.insert(0, _Planter(f"{PACKAGE}.{module}", source))
+    failed = _first_failed(order)
+    return failed or _disagreed(sayings) or Outcome("survived")
+
+
+def _first_failed(order: Sequence[str]) -> Outcome | None:
+    import hypothesis
+    import pytest
+
+    # No deadline and no chance: a slow machine kills nobody, and the same mutant has the same fate. Nothing is shrunk.
+    phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
+    hypothesis.settings.register_profile("mutation", derandomize=True, database=None, deadline=None, phases=phases)
+    hypothesis.settings.load_profile("mutation")
+    witness = _Witness()
+    quiet = ["-x", "-q", "--noconftest", "-p", "no:cacheprovider", "-p", "no:kafka_trial", "--rootdir", str(CHECKOUT)]
+    status = pytest.main([*quiet, "-c", str(CHECKOUT / "pyproject.toml"), *order], plugins=[witness])
+    if status == pytest.ExitCode.OK:
+        return None
+    if witness.failed:
+        return Outcome("killed", witness.failed)
+    return Outcome("broken", f"pytest ended with {status!r}")
+
+
+class _Witness:
+    """Notes the first test that failed, or could not be read."""
+
+    failed = ""
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed and not self.failed:
+            self.failed = report.nodeid
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed and not self.failed:
+            self.failed = f"{report.nodeid} (cannot be imported)"
+
+
+def _disagreed(sayings: Path) -> Outcome | None:
+    from lab.agreement.sayings import vectorised_says
+
+    for history, naive in pickle.loads(sayings.read_bytes()):
+        try:
+            said = vectorised_says(history)
+        except Exception as error:  # noqa: BLE001 - a judge that breaks is as good as one that says something else
+            return Outcome("killed", f"{AGREEMENT} ({type(error).__name__})")
+        different = next((name for name in naive if naive[name] != said[name]), None)
+        if different is not None:
+            return Outcome("killed", f"{AGREEMENT}[{different}]")
+    return None
+
+
+class _Planter(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):  # type: ignore[misc]
+    """Gives one module another text."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self._name = name
+        self._source = source.encode()
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name != self._name:
+            return None
+        return importlib.util.spec_from_loader(name, self, origin=self.get_filename(name))
+
+    def get_filename(self, name: str) -> str:
+        return f"<{name}, mutated>"
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._source

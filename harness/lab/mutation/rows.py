@@ -1,0 +1,176 @@
+"""What came out, as values: one row for each attempt, and the page that is made of the rows.
+
+A row is never rewritten. Tried again (the tests have changed since it survived), a mutant has another row, and the last
+one counts. A module that has changed has other mutants: only rows of its last text are on the page.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+from lab.mutation.operators import OPERATORS, Mutant
+
+SEED = 20261121
+KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
+SHOWN_MAX = 160
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attempt. `of` is how many mutants its module has; the digests are of the module's text, and of the tests."""
+
+    mutant: Mutant
+    line: int
+    of: int
+    result: str
+    by: str
+    source_digest: str
+    tests_digest: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A change that changes nothing a judgement shows, and why."""
+
+    module: str
+    function: str
+    before: str
+    after: str
+    reason: str
+
+    def is_about(self, mutant: Mutant) -> bool:
+        """Whether this is that mutant, wherever in its function it stands."""
+        mine = (self.module, self.function, self.before, self.after)
+        return mine == (mutant.module, mutant.function, mutant.before, mutant.after)
+
+
+def read_rows(place: Path) -> list[Row]:
+    """Returns the rows of a file, oldest first."""
+    lines = place.read_bytes().splitlines() if place.exists() else []
+    tables = (orjson.loads(line) for line in lines)
+    return [Row(**(table | {"mutant": Mutant(**table["mutant"])})) for table in tables]
+
+
+def append_row(place: Path, row: Row) -> None:
+    """Adds a row to the file."""
+    with place.open("ab") as file:
+        file.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+
+
+def read_equivalents(place: Path) -> list[Equivalent]:
+    """Returns the listed equivalents."""
+    return [Equivalent(**table) for table in tomllib.loads(place.read_text()).get("equivalent", [])]
+
+
+def counting(rows: Iterable[Row]) -> dict[Mutant, Row]:
+    """Returns the row that counts for each mutant: the last one, of the last text of its module that was tried."""
+    rows = list(rows)
+    texts = {row.mutant.module: row.source_digest for row in rows}
+    return {row.mutant: row for row in rows if row.source_digest == texts[row.mutant.module]}
+
+
+def page(rows: Sequence[Row], equivalents: Sequence[Equivalent]) -> str:
+    """Returns the page as Markdown: made of the rows and the listed equivalents, and of nothing else."""
+    last = counting(rows)
+    reasons = {mutant: told for mutant in last if (told := _reason(mutant, equivalents))}
+    commits = ", ".join(sorted({row.commit for row in last.values()})) or "-"
+    whole = sum({row.mutant.module: row.of for row in last.values()}.values())
+    left = [row for row in last.values() if row.result != KILLED and row.mutant not in reasons]
+    lines = [
+        "# Mutation",
+        "",
+        f"Bugs planted in `harness/kafka_trial/invariants/`, one at a time, and whether the tests noticed: "
+        f"{len(last)} of the {whole} mutants of these modules, drawn with seed {SEED}, at {commits}. `make mutate` "
+        "goes on where it stopped. Judged by all tests of `tests/invariants`, then by the naive checker on histories "
+        "of every kind that `tests/judge/test_two_judges_agree.py` draws. Generated from `mutation.jsonl`, which keeps "
+        "every attempt, and from `harness/lab/mutation/equivalents.toml`.",
+        "",
+        *_sums("operator", last, reasons, lambda row: row.mutant.operator, OPERATORS),
+        "",
+        *_sums("module", last, reasons, lambda row: row.mutant.module, {}),
+        "",
+        "## What killed",
+        "",
+        *_killers(last),
+        "",
+        "## Survivors",
+        "",
+        *(_list(left) or ["None."]),
+        "",
+        "## Equivalents",
+        "",
+        "Changes that change nothing a judgement shows; they are not in the share.",
+        "",
+        *(_list([last[mutant] for mutant in reasons], reasons) or ["None."]),
+        *_contradictions(last, reasons),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def contradictions(rows: Iterable[Row], equivalents: Sequence[Equivalent]) -> list[Row]:
+    """Returns the killed ones among the listed equivalents: they are none."""
+    return [row for row in counting(rows).values() if row.result == KILLED and _reason(row.mutant, equivalents)]
+
+
+def _reason(mutant: Mutant, equivalents: Sequence[Equivalent]) -> str | None:
+    return next((one.reason for one in equivalents if one.is_about(mutant)), None)
+
+
+def _sums(
+    head: str,
+    last: Mapping[Mutant, Row],
+    reasons: Mapping[Mutant, str],
+    kind: Callable[[Row], str],
+    summaries: Mapping[str, str],
+) -> list[str]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in last.values():
+        groups[kind(row)].append(row)
+    body = [(f"{name}: {summaries[name]}" if name in summaries else name, groups[name]) for name in sorted(groups)]
+    return [
+        f"| {head} | tried | killed | equivalent | left | killed of what could be |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *(_sum(name, group, reasons) for name, group in [*body, ("all", list(last.values()))]),
+    ]
+
+
+def _sum(name: str, rows: Sequence[Row], reasons: Mapping[Mutant, str]) -> str:
+    killed = sum(row.result == KILLED for row in rows)
+    equivalent = sum(row.result != KILLED and row.mutant in reasons for row in rows)
+    could = len(rows) - equivalent
+    share = f"{killed / could:.1%}" if could else "-"
+    return f"| {name.replace('|', '/')} | {len(rows)} | {killed} | {equivalent} | {could - killed} | {share} |"
+
+
+def _killers(last: Mapping[Mutant, Row]) -> list[str]:
+    files = Counter(row.by.partition("::")[0] for row in last.values() if row.result == KILLED)
+    ordered = sorted(files.items(), key=lambda one: (-one[1], one[0]))
+    return ["| first to notice | mutants |", "| --- | --- |", *(f"| {name} | {count} |" for name, count in ordered)]
+
+
+def _list(rows: Sequence[Row], reasons: Mapping[Mutant, str] | None = None) -> list[str]:
+    ordered = sorted(rows, key=lambda row: (row.mutant.module, row.line, row.mutant.after, row.mutant.number))
+    return [_item(row, (reasons or {}).get(row.mutant, "")) for row in ordered]
+
+
+def _item(row: Row, reason: str) -> str:
+    mutant = row.mutant
+    told = reason or ("" if row.result == SURVIVED else f"{row.result}: {row.by}")
+    change = f"`{_short(mutant.before)}` → `{_short(mutant.after)}`"
+    return f"- {mutant.module}.{mutant.function}, line {row.line}: {change}" + (f": {told}" if told else "")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
+
+
+def _contradictions(last: Mapping[Mutant, Row], reasons: Mapping[Mutant, str]) -> list[str]:
+    wrong = [row for row in last.values() if row.result == KILLED and row.mutant in reasons]
+    return ["", "## Listed as equivalent, and killed", "", *_list(wrong)] if wrong else []

@@ -1,0 +1,3090 @@
+"""The naive checker: the second judge, slow and plain, that the vectorised one must agree with.
+
+It imports nothing but the event and the modules beside it, walks lists of events in the order of the definitions, and
+compares everything with everything where that is the obvious way to say it. `judge(events, facts)` returns what it
+found, per anomaly.
+
+Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
+consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard of
+is done), no_effect (the outcomes that it need not hear of), effects (state: a later one of the key is enough), body
+(value: of an effect it is the record's), stdout (buffered: lines come when a buffer is full), delivery (the
+claim's), reset (the policy),
+memory_max_bytes (the claim's).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from kafka_trial.history.event import Event
+from lab.naive import assignments as naive_assignments
+from lab.naive import clients as naive_clients
+from lab.naive import effects as naive_effects
+from lab.naive import losses as naive_losses
+from lab.naive import slowdown as naive_slowdown
+from lab.naive import told as naive_told
+
+SECOND_NS = 1_000_000_000
+TOLERANCE_NS = 500_000_000  # between sources, where nobody measured how late a line was read
+CALLBACKS = ("assigned", "revoked", "lost")
+OWN_WORD = (*CALLBACKS, "delivered", "processed", "commit")
+BUFFERED = "lines come when a buffer is full and bear no times, there is no sink, and no line asks for the commit"
+CLOCKS_NS = 10_000_000  # what the clocks of brokers and harness may differ by, as they are read
+MEASURED_WITHIN_NS = 3 * SECOND_NS
+DECIDING = {
+    *("by_operator", "in_flight_at_crash", "same_key", "recovered", "own", "restart_inside", "fell", "skipped_record"),
+    *("class", "found_in", "over_limit", "repeats"),
+}  # attributes that a claim looks at
+LOG_TOLERANCE_NS = 50_000_000  # between request log and offsets log
+# Faults on the way of a member's answers: they come late, or are held and cut off.
+DELAYING = ("latency", "slow-link", "pause")
+CUTTING = ("stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point")
+FETCH_LOOKBACK_NS = 2 * SECOND_NS
+FOREVER = float("inf")
+OPERATOR = "operator"
+
+Slice = tuple[str, int]
+# Topic and partition (None: the whole group), place (an offset, a member …), attributes that decide.
+Found = tuple[str | None, int | None, int | str, tuple[tuple[str, Any], ...]]
+
+ANOMALIES = (
+    "false-report",
+    "skipped",
+    "unseen",
+    "redelivered",
+    "retried",
+    "illegal-redelivery",
+    "nonmonotonic-poll",
+    "poll-skip",
+    "reordered-key",
+    "overlapping-handlers",
+    "commit-regression",
+    "zombie-commit",
+    "commit-ahead",
+    "commit-past-end",
+    "commit-lost",
+    "split-ownership",
+    "work-after-revoke",
+    "zombie-work",
+    "stale-generation",
+    "orphan-partition",
+    "false-lag",
+    "stuck-partition",
+    "late-convergence",
+    "lost-write",
+    "overtaken",
+    "corrupt",
+    "misplaced",
+    "phantom",
+    "duplicate-effect",
+    "uncommitted-progress",
+    "starved-partition",
+    "rebalance-storm",
+    "crash-loop",
+    "unbounded-close",
+    "memory-over-limit",
+    "oom-killed",
+    "rogue-reader",
+    "aborted-read",
+    "offset-outside-transaction",
+    "torn-transaction",
+    "hanging-transaction",
+)
+NEED_CONTROL_READ = (
+    *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
+    *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition"),
+)
+NEED_SNAPSHOT = (
+    *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
+    *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition", "rogue-reader"),
+    "hanging-transaction",
+)
+NOT_OF_TRANSACTIONS = ("stale-generation",)
+NEED_TRANSACTIONS = ("offset-outside-transaction", "torn-transaction", "hanging-transaction")
+NEED_SENDS = ("lost-write", "overtaken", "corrupt", "phantom")
+NEED_COMMITS = (
+    "skipped",
+    "illegal-redelivery",
+    "commit-regression",
+    "zombie-commit",
+    "commit-ahead",
+    "commit-past-end",
+    "commit-lost",
+    "stale-generation",
+    "false-lag",
+    "uncommitted-progress",
+    "rogue-reader",
+)
+
+
+@dataclass
+class Findings:
+    """What was found: instances, how many stayed undecided, and what could not be judged, per anomaly; and of which
+    only a part could be seen, because."""
+
+    anomalies: dict[str, list[Found]] = field(default_factory=lambda: {name: [] for name in ANOMALIES})
+    undecided: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ANOMALIES, 0))
+    not_judged: set[str] = field(default_factory=set)
+    in_part: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Possession:
+    """One unbroken ownership of a partition by one member incarnation, by its own word."""
+
+    member: str
+    source: str
+    number: int
+    opened: Event
+    closed: Event | None
+
+    def holds(self, event: Event) -> bool:
+        """Tells whether an event of the same file lies inside."""
+        ended = self.closed is not None and event.seq > self.closed.seq
+        return event.source == self.source and event.seq > self.opened.seq and not ended
+
+    def open_at(self, time_ns: float) -> bool:
+        return self.opened.time_ns <= time_ns <= (self.closed.time_ns if self.closed else FOREVER)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A delivered or processed event with the possession it happened in."""
+
+    event: Event
+    offset: int
+    possession: Possession | None
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A delivery and the completion that ended it."""
+
+    begun: Work
+    ended: Work | None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One durable commit, or a tombstone (value None), at its place in the offsets log."""
+
+    place: int
+    value: int | None
+    effect_ns: float
+    event: Event
+    committer: str | None  # a member, the operator, or unknown
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a broker answered to a member's OffsetFetch."""
+
+    member: str
+    time_ns: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A fetch of a member, from a position; None: the partition is no longer among what it fetches."""
+
+    member: str
+    time_ns: int
+    position: int | None
+
+
+@dataclass(frozen=True)
+class Owning:
+    """Who owns the partition from one membership record on."""
+
+    place: int
+    time_ns: float
+    owners: frozenset[str]
+    assigned: frozenset[str]
+    names_it: bool  # the record itself speaks of this partition
+
+
+@dataclass(frozen=True)
+class OwnWord:
+    """A member's own word of a commit that was refused, as the brokers show."""
+
+    event: Event
+    position: float  # of the refused commit: it covered the records below
+    fetched: float  # the position up to which the member had fetched by then
+    finished_ns: float  # then, or when the handler in hand then ended
+
+    def convicts_of(self, offset: int, begun_seq: int, written_ns: float) -> bool:
+        """A record that it fetched after its word; or began after it, though the refused commit covered the record."""
+        fetched_later = offset >= self.fetched and written_ns > self.event.time_ns
+        return fetched_later or (offset < self.position and begun_seq > self.event.seq)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of ownership that the member was not told of at once."""
+
+    time_ns: float
+    told_ns: float  # by the answer of a broker that it heard
+    fetched: float  # the position up to which it had fetched by then
+    said: tuple[OwnWord, ...]
+    excused_until_ns: float
+
+    def knows(self, offset: int, time_ns: float) -> bool:
+        """A record that it fetched after it was told, or after its own word of it; or that it did again after its word
+        of a refused commit that covered it."""
+        if offset >= self.fetched and time_ns > self.told_ns:
+            return True
+        return any(
+            (offset >= word.fetched and time_ns > word.event.time_ns)
+            or (offset < word.position and time_ns > word.finished_ns)
+            for word in self.said
+        )
+
+
+class Trial:
+    """A history and its facts, with the lookups that several slices share."""
+
+    def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
+        listed = list(events)
+        self.heard = sorted(naive_clients.split(listed), key=lambda event: (event.source, event.seq))
+        self.nameless = naive_clients.nameless(listed)  # files of several members of which nobody knows who speaks
+        self.facts = facts
+        self.events = self.heard
+        self.untimed: set[str] = set()  # files with work of which nobody knows when it was printed
+        self.written_by_brokers: set[str] = set()  # effects of which a broker says when they were
+        self.events = self._placed()
+        self.written_by_brokers = {e.name for e in self.events if naive_effects.written_by_a_broker(self, e)}
+        self.events = [
+            naive_effects.at_its_time(self, e) if e.name in self.written_by_brokers else e for e in self.events
+        ]
+        self.stood_still = True  # False: as if all had been heard when it was said
+
+    def of_kind(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event.kind in kinds]
+
+    @cached_property
+    def topic_names(self) -> dict[str, str]:
+        return {e.topic_id: e.topic for e in self.of_kind("topic") if e.topic_id and e.topic}
+
+    @cached_property
+    def clocks(self) -> list[Event]:
+        return [e for e in self.of_kind("clock") if e.source == "run"]
+
+    @cached_property
+    def group(self) -> str | None:
+        named = [e.details["group"] for e in self.of_kind("group_named")]
+        return named[-1] if named else None
+
+    @cached_property
+    def offsets_log(self) -> list[Event]:
+        ours = [e for e in self.events if e.source == "offsets" and self.group in (None, e.details.get("group"))]
+        return sorted(ours, key=lambda e: e.details.get("log_offset", -1))
+
+    @cached_property
+    def requests(self) -> list[Event]:
+        return [e for e in self.of_kind("request") if self.group in (None, e.details.get("group", self.group))]
+
+    @cached_property
+    def member_of_id(self) -> dict[str, str]:
+        """Member id → member, by the lane of any request that carried the id."""
+        pairs = [(e.details.get("member_id"), self.lane_member(e)) for e in self.requests]
+        return {member_id: member for member_id, member in pairs if member_id and member}
+
+    @cached_property
+    def snapshot_ns(self) -> int | None:
+        return self.phase_ns("snapshot")
+
+    @property
+    def drain_begins_ns(self) -> int | None:
+        drain_ns = self.phase_ns("drain")
+        return self.phase_ns("heal") if drain_ns is None else drain_ns
+
+    @cached_property
+    def quiet_until_ns(self) -> float:
+        """When the faults began: their phase, the first of them, or the drain."""
+        begins = [self.phase_ns("faults"), self.drain_begins_ns, *(e.time_ns for e in self.of_kind("injected"))]
+        return min((at for at in begins if at is not None), default=FOREVER)
+
+    def told_ms(self, name: str) -> list[int]:
+        """What members asked for when they joined, and what group records say of them."""
+        joins = [e.details for e in self.requests if e.details["api"] == "JOIN_GROUP"]
+        joins = [one for one in joins if isinstance(one.get("session_timeout_ms"), int)]
+        listed = [m for e in self.offsets_log if e.kind == "group" for m in e.details.get("members") or []]
+        listed = [one for one in listed if isinstance(one.get("session_timeout_ms"), int)]
+        members = [e.details for e in self.offsets_log if e.kind == "member" if e.details.get("rebalance_timeout_ms")]
+        return [one[name] for one in (*joins, *listed, *members) if one.get(name)]
+
+    @cached_property
+    def session_s(self) -> float:
+        """The session that the brokers were told, else the declared one."""
+        told = self.told_ms("session_timeout_ms")
+        if any(e.details["api"] == "CONSUMER_GROUP_HEARTBEAT" for e in self.requests):
+            named = [e.details.get("consumer_session_timeout_ms") for e in self.of_kind("group_named")]
+            told = told + [one for one in named if one]
+        return max(told) / 1000 if told else float(self.facts.get("session_timeout_s", 0))
+
+    @cached_property
+    def heartbeat_s(self) -> float:
+        """The longest gap between two heartbeats of one member in the steady phase; a third of a session at most."""
+        apis = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
+        gaps = self._gaps([e for e in self.requests if e.details["api"] in apis], least_ns=1)
+        return min([self.session_s / 3, *gaps])
+
+    @cached_property
+    def rebalance_s(self) -> float:
+        """What a rebalance may wait for a member: no longer than it went round before the faults, and a heartbeat."""
+        told = self.told_ms("rebalance_timeout_ms")
+        declared_s = float(self.facts.get("poll_interval_s", 0))
+        allowed_s = max(told) / 1000 if told else declared_s
+        rounds = [e for e in self.of_kind("delivered") if e.time_ns < self.phases_end_ns]
+        anybody = rounds or self.of_kind("delivered")
+        fetches = [e for e in self.requests if e.details["api"] == "FETCH"]
+        gaps = self._gaps(rounds if anybody else fetches, least_ns=3 * SECOND_NS)
+        return min(allowed_s, declared_s) if not gaps else min(allowed_s, max(gaps) + self.heartbeat_s)
+
+    @property
+    def phases_end_ns(self) -> float:
+        begins = [self.phase_ns("faults"), self.drain_begins_ns]
+        return next((at for at in begins if at is not None), FOREVER)
+
+    def _gaps(self, events: Iterable[Event], *, least_ns: int) -> list[float]:
+        """The longest gap of each member that was seen for so long, in seconds."""
+        begin_ns = self.phase_ns("steady") or 0
+        by_member: dict[Any, list[int]] = {}
+        for e in events:
+            lane = e.details.get("lane")
+            early = e.time_ns < self.phases_end_ns
+            if e.kind == "delivered" or (e.kind == "request" and lane is not None and e.time_ns >= begin_ns and early):
+                by_member.setdefault((e.source, lane), []).append(e.time_ns)
+        seen = [times for times in by_member.values() if times[-1] - times[0] >= least_ns]
+        return [max(later - before for before, later in pairwise(times)) / SECOND_NS for times in seen]
+
+    @cached_property
+    def lost_sessions(self) -> dict[int, tuple[float, int]]:
+        """Fault number → when the session that it cost, and a rebalance after it, are over; how many were in series."""
+        if self._protocol == "none":
+            return {}
+        found: dict[int, tuple[float, int]] = {}
+        last: tuple[float, int] | None = None
+        group: list[tuple[int, float, int]] = []
+        costly = [(e.time_ns, self.healed_ns(e), int(e.details["fault_no"])) for e in self._costly_faults()]
+        for fault in [*sorted(costly, key=lambda one: (one[0], one[2])), None]:
+            if group and (fault is None or all(healed_ns < fault[0] for _, healed_ns, _ in group)):
+                begin_ns, series = float(max(at for at, _, _ in group)), 1
+                if last is not None and last[0] > begin_ns and self._protocol == "classic":
+                    begin_ns, series = last[0], last[1] + 1
+                last = begin_ns + int((self.session_s + self.rebalance_s) * SECOND_NS), series
+                found |= {number: last for _, _, number in group}
+                group = []
+            if fault is not None:
+                group.append(fault)
+        return found
+
+    @cached_property
+    def _protocol(self) -> str:
+        joined = any(isinstance(e.details.get("session_timeout_ms"), int) for e in self.requests)
+        if joined or any(
+            m.get("session_timeout_ms") for e in self.of_kind("group") for m in e.details.get("members", [])
+        ):
+            return "classic"
+        if any(e.details["api"] == "CONSUMER_GROUP_HEARTBEAT" for e in self.requests):
+            return "consumer"
+        return str(self.facts.get("protocol", "classic"))
+
+    def healed_ns(self, fault: Event) -> float:
+        number = fault.details.get("fault_no")
+        healed = [e.time_ns for e in self.of_kind("healed") if e.details.get("fault_no") == number]
+        return healed[-1] if healed else FOREVER
+
+    def _costly_faults(self) -> Iterator[Event]:
+        for e in self.of_kind("injected"):
+            name, lasted_ns = e.details["fault"], self.healed_ns(e) - e.time_ns
+            cut = name in ("pause", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
+            asked = name in ("terminate", "restart", "leave")
+            long = lasted_ns >= (self.session_s - self.heartbeat_s) * SECOND_NS
+            if name in ("kill", "crash-point") or (asked and not self._left(e)) or (cut and long):
+                yield e
+
+    def _left(self, fault: Event) -> bool:
+        for e in self.requests:
+            api, leaves = e.details["api"], e.details.get("epoch") == -1
+            said = (api == "LEAVE_GROUP" and not e.details.get("error")) or (
+                api == "CONSUMER_GROUP_HEARTBEAT" and leaves
+            )
+            inside = fault.time_ns - TOLERANCE_NS <= e.time_ns <= self.healed_ns(fault) + SECOND_NS
+            if said and inside and fault.member is not None and self.lane_member(e) == fault.member:
+                return True
+        return False
+
+    def lived_down_ns(self, fault: Event, window_ns: float) -> float:
+        """Until when a fault explains what the group does."""
+        lost_ns = self.lost_sessions.get(int(fault.details.get("fault_no", -1)), (0.0, 0))[0]
+        return max(self.healed_ns(fault) + window_ns, lost_ns)
+
+    @property
+    def progress_in_kafka(self) -> bool:
+        """By the offsets log: committed by itself, or in transactions."""
+        return self.facts.get("progress", "kafka") in ("kafka", "transaction")
+
+    @property
+    def progress_in_transactions(self) -> bool:
+        return bool(self.facts.get("progress") == "transaction")
+
+    @property
+    def has_sink(self) -> bool:
+        """Somebody else than the members saw what was done: the consumer declares a sink, or it was seen."""
+        declared = self.facts.get("sink") not in (None, "none")
+        return declared or any(e.outcome == "ok" for e in self.of_kind("effect"))
+
+    @cached_property
+    def member_of_lane(self) -> dict[Any, str]:
+        return {e.details["lane"]: str(e.member) for e in self.of_kind("started") if "lane" in e.details}
+
+    @cached_property
+    def request_logs_complete(self) -> bool:
+        """Every broker's was read to its end."""
+        return naive_clients.request_logs_complete(self.events)
+
+    @cached_property
+    def fetching_members(self) -> set[str]:
+        """The members on whose lanes anything was fetched."""
+        fetches = [e for e in self.requests if e.details["api"] == "FETCH"]
+        return {member for e in fetches if (member := self.lane_member(e)) is not None}
+
+    def fetches_by_turns(self, member: str) -> bool:
+        """One partition was fetched on its lane over a connection, then over another, then over the first again."""
+        used: dict[tuple[Any, ...], list[str]] = {}
+        for e in self.requests:
+            if e.details["api"] != "FETCH" or self.lane_member(e) != member:
+                continue
+            for entry in e.details.get("entries", []):
+                names = used.setdefault((e.source, self.topic_of(entry), entry["partition"]), [])
+                name = e.details.get("connection")
+                if name is not None and names[-1:] != [name]:
+                    names.append(name)
+        return any(len(names) > len(set(names)) for names in used.values())
+
+    def exit_ns(self, source: str) -> float:
+        """When the process of a file was gone."""
+        return min((e.time_ns for e in self.of_kind("exited") if e.source == source), default=FOREVER)
+
+    # --- record ids ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def topic(self) -> str:
+        return next((e.topic for e in self.of_kind("topic_named") if e.topic), "")
+
+    @cached_property
+    def invoked(self) -> dict[str, Event]:
+        """Id → the first send of it that was invoked."""
+        sends = [e for e in self.of_kind("send") if e.outcome == "invoke" and e.id is not None]
+        return {str(e.id): e for e in reversed(sends)}
+
+    def sent_checksum(self, record_id: str | None) -> int | None:
+        send = self.invoked.get(record_id or "")
+        return None if send is None else send.details.get("checksum")
+
+    @cached_property
+    def _reads(self) -> dict[str | None, list[Event]]:
+        reads: dict[str | None, list[Event]] = {}
+        for record in self.of_kind("record"):
+            reads.setdefault(record.id, []).append(record)
+        return reads
+
+    def reads_of(self, record_id: str | None) -> list[Event]:
+        """The records of the control read, of any partition, that have the id."""
+        return [] if record_id is None else self._reads.get(record_id, [])
+
+    @cached_property
+    def compacted(self) -> bool:
+        return any("compact" in e.details.get("cleanup_policy", "") for e in self.of_kind("topic"))
+
+    def home(self, record_id: str | None) -> tuple[Slice | None, int]:
+        """The partition of an id, and its offset (-1: nobody knows): by the log, taken back or not, else by its
+        acknowledgement."""
+        taken_back = [e for e in self.of_kind("record_aborted") if e.id == record_id and record_id is not None]
+        acks = [e for e in self.of_kind("send") if e.outcome == "ok" and e.id == record_id]
+        for event in self.reads_of(record_id) + taken_back + acks:
+            if event.topic is not None and event.partition is not None:
+                return (event.topic, event.partition), max(-1, -1 if event.offset is None else event.offset)
+        return None, -1
+
+    @cached_property
+    def effects(self) -> list[Event]:
+        """The effects that the sink acknowledged."""
+        return [e for e in self.of_kind("effect") if e.outcome == "ok" and e.id is not None]
+
+    @cached_property
+    def effects_by_home(self) -> dict[Slice | None, dict[str, list[Event]]]:
+        homes: dict[Slice | None, dict[str, list[Event]]] = {}
+        for effect in sorted(self.effects, key=lambda event: (event.time_ns, event.source, event.seq)):
+            homes.setdefault(self.home(effect.id)[0], {}).setdefault(str(effect.id), []).append(effect)
+        return homes
+
+    def phase_ns(self, phase: str) -> int | None:
+        times = [e.time_ns for e in self.of_kind("phase") if e.details.get("phase") == phase]
+        return times[0] if times else None
+
+    def lane_member(self, request: Event) -> str | None:
+        lane = request.details.get("lane")
+        return None if lane is None else self.member_of_lane.get(lane)
+
+    def mono_ns(self, wall_ns: int | None, otherwise_ns: int) -> int:
+        """Wall time → monotonic time by the nearest clock pair; `otherwise_ns` when there is nothing to go by."""
+        if wall_ns is None or not self.clocks:
+            return otherwise_ns
+        pair = min(self.clocks, key=lambda e: (abs(e.details["wall_ns"] - wall_ns), e.time_ns))
+        return int(pair.details.get("read_ns", pair.time_ns) + wall_ns - pair.details["wall_ns"])
+
+    @cached_property
+    def standstills(self) -> list[tuple[int, int]]:
+        """When the harness stood still, or one of its readers did for longer than sources may differ."""
+        late = [e for e in self.of_kind("scheduling_delay") if e.details["delay_ns"] > TOLERANCE_NS // 2]
+        late += [e for e in self.of_kind("reading_delay") if e.details["delay_ns"] > TOLERANCE_NS]
+        return [
+            (e.time_ns - e.details["delay_ns"] - e.details.get("every_ns", SECOND_NS), e.time_ns)
+            for e in sorted(late, key=lambda e: e.time_ns)
+        ]
+
+    def earliest_ns(self, heard_ns: float) -> float:
+        """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
+        after may have waited as well."""
+        for begin_ns, end_ns in self.standstills if self.stood_still else ():
+            if begin_ns < heard_ns <= end_ns + TOLERANCE_NS:
+                return self.earliest_ns(begin_ns)
+        return heard_ns
+
+    def written_ns(self, event: Event) -> float:
+        """When a line may have been written at the earliest; what a broker wrote, nobody heard late."""
+        by_broker = event.name in self.written_by_brokers
+        heard_ns = event.time_ns if by_broker else self.earliest_ns(event.time_ns)
+        return heard_ns - self.uncertain_ns(event)
+
+    def uncertain_ns(self, event: Event) -> float:
+        """How long a line may have waited before it was read."""
+        if event.source in self.untimed:
+            return FOREVER
+        if not self.measures:
+            return TOLERANCE_NS
+        return min(TOLERANCE_NS, self._waited_ns(event) + CLOCKS_NS + self._set_apart_ns(event.time_ns))
+
+    @cached_property
+    def measures(self) -> list[Event]:
+        return self.of_kind("reading_delay")
+
+    def _waited_ns(self, event: Event) -> float:
+        if event.source == "sink" and self.facts.get("sink") in (None, "http"):
+            return 0  # written down before it was answered
+        if event.source in self.timed or event.name in self.written_by_brokers:
+            return 0  # it says when it was
+        mine = sorted((e.time_ns, e.details["delay_ns"]) for e in self.measures if e.details["reader"] == event.source)
+        before = [delay_ns for time_ns, delay_ns in mine if time_ns < event.time_ns]
+        after = [(time_ns, delay_ns) for time_ns, delay_ns in mine if time_ns >= event.time_ns]
+        if not after or after[0][0] - event.time_ns > MEASURED_WITHIN_NS:
+            return TOLERANCE_NS
+        latest: list[int] = [*before[-1:], *(delay_ns for _, delay_ns in after[:2])]
+        return max(latest)
+
+    def _set_apart_ns(self, time_ns: float) -> float:
+        """How far the wall clock was set between the two readings before and the two after."""
+        pairs = sorted((int(e.details.get("read_ns", e.time_ns)), int(e.details["wall_ns"])) for e in self.clocks)
+        around = [pair for pair in pairs if pair[0] < time_ns][-2:] + [pair for pair in pairs if pair[0] >= time_ns][:2]
+        offsets = [wall_ns - read_ns for read_ns, wall_ns in around]
+        return max(offsets) - min(offsets) if offsets else TOLERANCE_NS
+
+    def _placed(self) -> list[Event]:
+        """The events, those of members at their own times, where these can be believed.
+
+        Work out of a buffer that bears none stands where the lines were read that were read before it.
+        """
+        buffered = self.facts.get("stdout") == "buffered"
+        self.timed: set[str] = set()
+        placed: list[Event] = []
+        for source in sorted({e.source for e in self.heard}):
+            mine = [e for e in self.heard if e.source == source]
+            if not any(e.kind == "started" for e in mine):
+                placed += mine
+                continue
+            own = self._own_times(mine)
+            said = {own[e.seq] is not None for e in mine if e.kind in OWN_WORD}
+            if said == {True}:
+                self.timed.add(source)
+            else:
+                own = dict.fromkeys(own)
+                self.untimed |= {source} if buffered else set()
+            for e in mine:
+                placed.append(replace(e, time_ns=self._place_ns(e, mine, own[e.seq], buffered=buffered)))
+        return placed
+
+    def _place_ns(self, event: Event, mine: list[Event], own_ns: int | None, *, buffered: bool) -> int:
+        if own_ns is not None and not buffered:  # a line that was flushed is no older than its reading allows
+            timed, self.timed = self.timed, set()
+            own_ns = max(own_ns, event.time_ns - int(self.uncertain_ns(event)))
+            self.timed = timed
+        if own_ns is not None:
+            return min(own_ns, event.time_ns)
+        if event.source in self.untimed and event.kind in ("delivered", "processed"):
+            return _read_before(event, mine)
+        return event.time_ns
+
+    def _own_times(self, mine: list[Event]) -> dict[int, int | None]:
+        """Seq → when each line was by its own word, where that can be: not after it was read, not long before what was
+        read before it, and not far behind a line that stands before it."""
+        own: dict[int, int | None] = {}
+        latest: int | None = None
+        for event in mine:
+            told = None if event.source_wall_ns is None else self.mono_ns(event.source_wall_ns, -1)
+            can_be = told is not None and _read_before(event, mine) - TOLERANCE_NS <= told <= event.time_ns + CLOCKS_NS
+            if can_be and told is not None:
+                latest = told if latest is None else max(latest, told)
+                can_be = told >= latest - TOLERANCE_NS
+            own[event.seq] = latest if can_be else None
+        return own
+
+    def topic_of(self, entry: Mapping[str, Any]) -> str | None:
+        return entry.get("topic") or self.topic_names.get(entry.get("topic_id", ""))
+
+    def entries(self, event: Event, tp: Slice, name: str = "entries") -> list[Mapping[str, Any]]:
+        listed = event.details.get(name) or []
+        return [entry for entry in listed if (self.topic_of(entry), entry["partition"]) == tp]
+
+    def slices(self) -> list[Slice]:
+        """The partitions of the trial's topic: those of an output topic are none."""
+        own = {(e.topic, e.partition) for e in self.events if e.topic is not None and e.partition is not None}
+        listed = {
+            (self.topic_of(entry), entry["partition"])
+            for e in self.of_kind("assigned", "revoked", "lost")
+            for entry in e.details.get("entries", [])
+        }
+        ours = [(topic, partition) for topic, partition in own | listed if topic is not None]
+        return sorted(tp for tp in ours if tp[0] == (self.topic or tp[0]))
+
+
+class Partition:
+    """Everything about one partition in the trial's group: the indexes of the definitions."""
+
+    def __init__(self, trial: Trial, tp: Slice) -> None:
+        self.trial, self.tp = trial, tp
+        self.taken_as_done: set[int] = set()  # their line may be one that nobody could read
+        self._losses: dict[tuple[str, str, int], Loss | None] = {}
+
+    def own(self, *kinds: str) -> list[Event]:
+        return [e for e in self.trial.of_kind(*kinds) if (e.topic, e.partition) == self.tp]
+
+    # --- records ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def records(self) -> dict[int, Event]:
+        return {e.offset: e for e in self.own("record") if e.offset is not None}
+
+    @cached_property
+    def log_start(self) -> int:
+        return next((e.offset for e in self.own("log_start") if e.offset is not None), 0)
+
+    @cached_property
+    def end(self) -> int:
+        return max(self.records) + 1 if self.records else self.log_start
+
+    @cached_property
+    def control_read_complete(self) -> bool:
+        reads = [e for e in self.trial.of_kind("control_read") if e.topic == self.tp[0]]
+        return bool(reads) and reads[-1].details.get("state") == "complete"
+
+    def key(self, offset: int) -> str | None:
+        record = self.records.get(offset)
+        return record.key if record else None
+
+    @cached_property
+    def last_log_start(self) -> int:
+        return max((e.offset for e in self.own("log_start") if e.offset is not None), default=0)
+
+    @cached_property
+    def not_held(self) -> list[Event]:
+        """The acknowledged sends that the control read does not hold, but for what transactions took back."""
+        acks = [e for e in self.own("send") if e.outcome == "ok" and e.id is not None]
+        taken_back = {e.id for e in self.trial.of_kind("record_aborted")}
+        return [ack for ack in acks if not self.trial.reads_of(ack.id) and ack.id not in taken_back]
+
+    @cached_property
+    def effects(self) -> dict[str, list[Event]]:
+        """Record id → its effects, of the records whose home is here."""
+        return self.trial.effects_by_home.get(self.tp, {})
+
+    # --- the members' own word -------------------------------------------------------------------------------
+
+    @cached_property
+    def possessions(self) -> list[Possession]:
+        files = sorted({e.source for e in self.trial.of_kind("assigned")})
+        return [possession for source in files for possession in self._possessions_of(source)]
+
+    @cached_property
+    def unfounded(self) -> list[tuple[Event, bool]]:
+        """The lines by which members took the partition that nobody stands behind; whether they had it already."""
+        files = sorted({e.source for e in self.trial.of_kind("assigned")})
+        return [line for source in files for line in naive_assignments.unfounded(self, source)]
+
+    @cached_property
+    def never_given(self) -> list[Event]:
+        """Those by which members took what nobody had given them."""
+        return [line for line, held in self.unfounded if not held]
+
+    def anybodys(self, source: str) -> bool:
+        """Nobody can tell which of the clients of its process a line of a file speaks for."""
+        return source in self.trial.nameless and not naive_assignments.only_client(self, source)
+
+    def callbacks_of(self, source: str) -> list[Event]:
+        """What a file says of who has the partition."""
+        own = [e for e in self.trial.of_kind(*CALLBACKS) if e.source == source]
+        return [e for e in own if self.trial.entries(e, self.tp)]
+
+    @staticmethod
+    def possession_of(member: str, opened: Event, closed: Event | None) -> Possession:
+        """One that no line tells of."""
+        return Possession(member, opened.source, 0, opened, closed)
+
+    def _possessions_of(self, source: str) -> Iterator[Possession]:
+        opened: Event | None = None
+        number = 0
+        for event in [e for e in self.trial.events if e.source == source]:
+            listed = event.kind in CALLBACKS and self.trial.entries(event, self.tp)
+            again = listed and event.kind == "assigned"
+            if again and any(event == line for line, _ in self.unfounded):
+                continue
+            if opened is not None and (listed or event.kind in ("stopped", "exited")):
+                yield Possession(str(opened.member), source, number, opened, event)
+                opened, number = None, number + 1
+            if listed and event.kind == "assigned":
+                opened = event
+        if opened is not None:
+            yield Possession(str(opened.member), source, number, opened, None)
+
+    def possession_at(self, event: Event) -> Possession | None:
+        return next((possession for possession in self.possessions if possession.holds(event)), None)
+
+    def _work(self, kind: str) -> list[Work]:
+        return [Work(e, e.offset, self.possession_at(e)) for e in self.own(kind) if e.offset is not None]
+
+    @cached_property
+    def deliveries(self) -> list[Work]:
+        return self._work("delivered")
+
+    @cached_property
+    def completions(self) -> list[Work]:
+        return [work for work in self._work("processed") if work.event.outcome != "failed"]
+
+    @cached_property
+    def failures(self) -> list[Work]:
+        return [work for work in self._work("processed") if work.event.outcome == "failed"]
+
+    @cached_property
+    def begun(self) -> list[Work]:
+        """Every time a record was taken in hand: delivered, or completed though no delivery is open."""
+        lines = sorted(self.deliveries + self.completions + self.failures, key=lambda work: work.event.seq)
+        begun, open_ = [], set()
+        for work in lines:
+            name = (work.event.source, work.offset)
+            if work.event.kind == "delivered":
+                begun.append(work)
+                open_.add(name)
+                continue
+            if name not in open_ and work.event.outcome != "failed":
+                begun.append(work)
+            open_.discard(name)
+        return begun
+
+    def is_retry(self, work: Work) -> bool:
+        """Begun again in its possession, where neither it nor anything behind it had been completed."""
+        if work.possession is None:
+            return False
+        done = [c.offset for c in _in_this_attempt(self, work, self.completions)]
+        begun_before = any(other.offset == work.offset for other in _in_this_attempt(self, work, self.begun))
+        heard_before_ns = self.trial.earliest_ns(work.event.time_ns) - TOLERANCE_NS
+        heard = [
+            offset
+            for time_ns, offset in self.heard_of
+            if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.possession
+        ]
+        return begun_before and max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
+
+    def opened_last(self, time_ns: float) -> Possession | None:
+        """The possession that was opened last by then, whoever's it is."""
+        opened = [possession for possession in self.possessions if possession.opened.time_ns <= time_ns]
+        return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
+
+    @cached_property
+    def heard_of(self) -> list[tuple[int, int]]:
+        """Time and offset of every effect that the sink wrote down, whether or not its answer came through."""
+        return [(effect.time_ns, offset) for effect, offset in self.effects_heard_of]
+
+    @cached_property
+    def effects_heard_of(self) -> list[tuple[Event, int]]:
+        """Every effect that the sink wrote down, with the offset of its record."""
+        offsets = [(e.id, offset) for offset, e in self.records.items() if e.id is not None]
+        heard = [e for e in self.trial.of_kind("effect") if e.outcome in ("ok", "info")]
+        return [(e, offset) for e in heard for name, offset in offsets if name == e.id]
+
+    @cached_property
+    def given(self) -> list[Work]:
+        """What members were given: by their deliveries or, in files that tell of none, by what they did."""
+        telling = {e.source for e in self.trial.of_kind("delivered")}
+        return self.deliveries + [done for done in self.completions if done.event.source not in telling]
+
+    @cached_property
+    def handlers(self) -> list[Handler]:
+        return [Handler(delivery, self._end_of(delivery)) for delivery in self.deliveries]
+
+    @staticmethod
+    def handler_of(done: Work) -> Handler:
+        """Of a completion that no delivery began."""
+        return Handler(done, done)
+
+    def _end_of(self, delivery: Work) -> Work | None:
+        """The next completion, unless the same record was delivered again to this file in between."""
+        alike = [
+            work
+            for work in self.deliveries + self.completions + self.failures
+            if work.event.source == delivery.event.source
+            and work.offset == delivery.offset
+            and work.event.seq > delivery.event.seq
+        ]
+        following = min(alike, key=lambda work: work.event.seq, default=None)
+        return following if following is not None and following.event.kind == "processed" else None
+
+    @cached_property
+    def first_handled(self) -> dict[int, int]:
+        """Offset → the earliest time it was handled, by a completion or a sink effect."""
+        return {offset: min(event.time_ns for event in told) for offset, told in self.handlings.items()}
+
+    @cached_property
+    def first_written(self) -> dict[int, float]:
+        """Offset → the earliest time at which it can have been written down that it was handled."""
+        return {offset: min(map(self.trial.written_ns, told)) for offset, told in self.handlings.items()}
+
+    @cached_property
+    def handlings(self) -> dict[int, list[Event]]:
+        """Offset → who says that it was handled: its sink heard of it, or need not; without a sink, it was said.
+
+        Of a table a later state of its key is enough."""
+        facts, told = self.trial.facts, dict[int, list[Event]]()
+        quiet = facts.get("no_effect", ("discarded", "dead-lettered"))
+        for work in self.completions:
+            if self.contradicted_by(work.event) is not None:
+                continue
+            if facts.get("sink") in (None, "none") or work.event.outcome in quiet:
+                told.setdefault(work.offset, []).append(work.event)
+        if facts.get("sink") in (None, "none"):
+            for line in self.own("bad_line"):  # it may have said so, of this record
+                if line.offset is not None:
+                    told.setdefault(line.offset, []).append(line)
+        for effect, offset in self.effects_heard_of:
+            told.setdefault(offset, []).append(effect)
+            for earlier in self.records if facts.get("effects") == "state" else ():
+                if earlier < offset and self.key(earlier) is not None and self.key(earlier) == self.key(offset):
+                    told.setdefault(earlier, []).append(effect)
+        return told
+
+    # --- what witnesses know better --------------------------------------------------------------------------
+
+    def contradicted_by(self, line: Event) -> str | None:
+        """Which witness knows that what a member says of a record cannot be so; None: none does."""
+        offset = -1 if line.offset is None else line.offset
+        record = self.records.get(offset)
+        sent = None if record is None else self.trial.invoked.get(str(record.id))
+        timed = line.source not in self.trial.untimed
+        if timed and sent is not None and sent.time_ns > line.time_ns + TOLERANCE_NS:
+            return "workload"
+        ends = [e for e in self.own("log_end") if e.details.get("asked_ns", e.time_ns) >= line.time_ns]
+        first = min(ends, key=lambda e: e.details.get("asked_ns", e.time_ns), default=None)
+        if offset < 0 or (timed and first is not None and (first.offset or 0) <= offset):
+            return "observer"
+        looked_up = line.kind == "processed" and not self.trial.progress_in_kafka
+        if looked_up or not self._fetches_are_known(line):
+            return None
+        told = [e for e in self.own("delivered", "processed") if e.source == line.source and e.offset == offset]
+        held = any(self._may_have_fetched(e) for e in told if e.seq <= line.seq)
+        return None if held else "request log"
+
+    def _fetches_are_known(self, line: Event) -> bool:
+        """All that its process fetched of this partition stands in the request log, and its alone."""
+        stops = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")
+        killed = [e.time_ns for e in self.trial.of_kind("injected") if e.details.get("fault") in stops]
+        if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
+            return False
+        if any(self.trial.lane_member(request) is None for request, _ in self._asks):
+            return False
+        lives = sorted((e for e in self.trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns)
+        mine = next((number for number, e in enumerate(lives) if e.source == line.source), None)
+        if mine is None or self.trial.fetches_by_turns(str(line.member)):
+            return False
+        pairs = pairwise(lives[max(0, mine - 1) : mine + 2])
+        overlap = any(self.trial.exit_ns(one.source) > other.time_ns for one, other in pairs)
+        return not overlap and str(line.member) in self.trial.fetching_members
+
+    @cached_property
+    def _asks(self) -> list[tuple[Event, Mapping[str, Any]]]:
+        asks = [e for e in self.trial.requests if e.details["api"] == "FETCH" and e.details.get("lane") is not None]
+        return [(request, entry) for request in asks for entry in self.trial.entries(request, self.tp)]
+
+    def _may_have_fetched(self, line: Event) -> bool:
+        """Some fetch of its process, begun by then, brought bytes from the record or before it; and what it asked for
+        next lies beyond the record, or was asked for only after the line, or was not asked for at all."""
+        asks = []
+        for request, entry in self._asks:
+            begun_ns = self.trial.mono_ns(request.source_wall_ns, request.time_ns) - int(
+                request.details.get("duration_ms", 0) * 1_000_000
+            )
+            if _incarnation(self, str(self.trial.lane_member(request)), begun_ns) == line.source:
+                asks.append((begun_ns, request.source, request.seq, entry))
+        asks.sort(key=lambda ask: ask[:3])
+        if line.source in self.trial.untimed:  # it may have been said at any time
+            brought = [entry for *_, entry in asks if entry.get("size_bytes", 0) > 0 and not entry.get("error")]
+            return any(entry["offset"] <= (line.offset or 0) for entry in brought)
+        for number, (begun_ns, _, _, entry) in enumerate(asks):
+            some = entry.get("size_bytes", 0) > 0 and not entry.get("error")
+            if not some or entry["offset"] > (line.offset or 0) or begun_ns > line.time_ns + TOLERANCE_NS:
+                continue
+            following = asks[number + 1 : number + 2]
+            since_ns = self.trial.earliest_ns(line.time_ns) - TOLERANCE_NS
+            if not following or following[0][3]["offset"] > (line.offset or 0) or following[0][0] >= since_ns:
+                return True
+        return False
+
+    # --- the brokers' word -----------------------------------------------------------------------------------
+
+    @cached_property
+    def commits(self) -> list[Commit]:
+        """What took effect, in log order: commits and tombstones.
+
+        Played through as a coordinator does: a marker gives effect to the last commit of its transaction, unless the
+        partition has one of a later place by then.
+        """
+        ours = [e for e in self.trial.offsets_log if (e.topic, e.partition) == self.tp]
+        aborted = {e.details["log_offset"] for e in ours if e.kind == "commit_aborted"}
+        markers = [e for e in self.trial.events if e.source == "offsets" and e.kind == "transaction_marker"]
+        pending: dict[int, Event] = {}
+        result: list[Commit] = []
+        for event in sorted(ours + markers, key=lambda e: (e.details["log_offset"], e.kind == "transaction_marker")):
+            place, producer = event.details["log_offset"], event.details.get("producer_id")
+            if event.kind == "committed" and producer is not None:
+                pending[producer] = event
+            elif event.kind in ("committed", "commit_tombstone"):
+                result.append(self._commit(event, event))
+            elif event.kind == "transaction_marker" and (ended := pending.pop(producer or 0, None)) is not None:
+                place = ended.details["log_offset"]
+                taken = event.details["state"] == "commit" and place not in aborted
+                if taken and not (result and result[-1].place > place):
+                    result.append(self._commit(ended, event))
+        return result
+
+    def _commit(self, event: Event, end: Event) -> Commit:
+        """A commit, or a tombstone, that `end` gave effect to: itself, or the marker of its transaction."""
+        wall_ms = event.details.get("commit_time_ms")
+        wall_ns = None if wall_ms is None else wall_ms * 1_000_000
+        value = event.committed_offset if event.kind == "committed" else None
+        end_ns = wall_ns if end is event else end.source_wall_ns
+        effect_ns = self.trial.mono_ns(end_ns, end.time_ns)
+        committer = None if value is None or wall_ns is None else self._committer(event, value, wall_ns)
+        return Commit(event.details["log_offset"], value, effect_ns, event, committer)
+
+    def _committer(self, commit: Event, value: int, wall_ns: int) -> str | None:
+        lines = [
+            request
+            for request, entry in self._answers(
+                "TXNOFFSETCOMMIT" if "producer_id" in commit.details else "OFFSETCOMMIT"
+            )
+            if entry.get("committed_offset") == value and _covers(request, wall_ns)
+        ]
+        members = {member for line in lines if (member := self.trial.lane_member(line)) is not None}
+        if len(members) == 1:
+            return members.pop()
+        return OPERATOR if lines and not members else None
+
+    def _answers(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
+        """Every entry on this partition that a broker answered without an error."""
+        return [
+            (self._late_ones.get((request.source, request.seq), request), entry)
+            for request, entry in self._granted(*apis)
+        ]
+
+    @cached_property
+    def _late_ones(self) -> dict[tuple[str, int], Event]:
+        """The commit requests whose line came late, as if it had come with the commit that must be theirs: the last one
+        before that nobody else asked for, in the order of what their connection asked for in time."""
+        asked = [
+            pair for pair in self._granted("OFFSETCOMMIT", "TXNOFFSETCOMMIT") if pair[0].source_wall_ns is not None
+        ]
+        stored = [e for e in self.trial.offsets_log if e.kind == "committed" and (e.topic, e.partition) == self.tp]
+        theirs = {
+            (request.source, request.seq): [
+                c for c in stored if _alike(request, entry, c) and _covers(request, _wall(c))
+            ]
+            for request, entry in asked
+        }
+        claimed = {c.name for commits in theirs.values() for c in commits}
+        in_time = [
+            (r, max(commits, key=lambda c: (_wall(c), _place(c))))
+            for r, _ in asked
+            if (commits := theirs[r.source, r.seq])
+        ]
+        late: dict[tuple[str, int], Event] = {}
+        for request, entry in asked:
+            begun_ns = (request.source_wall_ns or 0) - _duration_ns(request) - LOG_TOLERANCE_NS
+            free = [c for c in stored if _alike(request, entry, c) and _wall(c) < begun_ns and c.name not in claimed]
+            if theirs[request.source, request.seq] or not free:
+                continue
+            last = max(free, key=lambda c: (_wall(c), _place(c)))
+            mine = [(r.seq, _place(c)) for r, c in in_time if _connection(r) == _connection(request)]
+            fits = all((seq < request.seq) == (place < _place(last)) for seq, place in mine)
+            known = [one for one in late.values() if one.details["commit"] == last.name]
+            if fits and not known and _wall(last) >= begun_ns - 5 * SECOND_NS:
+                about = {**request.details, "duration_ms": 0, "commit": last.name}
+                late[request.source, request.seq] = replace(request, source_wall_ns=_wall(last), details=about)
+        return late
+
+    def _granted(self, *apis: str) -> list[tuple[Event, Mapping[str, Any]]]:
+        return [
+            (request, entry)
+            for request in self.trial.requests
+            if request.details["api"].replace("_", "").upper() in apis
+            for entry in self.trial.entries(request, self.tp)
+            if not entry.get("error", request.details.get("error", 0))
+        ]
+
+    @cached_property
+    def offset_fetches(self) -> list[Answer]:
+        """Every answer to an OffsetFetch in a member's lane."""
+        return [
+            Answer(member, self.trial.mono_ns(request.source_wall_ns, request.time_ns), entry["committed_offset"])
+            for request, entry in self._answers("OFFSETFETCH")
+            if (member := self.trial.lane_member(request)) is not None
+        ]
+
+    @cached_property
+    def fetches(self) -> list[Fetched]:
+        """What members fetched of this partition, and when they no longer did (position None), by time."""
+        found: list[Fetched] = []
+        listed: dict[str, bool] = {}
+        for request in [e for e in self.trial.of_kind("request") if e.details["api"].upper() == "FETCH"]:
+            member = self.trial.lane_member(request)
+            at_ns = self.trial.mono_ns(request.source_wall_ns, request.time_ns)
+            mine = self.trial.entries(request, self.tp)
+            connection = f"{request.source} {request.details.get('connection')}"
+            if request.details.get("complete"):
+                if listed.get(connection) and not mine and member is not None:
+                    found.append(Fetched(member, at_ns, None))
+                listed[connection] = bool(mine)
+            found += [Fetched(member, at_ns, entry["offset"]) for entry in mine if member is not None]
+        return sorted(found, key=lambda fetch: fetch.time_ns)
+
+    def starts_from(self, answer: Answer) -> bool:
+        """Whether the asker began at what it was answered: a gauge that only asks does not."""
+        if not any(fetch.position is not None for fetch in self.fetches):
+            return not self._busy_by_own_word(answer)
+        mine = [f for f in self.fetches if f.member == answer.member and f.position is not None]
+        following = [f.position for f in mine if f.time_ns >= answer.time_ns][:2]
+        fits = [answer.position < 0 or position == answer.position for position in following]
+        stood = self._fetching_from(answer)
+        if len(following) == 2 and fits[1] and (following[1] or 0) < (following[0] or 0):
+            return True
+        return bool(following) and fits[0] and (stood is None or (following[0] or 0) < stood)
+
+    def _fetching_from(self, answer: Answer) -> int | None:
+        """From where the asker was fetching when the answer came; None where it was not."""
+        before = [f for f in self.fetches if f.time_ns < answer.time_ns]
+        asked = [f for f in before if f.position is not None]
+        mine = [f for f in asked if f.member == answer.member]
+        begun = [e.time_ns for e in self.trial.of_kind("started") if e.member == answer.member]
+        dropped = [f.time_ns for f in before if f.member == answer.member and f.position is None]
+        since = max([*(at for at in begun if at <= answer.time_ns), *dropped], default=0)
+        if not mine or mine[-1].time_ns < since or mine[-1].time_ns < asked[-1].time_ns:
+            return None
+        return mine[-1].position
+
+    def _busy_by_own_word(self, answer: Answer) -> bool:
+        opened = [q for q in self.possessions if q.member == answer.member and q.opened.time_ns <= answer.time_ns]
+        held = max(opened, key=lambda q: (q.opened.time_ns, q.source, q.number), default=None)
+        if held is None or not held.open_at(answer.time_ns):
+            return False
+        return any(w.possession == held and w.event.time_ns < answer.time_ns for w in self.deliveries)
+
+    @cached_property
+    def final_committed(self) -> int | None:
+        return self.commits[-1].value if self.commits else None
+
+    def committed_at(self, time_ns: float) -> int | None:
+        standing = [commit.value for commit in self.commits if commit.effect_ns <= time_ns]
+        return standing[-1] if standing else None
+
+    @cached_property
+    def ownership(self) -> list[Owning]:
+        """Who owns the partition, after each membership record, in log order."""
+        owners: frozenset[str] = frozenset()
+        held: dict[str, tuple[bool, bool]] = {}  # KIP-848: member id → (assigned, pending revocation)
+        result = []
+        for event in self.trial.offsets_log:
+            if event.kind == "group":
+                assigned = named = frozenset(entry["member_id"] for entry in self.trial.entries(event, self.tp))
+                names_it = bool(named)
+            elif _changes_one_member(event):
+                names_it = self._take_up(event, held)
+                assigned = frozenset(member_id for member_id, (has, _) in held.items() if has)
+                named = frozenset(member_id for member_id, (has, gives) in held.items() if has or gives)
+            else:
+                continue
+            owners = named or owners
+            time_ns = self.trial.mono_ns(event.source_wall_ns, event.time_ns)
+            result.append(Owning(event.details["log_offset"], time_ns, owners, assigned, names_it))
+        return result
+
+    def _take_up(self, event: Event, held: dict[str, tuple[bool, bool]]) -> bool:
+        member_id = event.details["member_id"]
+        assigned = bool(event.kind == "member_assignment" and self.trial.entries(event, self.tp))
+        pending = bool(event.kind == "member_assignment" and self.trial.entries(event, self.tp, "pending"))
+        held[member_id] = (assigned, pending)
+        return assigned or pending
+
+    def owners_at(self, place: int) -> frozenset[str] | None:
+        """The owning members at a place of the log; None while unknown."""
+        before = [owning.owners for owning in self.ownership if owning.place < place]
+        return self._members(before[-1]) if before else None
+
+    def _members(self, member_ids: frozenset[str]) -> frozenset[str] | None:
+        members = {self.trial.member_of_id.get(member_id) for member_id in member_ids}
+        return None if not members or None in members else frozenset(str(member) for member in members)
+
+    # --- both words together ---------------------------------------------------------------------------------
+
+    def floor(self, possession: Possession) -> int | None:
+        """Where the possession had to start; None when nobody knows."""
+        if possession.source in self.trial.untimed:
+            return self._start_of(None)  # nobody knows when it began
+        first = min((w.event.time_ns for w in self.deliveries if w.possession == possession), default=FOREVER)
+        earliest_ns = self.trial.earliest_ns(possession.opened.time_ns)
+        earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
+        answers = [
+            answer
+            for answer in self.offset_fetches
+            if answer.member == possession.member and earliest <= answer.time_ns <= first + LOG_TOLERANCE_NS
+        ]
+        if answers:
+            return self._start_of(self._began_with(answers).position)
+        opened_ns = possession.opened.time_ns
+        begin_ns, end_ns = earliest_ns - TOLERANCE_NS, opened_ns + TOLERANCE_NS
+        sure = [commit.value for commit in self.commits if commit.effect_ns < begin_ns]
+        near = [commit.value for commit in self.commits if begin_ns <= commit.effect_ns <= end_ns]
+        possible = [self._start_of(value) for value in sure[-1:] or [None]] + [self._start_of(v) for v in near]
+        return None if None in possible else min(p for p in possible if p is not None)
+
+    def _began_with(self, answers: list[Answer]) -> Answer:
+        """The last answer that its asker started from; else the last before it was seen to fetch."""
+        answers = sorted(answers, key=lambda answer: answer.time_ns)
+        started = [answer for answer in answers if self.starts_from(answer)]
+        fetched = [f.time_ns for f in self.fetches if f.member == answers[0].member and f.position is not None]
+        begun = min((at for at in fetched if at >= answers[0].time_ns), default=FOREVER)
+        return (started or [answer for answer in answers if answer.time_ns <= begun])[-1]
+
+    def _gap_ns(self, possession: Possession) -> int:
+        earlier = [
+            other.closed.time_ns
+            for other in self.possessions
+            if other.source == possession.source and other.closed and other.number < possession.number
+        ]
+        return min(possession.opened.time_ns - max(earlier), FETCH_LOOKBACK_NS) if earlier else FETCH_LOOKBACK_NS
+
+    def _start_of(self, position: int | None) -> int | None:
+        if position is not None and position >= 0:
+            return position
+        return self.log_start if self.trial.facts.get("reset", "earliest") == "earliest" else None
+
+    def loss(self, possession: Possession) -> Loss | None:
+        """The first time the log gave the partition to others while the member believed it had it."""
+        name = (possession.source, possession.opened.name, possession.opened.time_ns)
+        if name not in self._losses:
+            self._losses[name] = self._loss(possession)
+        return self._losses[name]
+
+    def _loss(self, possession: Possession) -> Loss | None:
+        taken = [
+            owning.time_ns
+            for owning in self.ownership
+            if owning.names_it
+            and (possession.open_at(owning.time_ns) or self._lost_by(possession, owning.time_ns))
+            and possession.member not in (self._members(owning.owners) or {possession.member})
+        ]
+        if not taken:
+            return None
+        lost_ns = taken[0]
+        _, answered_ns = naive_told.answer_that_tells(self, possession, lost_ns)
+        told_ns = min(answered_ns, naive_told.by_its_own_clock(self, possession, lost_ns))
+        return Loss(
+            lost_ns,
+            told_ns,
+            naive_told.fetched_by(self, possession, told_ns),
+            tuple(self._own_words(possession, lost_ns)),
+            self._finished_ns(possession.closed),
+        )
+
+    def _lost_by(self, possession: Possession, time_ns: float) -> bool:
+        """The member had been told then that it lost the partition, and has not got it again."""
+        closed = possession.closed
+        if closed is None or closed.kind != "lost" or not naive_losses.is_a_loss(self, closed):
+            return False
+        mine = [one for one in self.possessions if one.source == possession.source]
+        later = [one.opened.time_ns for one in mine if one.number > possession.number]
+        return closed.time_ns < time_ns < min(later, default=FOREVER)
+
+    def _own_words(self, possession: Possession, lost_ns: float) -> Iterator[OwnWord]:
+        """What the member says of commits that were refused, as brokers had told it."""
+        refused, refused_ns = naive_told.commit_refused(self, possession, lost_ns)
+        for said in self.all_said_to_fail(possession, max(lost_ns, refused_ns - TOLERANCE_NS)):
+            listed = self.trial.entries(said, self.tp)
+            if not listed and refused is not None:
+                listed = self.trial.entries(refused, self.tp)
+            position = max((entry["committed_offset"] for entry in listed), default=-FOREVER)
+            fetched = naive_told.fetched_by(self, possession, said.time_ns)
+            yield OwnWord(said, position, fetched, self._finished_ns(said))
+
+    def _finished_ns(self, event: Event | None) -> float:
+        """When the handlers in hand at an event had ended."""
+        if event is None:
+            return FOREVER
+        return max([event.time_ns, *(h.ended.event.time_ns for h in self.in_hand(event) if h.ended)])
+
+    def said_to_fail(self, possession: Possession, after_ns: float) -> Event | None:
+        """The member's first word of a failed commit."""
+        return next(iter(self.all_said_to_fail(possession, after_ns)), None)
+
+    def all_said_to_fail(self, possession: Possession, after_ns: float) -> list[Event]:
+        """What the member says of failed commits, of the partition or of nothing in particular."""
+        failed = [
+            event
+            for event in self.trial.of_kind("commit")
+            if event.outcome == "fail"
+            and possession.holds(event)
+            and event.time_ns > after_ns
+            and (self.trial.entries(event, self.tp) or not event.details.get("entries"))
+        ]
+        return sorted(failed, key=lambda e: e.seq)
+
+    def in_hand(self, told: Event) -> list[Handler]:
+        """The handlers of told's file that run across it."""
+        return [
+            handler
+            for handler in self.handlers
+            if handler.begun.event.source == told.source
+            and handler.begun.event.seq < told.seq
+            and (handler.ended is None or handler.ended.event.seq > told.seq)
+        ]
+
+    def excused(self, possession: Possession | None, offset: int, begin_ns: float, end_ns: float) -> bool:
+        """Tells whether the handling of a record touches the zombie window of the possession."""
+        loss = self.loss(possession) if possession else None
+        inside = loss is not None and begin_ns <= loss.excused_until_ns and end_ns >= loss.time_ns - TOLERANCE_NS
+        return inside and loss is not None and not loss.knows(offset, end_ns)
+
+    def of_others(self, member: str, time_ns: float) -> bool:
+        """The last record that gave the partition to anybody gave it to others than this member."""
+        given = [one.owners for one in self.ownership if one.names_it and one.assigned and one.time_ns <= time_ns]
+        return bool(given) and member not in (self._members(given[-1]) or {member})
+
+    def handling_possession(self, work: Work) -> Possession | None:
+        """The possession a completion belongs to: where its handler began, else where it lies."""
+        begun = [handler.begun.possession for handler in self.handlers if handler.ended == work]
+        return begun[0] if begun and begun[0] else work.possession
+
+    def found(self, place: int | None, **attributes: Any) -> Found:
+        return (*self.tp, -1 if place is None else place, tuple(sorted(attributes.items())))
+
+
+def _read_before(event: Event, mine: list[Event]) -> int:
+    """When the lines of its file were read that were read last before an event was."""
+    return max((e.time_ns for e in mine if e.time_ns < event.time_ns), default=event.time_ns)
+
+
+def _alike(request: Event, entry: Mapping[str, Any], commit: Event) -> bool:
+    """The commit is of the position that was asked for, and both are of a transaction, or neither."""
+    inside = request.details["api"].replace("_", "").upper() == "TXNOFFSETCOMMIT"
+    return entry.get("committed_offset") == commit.committed_offset and inside == ("producer_id" in commit.details)
+
+
+def _wall(commit: Event) -> int:
+    return int(commit.details.get("commit_time_ms", 0) * 1_000_000)
+
+
+def _place(commit: Event) -> int:
+    return int(commit.details["log_offset"])
+
+
+def _connection(request: Event) -> tuple[str, int | None]:
+    return request.source, request.details.get("lane")
+
+
+def _duration_ns(request: Event) -> int:
+    return int(request.details.get("duration_ms", 0) * 1_000_000)
+
+
+def _covers(request: Event, wall_ns: int) -> bool:
+    line_ns = request.source_wall_ns or 0
+    duration_ns = _duration_ns(request)
+    return line_ns - duration_ns - LOG_TOLERANCE_NS <= wall_ns <= line_ns + LOG_TOLERANCE_NS
+
+
+def _changes_one_member(event: Event) -> bool:
+    return event.kind == "member_assignment" or (
+        event.kind == "group_tombstone" and event.details.get("record_type") == 8
+    )
+
+
+def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
+    """Returns every anomaly of the history, partition by partition, sorted; then what belongs to no partition."""
+    trial, findings = Trial(events, facts), Findings()
+    for effects in trial.effects_by_home.get(None, {}).values():
+        if trial.invoked:
+            _take(findings, "phantom", (f for e in effects for f in _phantom(trial, e, (trial.topic, None, -1))))
+        _take(findings, "duplicate-effect", ((trial.topic, None, -1, ()) for _ in effects[1:]))
+        if facts.get("body") == "value":
+            other = [effect for effect in effects if _says_other(trial, effect)]
+            _take(findings, "corrupt", ((trial.topic, None, -1, (("found_in", "effect"),)) for _ in other))
+    for tp in trial.slices():
+        partition = Partition(trial, tp)
+        for name in CHECKS:
+            if _lacks_evidence(partition, name):
+                findings.not_judged.add(name)
+            else:
+                found = list(CHECKS[name](partition))
+                _take(findings, name, found)
+                _take(findings, name, _only_if_heard_in_time(trial, tp, name, found))
+    for name, check in GROUP_CHECKS.items():
+        blind = name in NEED_SNAPSHOT and trial.snapshot_ns is None
+        if blind or (name in NEED_TRANSACTIONS and not trial.progress_in_transactions):
+            findings.not_judged.add(name)
+        else:
+            _take(findings, name, check(trial))
+    _leave_open_what_lines_may_have_said(trial, findings)
+    if _commits_behind_a_buffer(trial):
+        findings.in_part["commit-ahead"] = BUFFERED
+    for instances in findings.anomalies.values():
+        instances.sort(key=repr)
+    return findings
+
+
+def _leave_open_what_lines_may_have_said(trial: Trial, findings: Findings) -> None:
+    """An event that nobody could read, and that does not name its record, may have been the line of any one."""
+    nameless = 0
+    for line in trial.of_kind("bad_line"):
+        killed = [e for e in trial.of_kind("exited") if e.source == line.source and e.details.get("signal") == 9]
+        torn = any(e.seq == line.seq + 1 for e in killed)
+        nameless += line.details.get("events", 0) if line.offset is None and not torn else 0
+    of_records = ("skipped", "unseen", "poll-skip")
+    missing = {found[:3] for name in of_records for found in findings.anomalies[name]}
+    if not nameless or len(missing) > nameless:
+        return
+    for name in (*of_records, "stuck-partition", "false-lag", "late-convergence"):
+        findings.undecided[name] += len(findings.anomalies[name])
+        findings.anomalies[name] = []
+    for tp in trial.slices():
+        partition = Partition(trial, tp)
+        for topic, number, offset in missing:
+            if (topic, number) == tp:
+                partition.first_handled[int(offset)] = 0
+                partition.taken_as_done.add(int(offset))
+        here = [found for found in findings.anomalies["commit-ahead"] if found[:2] == tp]
+        still = [found for found in commit_ahead(partition) if found in here]
+        findings.undecided["commit-ahead"] += len(here) - len(still)
+        elsewhere = [found for found in findings.anomalies["commit-ahead"] if found[:2] != tp]
+        findings.anomalies["commit-ahead"] = elsewhere + still
+
+
+def _commits_behind_a_buffer(trial: Trial) -> bool:
+    """A member that works and commits, and of which nobody can tell what it had done when it asked for a commit."""
+    if trial.has_sink:
+        return False
+    commits = [(p, commit) for tp in trial.slices() for p in [Partition(trial, tp)] for commit in p.commits]
+    for source in trial.untimed:
+        said = {e.kind: e for e in trial.events if e.source == source and e.kind in ("delivered", "processed")}
+        asks = any(e.source == source and e.outcome == "invoke" for e in trial.of_kind("commit"))
+        tells = any(e.source == source for e in trial.of_kind("commit"))
+        makes = any(commit.committer is None or _file_of(p, commit) == source for p, commit in commits)
+        if said and not asks and (tells or makes):
+            return True
+    return False
+
+
+def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
+    """One undecided case for each finding that there would be besides, had the harness never stood still; of what waits
+    for the end of the drain also where that was no time to blame anybody."""
+    if not trial.standstills:
+        return []
+    in_time = Trial(trial.heard, trial.facts)
+    in_time.stood_still = False
+    would_be = list(CHECKS[name](Partition(in_time, tp)))
+    if name == "unseen":
+        return [None] * max(0, len(would_be) - len(found))
+    besides = _sorts(would_be) - _sorts(found)
+    return [None] * besides.total()
+
+
+def _sorts(found: Iterable[Found | None]) -> Counter[tuple[tuple[str, Any], ...]]:
+    return Counter(tuple(pair for pair in one[3] if pair[0] in DECIDING) for one in found if one is not None)
+
+
+def _lacks_evidence(p: Partition, name: str) -> bool:
+    return (
+        (name in NEED_CONTROL_READ and not p.control_read_complete)
+        or (name in NEED_SNAPSHOT and p.trial.snapshot_ns is None)
+        or (name in NEED_SENDS and not p.trial.invoked)
+        or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
+        or (name in NOT_OF_TRANSACTIONS and p.trial.progress_in_transactions)
+        or (name in NEED_TRANSACTIONS and not p.trial.progress_in_transactions)
+    )
+
+
+def _take(findings: Findings, name: str, found: Iterable[Found | None]) -> None:
+    """None stands for one case that stayed undecided."""
+    for instance in found:
+        if instance is None:
+            findings.undecided[name] += 1
+        else:
+            findings.anomalies[name].append(instance)
+
+
+# --- delivery --------------------------------------------------------------------------------------------------
+
+
+def false_report(p: Partition) -> Iterator[Found]:
+    """Every line about a record that a witness knows cannot be so."""
+    for line in p.own("delivered", "processed"):
+        by = p.contradicted_by(line)
+        if by is not None and line.offset is not None:
+            yield p.found(line.offset, what=line.kind, by=by)
+    for _ in p.never_given:
+        yield p.found(None, what="assigned", by="request log")
+
+
+def skipped(p: Partition) -> Iterator[Found | None]:
+    """Committed past, never handled."""
+    for offset in p.records:
+        if p.final_committed is None or offset >= p.final_committed or offset in p.first_handled:
+            continue
+        covering = _first_covering(p, offset)
+        if covering is not None and _may_be_a_last_act(p, covering):
+            yield None
+        else:
+            yield p.found(offset, in_flight_at_crash=covering is not None and _in_flight(p, covering, offset))
+
+
+def _first_covering(p: Partition, offset: int) -> Commit | None:
+    return next((commit for commit in p.commits if commit.value is not None and commit.value > offset), None)
+
+
+def _may_be_a_last_act(p: Partition, commit: Commit) -> bool:
+    """A member killed with -9 never reports its last act: after its last line, nobody knows what it handled."""
+    if commit.committer == OPERATOR or p.trial.has_sink:
+        return False
+    if commit.committer is not None:
+        source = _incarnation(p, commit.committer, commit.effect_ns)
+        return source is not None and _killed_after_its_last_line(p, source, commit.effect_ns)
+    sources = {event.source for event in p.trial.of_kind("exited")}
+    return any(_killed_after_its_last_line(p, source, commit.effect_ns) for source in sources)
+
+
+def _incarnation(p: Partition, member: str, time_ns: float) -> str | None:
+    """The file of the member's incarnation that lived at that time."""
+    started = [e for e in p.trial.of_kind("started") if e.member == member and e.time_ns <= time_ns]
+    return max(started, key=lambda e: e.time_ns).source if started else None
+
+
+def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> bool:
+    mine = [event for event in p.trial.events if event.source == source]
+    exits = [e for e in mine if e.kind == "exited" and e.details.get("signal") == 9]
+    read = [e for e in p.trial.heard if e.source == source]
+    buffer_ns = TOLERANCE_NS if p.trial.facts.get("stdout") == "buffered" else 0
+    work = [e.time_ns - buffer_ns for e in read if e.kind in ("delivered", "processed")]
+    lines = work + [e.time_ns for e in read if e.kind == "started"]
+    return bool(exits) and max(lines) < effect_ns <= exits[-1].time_ns + TOLERANCE_NS
+
+
+def _in_flight(p: Partition, commit: Commit, offset: int) -> bool:
+    """Nobody could tell its member that the commit stood; or it crashed soon after it, and had not passed over the
+    record."""
+    if _unknown_to_member(p, commit) and not _heard_of_a_retry(p, commit):
+        return True
+    return _crashed_soon(p, commit) and not _left_out(p, commit, offset) and _may_have_had(p, commit, offset)
+
+
+def _may_have_had(p: Partition, commit: Commit, offset: int) -> bool:
+    """Some fetch of the incarnation that crashed can have brought the record, or the request log cannot tell."""
+    source = _file_of(p, commit)
+    ends = [e for e in p.trial.of_kind("exited") if e.source == source]
+    last = replace(ends[0], offset=offset) if ends else None
+    return last is None or not p._fetches_are_known(last) or p._may_have_fetched(last)
+
+
+def _crashed_soon(p: Partition, commit: Commit) -> bool:
+    """It was its incarnation's last here, or the one before, if the member had to try again; and then came the end."""
+    mine = [c for c in p.commits if c.value is not None and _file_of(p, c) == _file_of(p, commit)]
+    source, after = _file_of(p, commit), [c for c in mine if c.place > commit.place]
+    if source is None or len(after) > (1 if _unknown_to_member(p, commit) else 0):
+        return False
+    exits = [e for e in p.trial.of_kind("exited") if e.source == source]
+    soon_ns = float(p.trial.facts.get("poll_interval_s", 10)) * SECOND_NS + TOLERANCE_NS
+    last_ns = (after[-1] if after else commit).effect_ns
+    return _crashed(p, source) and exits[0].time_ns <= last_ns + soon_ns
+
+
+def _file_of(p: Partition, commit: Commit) -> str | None:
+    if commit.committer in (None, OPERATOR):
+        return None
+    return _incarnation(p, str(commit.committer), commit.effect_ns)
+
+
+def _left_out(p: Partition, commit: Commit, offset: int) -> bool:
+    """Its member had begun with a later record and never with this one, or was told to start behind it."""
+    begun = {work.offset for work in p.begun if work.event.source == _file_of(p, commit)}
+    answers = [
+        answer
+        for answer in p.offset_fetches
+        if answer.member == commit.committer and answer.time_ns <= commit.effect_ns - LOG_TOLERANCE_NS
+    ]
+    told = max(answers, key=lambda answer: answer.time_ns).position if answers else -1
+    return (offset not in begun and max(begun, default=-1) > offset) or told > offset
+
+
+def _failure(p: Partition, commit: Commit) -> Event | None:
+    """The word that the commit failed, of the last attempt at it that had begun when it took effect: of its own
+    incarnation, or of anybody where nobody knows whose commit it is."""
+    if commit.committer == OPERATOR:
+        return None
+    own, attempts = _file_of(p, commit), []
+    for failed in [e for e in p.trial.of_kind("commit") if e.outcome == "fail"]:
+        if failed.source != own if commit.committer is not None else False:
+            continue
+        if commit.value not in [entry["committed_offset"] for entry in p.trial.entries(failed, p.tp)]:
+            continue
+        invokes = [
+            e.time_ns
+            for e in p.trial.of_kind("commit")
+            if e.outcome == "invoke" and e.source == failed.source and e.seq < failed.seq
+            if commit.value in [entry["committed_offset"] for entry in p.trial.entries(e, p.tp)]
+        ]
+        begun_ns = max(invokes, default=-1)
+        if begun_ns <= commit.effect_ns + TOLERANCE_NS:
+            attempts.append((begun_ns, failed.source, failed.seq, failed))
+    return max(attempts, key=lambda one: one[:3])[-1] if attempts else None
+
+
+def _own_request(p: Partition, commit: Commit) -> Event | None:
+    """The line of the request log that asked for the commit: the first of its committer that fits."""
+    api = "TXNOFFSETCOMMIT" if "producer_id" in commit.event.details else "OFFSETCOMMIT"
+    wall_ns = commit.event.details["commit_time_ms"] * 1_000_000
+    lines = [
+        request
+        for request, entry in p._answers(api)
+        if entry["committed_offset"] == commit.value
+        and _covers(request, wall_ns)
+        and commit.committer not in (None, OPERATOR)
+        and p.trial.lane_member(request) == commit.committer
+    ]
+    return min(lines, key=lambda e: e.source_wall_ns or 0, default=None)
+
+
+def _unknown_to_member(p: Partition, commit: Commit) -> bool:
+    """Its member says that it failed, and had not surely heard of it by then; or cannot have heard of it at all."""
+    failure, request = _failure(p, commit), _own_request(p, commit)
+    if request is not None and not _maybe_heard(p.trial, request):
+        return True
+    if failure is None:
+        return False
+    if request is None or not _surely_heard(p.trial, request):
+        return True
+    sent_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+    return sent_ns > p.trial.earliest_ns(failure.time_ns) - TOLERANCE_NS
+
+
+def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
+    """Its member was told, in the same possession, of a commit at the place or behind it that was accepted."""
+    failure, request = _failure(p, commit), _own_request(p, commit)
+    source = _file_of(p, commit) or (failure.source if failure else None)
+    mine = [one for one in p.possessions if one.source == source]
+    here = [one for one in mine if one.opened.time_ns <= commit.effect_ns]
+    possession = max(here, key=lambda one: one.number, default=None)
+    later = [one.opened.time_ns for one in mine if possession is None or one.number > possession.number]
+    until_ns = min(later, default=FOREVER)
+    heard = []
+    for word in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.source == source]:
+        if word.time_ns >= commit.effect_ns - TOLERANCE_NS:
+            heard += [(word.time_ns, entry["committed_offset"]) for entry in p.trial.entries(word, p.tp)]
+    for line, entry in p._answers("OFFSETCOMMIT", "TXNOFFSETCOMMIT"):
+        at_ns = p.trial.mono_ns(line.source_wall_ns, line.time_ns)
+        member, since_ns = p.trial.lane_member(line), commit.effect_ns - TOLERANCE_NS
+        after = at_ns >= since_ns
+        if request is not None:
+            after = at_ns > p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        if member and after and _incarnation(p, member, at_ns) == source and _surely_heard(p.trial, line):
+            heard.append((at_ns, entry["committed_offset"]))
+    begins_ns = possession.opened.time_ns if possession else -FOREVER
+    heard = [(at_ns, value) for at_ns, value in heard if begins_ns <= at_ns < until_ns]
+    if possession is None:
+        return any(value == commit.value for _, value in heard)
+    return any(value >= (commit.value or 0) for _, value in heard)
+
+
+def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
+    """When the faults on a member's way were over that lay between a request and its answer, and whether one of them
+    cut the answer off."""
+    member, spans = trial.lane_member(request), []
+    for injected in trial.of_kind("injected"):
+        fault, number = injected.details["fault"], injected.details["fault_no"]
+        if fault not in DELAYING + CUTTING or injected.member not in (None, member) or member is None:
+            continue
+        begins = [e.time_ns for e in trial.of_kind("injecting") if e.details["fault_no"] == number]
+        ends = [e.time_ns for e in trial.of_kind("healed") if e.details["fault_no"] == number]
+        begin_ns = min([injected.time_ns, *begins]) - LOG_TOLERANCE_NS
+        spans.append((begin_ns, min(ends, default=FOREVER) + LOG_TOLERANCE_NS, fault in CUTTING))
+    stretches: list[list[Any]] = []
+    for begin_ns, end_ns, cuts in sorted(spans):  # those that touch are one
+        if stretches and begin_ns <= stretches[-1][1]:
+            stretches[-1][1:] = [max(stretches[-1][1], end_ns), stretches[-1][2] or cuts]
+        else:
+            stretches.append([begin_ns, end_ns, cuts])
+    sent_ns = trial.mono_ns(request.source_wall_ns, request.time_ns)
+    begun_ns = sent_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
+    before = [one for one in stretches if one[0] <= sent_ns and one[1] >= begun_ns]
+    if not before:
+        return None
+    begin_ns, end_ns, cuts = before[-1]
+    inside = begin_ns + 2 * LOG_TOLERANCE_NS <= sent_ns <= end_ns - 2 * LOG_TOLERANCE_NS
+    return end_ns, cuts and inside
+
+
+def _surely_heard(trial: Trial, request: Event) -> bool:
+    """No fault lay on the way of the answer, or its connection went on when that was over."""
+    fault = _network_fault(trial, request)
+    return fault is None or _went_on(trial, request, fault[0])
+
+
+def _maybe_heard(trial: Trial, request: Event) -> bool:
+    """All but what was cut off on a connection that is known to have ended with it."""
+    fault = _network_fault(trial, request)
+    known = "connection" in request.details
+    return fault is None or not fault[1] or not known or _went_on(trial, request, fault[0])
+
+
+def _went_on(trial: Trial, request: Event, end_ns: float) -> bool:
+    """A later request came over the same connection."""
+    over = ("source", "lane", "connection")
+    name = [getattr(request, key, request.details.get(key)) for key in over]
+    return name[2] is not None and any(
+        trial.mono_ns(e.source_wall_ns, e.time_ns) - int(e.details.get("duration_ms", 0) * 1_000_000) > end_ns
+        for e in trial.of_kind("request")
+        if [getattr(e, key, e.details.get(key)) for key in over] == name
+    )
+
+
+def _crashed(p: Partition, source: str) -> bool:
+    """Killed; or it went unasked, by a signal or with another status than 0. Whoever was asked to stop did not."""
+    exits = [e.details for e in p.trial.of_kind("exited") if e.source == source]
+    return any(
+        details.get("signal") == 9
+        or (details.get("asked") != "stop" and details.get("code") not in (None, 0))
+        or (details.get("asked") == "no" and details.get("signal") is not None)
+        for details in exits
+    )
+
+
+def unseen(p: Partition) -> Iterator[Found | None]:
+    """Not committed past and never handled by the snapshot, though there was time: None where there was not."""
+    committed = p.final_committed if p.trial.progress_in_kafka else None
+    for offset in _unhandled_at_snapshot(p):
+        if committed is None or offset >= committed:
+            yield None if _had_no_time(p) else p.found(offset)
+
+
+def _unhandled_at_snapshot(p: Partition) -> list[int]:
+    return [o for o in p.records if p.first_handled.get(o, FOREVER) > (p.trial.snapshot_ns or 0)]
+
+
+def redelivered(p: Partition) -> Iterator[Found]:
+    """Begun again: in another possession, at or above where that one had to start, or in the same."""
+    for delivery in _repeated(p):
+        floor = p.floor(delivery.possession) if delivery.possession else None
+        if (
+            not _had_elsewhere(p, delivery)
+            or not p.trial.progress_in_kafka
+            or (floor is not None and delivery.offset >= floor)
+        ):
+            yield p.found(delivery.offset)
+    for offset, effect in naive_effects.further(p):
+        if not p.trial.progress_in_kafka or not naive_effects.is_below_floor(p, offset, effect):
+            yield p.found(offset)
+
+
+def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
+    """Delivered again in another possession, below where that one had to start."""
+    for delivery in _repeated(p):
+        floor = p.floor(delivery.possession) if delivery.possession else None
+        if floor is None:
+            yield None
+        elif delivery.offset < floor and _had_elsewhere(p, delivery):
+            yield p.found(delivery.offset)
+    for offset, effect in naive_effects.further(p):
+        if naive_effects.is_below_floor(p, offset, effect):
+            yield p.found(offset)
+
+
+def retried(p: Partition) -> Iterator[Found]:
+    """Begun again where nothing from there on had been completed."""
+    for work in p.begun:
+        if p.is_retry(work):
+            yield p.found(work.offset)
+
+
+def _repeated(p: Partition) -> Iterator[Work]:
+    for begun in p.begun:
+        alike = [other for other in p.begun if other.offset == begun.offset]
+        before = [o for o in _in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
+        again = begun.possession is not None and begun != min(alike, key=_when)
+        if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
+            yield begun
+
+
+def _had_elsewhere(p: Partition, begun: Work) -> bool:
+    """Another possession had begun with the record, at whatever time."""
+    alike = [other.possession for other in p.begun if other.offset == begun.offset]
+    return any(possession not in (None, begun.possession) for possession in alike)
+
+
+def _when(work: Work) -> tuple[int, str, int]:
+    return (work.event.time_ns, work.event.source, work.event.seq)
+
+
+def phantom(p: Partition) -> Iterator[Found | None]:
+    """Delivered, or with an effect, under an id that nobody ever set out to send."""
+    for delivery in p.deliveries:
+        yield from _phantom(p.trial, delivery.event, (*p.tp, delivery.offset))
+    for effects in p.effects.values():
+        for effect in effects:
+            yield from _phantom(p.trial, effect, (*p.tp, p.trial.home(effect.id)[1]))
+
+
+def _phantom(trial: Trial, event: Event, place: tuple[str, int | None, int]) -> Iterator[Found | None]:
+    """Undecided where the log holds the id: then somebody else writes to the topic."""
+    if event.id is not None and event.id not in trial.invoked:
+        yield None if trial.reads_of(event.id) else (*place, ())
+
+
+def duplicate_effect(p: Partition) -> Iterator[Found]:
+    """A second effect, a third …, of one record."""
+    for record_id, effects in p.effects.items():
+        for _ in effects[1:]:
+            yield (*p.tp, p.trial.home(record_id)[1], ())
+
+
+# --- what the log holds ----------------------------------------------------------------------------------------
+
+
+def lost_write(p: Partition) -> Iterator[Found | None]:
+    """Acknowledged, and the control read does not hold it, though neither retention nor compaction took it."""
+    for ack in p.not_held:
+        known = ack.offset is not None and ack.offset >= 0
+        if known and ((ack.offset or 0) < p.last_log_start or _superseded(p, ack)):
+            continue
+        if ack.time_ns >= (p.trial.snapshot_ns or 0):
+            yield None
+        elif not known:
+            yield None if p.last_log_start > 0 or p.trial.compacted else p.found(None)
+        elif ack.offset in p.records and p.records[ack.offset].id is None:
+            yield None
+        else:
+            yield p.found(ack.offset)
+
+
+def _superseded(p: Partition, ack: Event) -> bool:
+    """Compaction keeps the last record of a key: of those in the log, and of those that were acknowledged."""
+    others = [*p.records.values(), *p.not_held]
+    return p.trial.compacted and any(
+        other.key is not None and other.key == ack.key and (other.offset or 0) > (ack.offset or 0) for other in others
+    )
+
+
+def overtaken(p: Partition) -> Iterator[Found | None]:
+    """Ranges of acknowledged records that expired before anybody read them."""
+    expired = [ack for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start]
+    ranges: list[tuple[tuple[bool, bool], list[Event]]] = []
+    for ack in sorted(expired, key=lambda event: (event.offset, event.seq)):
+        if _was_read(p, ack):
+            ranges.append(((False, False), []))
+            continue
+        committed = p.trial.progress_in_kafka and (p.final_committed or 0) > (ack.offset or 0)
+        covering = _first_covering(p, ack.offset or 0) if committed else None
+        if (covering is not None and _may_be_a_last_act(p, covering)) or (not committed and _killed_unseen(p)):
+            ranges.append(((False, False), []))
+            yield None
+            continue
+        sort = (committed, covering is not None and covering.committer == OPERATOR)
+        if not ranges or ranges[-1][0] != sort or not ranges[-1][1]:
+            ranges.append((sort, []))
+        ranges[-1][1].append(ack)
+    for (committed, _), acks in ranges:
+        if acks:
+            yield p.found(acks[0].offset, last_offset=acks[-1].offset, committed=committed)
+
+
+def _was_read(p: Partition, ack: Event) -> bool:
+    return ack.id in p.effects or any(work.offset == ack.offset for work in p.deliveries + p.completions)
+
+
+def _killed_unseen(p: Partition) -> bool:
+    """Some member was killed with -9, and no sink saw what it had done."""
+    killed = [e for e in p.trial.of_kind("exited") if e.details.get("signal") == 9]
+    return bool(killed) and not p.trial.has_sink
+
+
+def corrupt(p: Partition) -> Iterator[Found]:
+    """Another content than was sent: in the log, or in an effect whose body must be the record's value."""
+    altered = {
+        offset for offset, record in p.records.items() if _differs(p.trial.sent_checksum(record.id), _checksum(record))
+    }
+    for offset in altered:
+        yield p.found(offset, found_in="control read")
+    for effect in [effect for several in p.effects.values() for effect in several]:
+        offset = p.trial.home(effect.id)[1]
+        if p.trial.facts.get("body") == "value" and offset not in altered and _says_other(p.trial, effect):
+            yield (*p.tp, offset, (("found_in", "effect"),))
+
+
+def _says_other(trial: Trial, effect: Event) -> bool:
+    """Its body is neither what was sent, nor JSON that says what the control read holds; where that can be told."""
+    said = effect.details.get("json_checksum")
+    read = [record.details.get("json_checksum") for record in trial.reads_of(effect.id)][:1]
+    if not _differs(trial.sent_checksum(effect.id), _checksum(effect)):
+        return False
+    return said is None or (read not in ([], [None]) and read != [said])
+
+
+def _checksum(event: Event) -> int | None:
+    return event.details.get("checksum")
+
+
+def _differs(sent: int | None, seen: int | None) -> bool:
+    return sent is not None and seen is not None and sent != seen
+
+
+def misplaced(p: Partition) -> Iterator[Found | None]:
+    """Said to be at a place where the log holds another id."""
+    placed = [effect for effect in p.trial.effects if effect.topic is None]  # an output's place is its own
+    claims = [effect for effect in placed if (p.trial.topic, effect.partition) == p.tp]
+    for event in [delivery.event for delivery in p.deliveries] + claims:
+        record = None if event.offset is None else p.records.get(event.offset)
+        if event.id is None or record is None or record.id in (None, event.id):
+            continue
+        never_sent = bool(p.trial.invoked) and event.id not in p.trial.invoked
+        yield p.found(event.offset) if never_sent or p.trial.reads_of(event.id) else None
+
+
+# --- ordering --------------------------------------------------------------------------------------------------
+
+
+def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
+    """A step back, or a standstill, within one possession; what is tried again is none."""
+    for delivery in p.given:
+        if (
+            delivery.possession is not None
+            and not p.is_retry(delivery)
+            and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.given))
+        ):
+            yield None if p.anybodys(delivery.event.source) else p.found(delivery.offset)
+
+
+def _before(work: Work, others: list[Work]) -> list[Work]:
+    """Those of the same possession that come before in the file."""
+    return [o for o in others if o.possession == work.possession and o.event.seq < work.event.seq]
+
+
+def _in_this_attempt(p: Partition, work: Work, others: list[Work]) -> list[Work]:
+    """Those before it, but for what a transaction that failed has undone since."""
+    failed = [
+        event.seq
+        for event in p.trial.of_kind("commit")
+        if event.outcome == "fail"
+        and event.source == work.event.source
+        and event.seq < work.event.seq
+        and p.trial.entries(event, p.tp)
+    ]
+    since = max(failed, default=-1) if p.trial.progress_in_transactions else -1
+    return [other for other in _before(work, others) if other.event.seq > since]
+
+
+def poll_skip(p: Partition) -> Iterator[Found | None]:
+    """A record of the control read that lies between the highest one delivered before and the next delivery, and that
+    the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped, nor
+    what was done by then where the consumer keeps its progress itself, and so can know."""
+    log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
+    for delivery in [d for d in p.given if d.possession is not None]:
+        earlier = [other.offset for other in _before(delivery, p.given)]
+        taken = [work.offset for work in p.given + p.completions if work.possession == delivery.possession]
+        if not earlier:
+            continue
+        for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
+            handled_ns = p.first_handled.get(offset)
+            done = handled_ns is not None and p.trial.earliest_ns(handled_ns) <= delivery.event.time_ns + TOLERANCE_NS
+            if offset < log_start or (done and not p.trial.progress_in_kafka) or _heard_meanwhile(p, delivery, offset):
+                continue
+            overtaken = log_start > max(earlier) + 1
+            unclear = overtaken or _among_last_words(delivery) or p.anybodys(delivery.event.source)
+            yield None if unclear else p.found(offset)
+
+
+def _heard_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
+    """The sink wrote it down while the possession lasted: only the line of it is missing."""
+    assert delivery.possession
+    opened, closed = delivery.possession.opened, delivery.possession.closed
+    begin_ns = p.trial.earliest_ns(opened.time_ns) - TOLERANCE_NS
+    end_ns = closed.time_ns + TOLERANCE_NS if closed else FOREVER
+    return any(begin_ns <= time_ns <= end_ns for time_ns, heard in p.heard_of if heard == offset)
+
+
+def _among_last_words(delivery: Work) -> bool:
+    """Its possession ended by kill -9, within the tolerance."""
+    closed = delivery.possession.closed if delivery.possession else None
+    killed = closed is not None and closed.kind == "exited" and closed.details.get("signal") == 9
+    return killed and closed is not None and delivery.event.time_ns >= closed.time_ns - TOLERANCE_NS
+
+
+def reordered_key(p: Partition) -> Iterator[Found | None]:
+    """A completion, or a first effect, that comes after that of a later record: of the same key, else of another key;
+    one finding a record where both tell of it."""
+    by_effects = naive_effects.late_firsts(p)
+    by_lines = list(_late_completions(p))
+    for offset, same_key in by_lines:
+        if same_key is not None:
+            yield p.found(offset, same_key=same_key or by_effects.get(offset, False))
+        elif offset not in by_effects:
+            yield None
+    told = {offset for offset, same_key in by_lines if same_key is not None}
+    yield from (p.found(offset, same_key=by_effects[offset]) for offset in by_effects if offset not in told)
+
+
+def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
+    """Offset and whether it was overtaken by its own key; None where only who of several spoke would tell."""
+    completions = [replace(done, possession=p.handling_possession(done)) for done in p.completions]
+    firsts = {
+        offset: min((c for c in completions if c.offset == offset), key=_when)
+        for offset in {c.offset for c in completions}
+    }
+    for late in completions:
+        attempt = _in_this_attempt(p, late, completions)
+        overtakers = [c for c in attempt if late.possession and c.offset > late.offset]
+        known = [] if p.anybodys(late.event.source) else list(overtakers)
+        if firsts[late.offset] == late:  # whoever did it
+            known += [first for first in firsts.values() if _came_too_early(p, first, late)]
+        if known:
+            key = p.key(late.offset)
+            yield late.offset, key is not None and any(p.key(c.offset) == key for c in known)
+        elif overtakers:
+            yield late.offset, None
+
+
+def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
+    """Tells whether `first`, of a later record, was completed before `late`, and neither by a zombie."""
+    if first.offset <= late.offset:
+        return False
+    if first.event.source == late.event.source:
+        before = first.event.seq < late.event.seq
+    else:
+        known = first.event.source not in p.trial.untimed
+        before = known and first.event.time_ns < p.trial.written_ns(late.event)
+    return before and not any(
+        p.excused(work.possession, work.offset, work.event.time_ns, work.event.time_ns) for work in (first, late)
+    )
+
+
+def overlapping_handlers(p: Partition) -> Iterator[Found | None]:
+    """A handler that begins while another one runs on the partition: one finding each such handler."""
+    ended = [handler for handler in p.handlers if handler.ended is not None]
+    for handler in ended:
+        others = [o for o in ended if _when(o.begun) < _when(handler.begun) and _overlap(p, o, handler)]
+        source = handler.begun.event.source
+        known = [o for o in others if not p.anybodys(source) or o.begun.event.source != source]
+        if known:
+            key = p.key(handler.begun.offset)
+            same_key = key is not None and any(p.key(other.begun.offset) == key for other in known)
+            yield p.found(handler.begun.offset, same_key=same_key)
+        elif others:
+            yield None
+
+
+def _of_one_batch(p: Partition, one: Work, other: Work) -> bool:
+    """Delivered in one possession, and nothing was completed between the two."""
+    first, last = sorted((one.event.seq, other.event.seq))
+    between = [w for w in p.completions if w.event.source == one.event.source and first < w.event.seq < last]
+    return one.possession == other.possession and not between
+
+
+def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
+    assert one.ended
+    assert other.ended
+    if one.begun.event.source == other.begun.event.source:
+        if p.trial.facts.get("handler") == "batch" and _of_one_batch(p, one.begun, other.begun):
+            return False
+        return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
+    beside = all(
+        first.begun.event.time_ns < p.trial.written_ns(second.ended.event)
+        for first, second in ((one, other), (other, one))
+        if second.ended
+    )
+    return beside and not any(
+        p.excused(h.begun.possession, h.begun.offset, h.begun.event.time_ns, h.ended.event.time_ns)
+        for h in (one, other)
+        if h.ended
+    )
+
+
+# --- commits ---------------------------------------------------------------------------------------------------
+
+
+def commit_regression(p: Partition) -> Iterator[Found]:
+    """A committed position below an earlier one; one finding for each episode until it is made good."""
+    highest: int | None = None
+    episode: Commit | None = None
+    for commit in p.commits:
+        if episode is not None and highest is not None and (commit.value is None or commit.value >= highest):
+            yield _regression(p, highest, episode, commit)
+            episode = None
+        if commit.value is None:
+            highest = None
+        elif highest is None or commit.value >= highest:
+            highest = commit.value
+        elif episode is None:
+            episode = commit
+    if episode is not None and highest is not None:
+        yield _regression(p, highest, episode, None)
+
+
+def _regression(p: Partition, highest: int, lower: Commit, end: Commit | None) -> Found:
+    return p.found(
+        lower.place,
+        start=highest,
+        to=lower.value,
+        recovered=end is not None and end.value is not None,
+        own=_own(p, lower),
+        restart_inside=_restart_inside(p, highest, lower.effect_ns, end.effect_ns if end else FOREVER),
+    )
+
+
+def _own(p: Partition, commit: Commit) -> bool | None:
+    owners = p.owners_at(commit.place)
+    if commit.committer is None:
+        return None
+    if commit.committer == OPERATOR:
+        return False
+    return None if owners is None else commit.committer in owners
+
+
+def _restart_inside(p: Partition, highest: int, begin_ns: float, end_ns: float) -> bool:
+    fetched = [asked.time_ns for asked in p.offset_fetches if asked.position < highest and p.starts_from(asked)]
+    known = [q.opened for q in p.possessions if q.source not in p.trial.untimed]
+    opened = [p.trial.earliest_ns(o.time_ns) for o in known if o.time_ns < end_ns]
+    return any(begin_ns < time_ns < end_ns for time_ns in fetched + opened)
+
+
+def _rises(p: Partition) -> Iterator[tuple[Commit, int | None]]:
+    """Each commit with the highest value before it."""
+    highest: int | None = None
+    for commit in p.commits:
+        if commit.value is not None:
+            yield commit, highest
+        highest = None if commit.value is None else max(commit.value, -1 if highest is None else highest)
+
+
+def zombie_commit(p: Partition) -> Iterator[Found]:
+    """A durable commit of a member that did not own the partition at that place of the log."""
+    for commit, highest in _rises(p):
+        owners = p.owners_at(commit.place)
+        if commit.committer in (None, OPERATOR) or owners is None or commit.committer in owners:
+            continue
+        fell = highest is not None and commit.value is not None and commit.value < highest
+        unhandled = [o for o in _raised_over(p, commit, highest) if o not in p.first_handled]
+        if unhandled and p.trial.facts.get("events") == "none" and p.trial.facts.get("sink", "none") in (None, "none"):
+            continue  # nobody says what was handled
+        yield p.found(commit.place, fell=fell, skipped_record=bool(unhandled))
+
+
+def _raised_over(p: Partition, commit: Commit, highest: int | None) -> list[int]:
+    """The records between the highest value before and this one."""
+    return [o for o in p.records if (highest is None or o >= highest) and o < (commit.value or 0)]
+
+
+def commit_ahead(p: Partition) -> Iterator[Found | None]:
+    """A commit that raised the position over a record not handled when it was asked for; one finding a value."""
+    values = set(_ahead_by_own_word(p))
+    unclear: list[int] = []
+    for before, commit in _raising_commits(p):
+        over = [o for o in p.records if (before is None or o >= before) and o < (commit.value or 0)]
+        over = [o for o in over if not _perhaps_handled_unheard_before(p, o, commit)]
+        asked_ns, in_transaction = _asked_ns(p, commit), commit.event.details.get("producer_id") is not None
+        never = [o for o in over if o not in p.first_handled]
+        late = [o for o in over if o in p.first_handled and not in_transaction and _handled_ns(p, o, commit) > asked_ns]
+        asked_after_ns = _asked_soon_after_ns(p, commit)
+        done_before_it = all(_handled_ns(p, o, commit) <= asked_after_ns for o in late)
+        open_case = _may_be_a_last_act(p, commit) if never else done_before_it
+        if (never or late) and open_case:
+            unclear.append(commit.value or 0)
+        elif never or late:
+            values.add(commit.value or 0)
+    yield from (p.found(value) for value in values)
+    yield from (None for value in unclear if value not in values)
+
+
+def _raising_commits(p: Partition) -> Iterator[tuple[int | None, Commit]]:
+    """Each commit that lies above the one before it, with that one's value; after a tombstone there is none before."""
+    before: int | None = None
+    for commit in p.commits:
+        if commit.value is not None and (before is None or commit.value > before):
+            yield before, commit
+        before = commit.value
+
+
+def _perhaps_handled_unheard_before(p: Partition, offset: int, commit: Commit) -> bool:
+    """A record that lay below the position once already, and that a member killed since may have handled then."""
+    covering = _first_covering(p, offset)
+    if offset in p.first_handled or covering is None or covering.place == commit.place:
+        return False
+    restarted = [c.place for c in p.commits if c.value is None and c.place < commit.place]
+    stretch = [c.value or 0 for c in p.commits if max(restarted, default=-1) < c.place < commit.place]
+    return offset < max(stretch, default=-1) and _may_be_a_last_act(p, covering)
+
+
+def _asked_ns(p: Partition, commit: Commit) -> float:
+    """When its request arrived, where the request log tells; else when it took effect."""
+    wall_ns = (commit.event.details.get("commit_time_ms") or 0) * 1_000_000
+    api = "TXNOFFSETCOMMIT" if "producer_id" in commit.event.details else "OFFSETCOMMIT"
+    requests = [
+        request
+        for request, entry in p._answers(api)
+        if entry.get("committed_offset") == commit.value
+        and (request.source_wall_ns or 0) >= wall_ns - LOG_TOLERANCE_NS
+        and commit.committer in (p.trial.lane_member(request) or OPERATOR,)
+    ]
+    first = min(requests, key=lambda request: request.source_wall_ns or 0, default=None)
+    if first is None or not _covers(first, wall_ns):
+        return commit.effect_ns
+    answered_ns = p.trial.mono_ns(first.source_wall_ns, first.time_ns)
+    return min(commit.effect_ns, answered_ns - int(first.details.get("duration_ms", 0) * 1_000_000))
+
+
+def _handled_ns(p: Partition, offset: int, commit: Commit) -> float:
+    """When a record was handled, as far as this commit goes: where its member asked for it before, what was said to be
+    done counts, though its effect was heard of later."""
+    said = [p.trial.written_ns(work.event) for work in p.completions if work.offset == offset]
+    may_stand = _asked_for_before(p, commit) and naive_effects.line_may_stand_for(p, offset)
+    return min([p.first_written.get(offset, 0), *(said if may_stand else [])])
+
+
+def _asked_for_before(p: Partition, commit: Commit) -> bool:
+    """The last request of the position by its member (by anybody, where nobody knows whose it is), said before it was
+    durable, in a possession that had not ended by then."""
+    requests = [e for e in _asking(p, commit) if p.trial.written_ns(e) <= commit.effect_ns]
+    if not requests:
+        return False
+    held = p.possession_at(max(requests, key=lambda event: (p.trial.written_ns(event), event.source, event.seq)))
+    return held is None or held.closed is None or held.closed.time_ns + TOLERANCE_NS >= commit.effect_ns
+
+
+def _asking(p: Partition, commit: Commit) -> list[Event]:
+    return [
+        event
+        for event in p.trial.of_kind("commit")
+        if event.outcome == "invoke"
+        and commit.committer in (None, event.member)
+        and any(entry["committed_offset"] == commit.value for entry in p.trial.entries(event, p.tp))
+    ]
+
+
+def _asked_soon_after_ns(p: Partition, commit: Commit) -> float:
+    """When the member said that it asks, though only after it was durable: so soon that the line may have been read
+    late, and it did not commit the same once more by then; else never (the least time there is)."""
+    if _asked_for_before(p, commit) or p.trial.measures:
+        return -FOREVER
+    times = [p.trial.written_ns(event) for event in _asking(p, commit)]
+    said_ns = min((at for at in times if at > commit.effect_ns), default=FOREVER)
+    again = [
+        other
+        for other in p.commits
+        if other.value == commit.value
+        and other.committer == commit.committer
+        and commit.effect_ns < other.effect_ns <= said_ns + 2 * TOLERANCE_NS
+    ]
+    return -FOREVER if again or said_ns > commit.effect_ns + TOLERANCE_NS else said_ns
+
+
+def _told_by_a_member(p: Partition, commit: Commit, *outcomes: str) -> bool:
+    """A member told of this commit itself, in an event of one of the outcomes."""
+    return any(
+        entry["committed_offset"] == commit.value
+        for event in p.trial.of_kind("commit")
+        if event.outcome in outcomes
+        for entry in p.trial.entries(event, p.tp)
+    )
+
+
+def _ahead_by_own_word(p: Partition) -> Iterator[int]:
+    """What a possession asked for before it had done what it was delivered below it, since its request before; an
+    answer to a request that the file does not tell of is as good as one."""
+    if p.trial.progress_in_transactions:
+        return
+    for possession in p.possessions:
+        mine = [e for e in p.trial.of_kind("commit") if e.source == possession.source and e.outcome in ("invoke", "ok")]
+        previous = -1
+        for commit in [e for e in mine if possession.holds(e)]:
+            for entry in p.trial.entries(commit, p.tp):
+                value = entry["committed_offset"]
+                asked_before = any(
+                    earlier.outcome == "invoke" and earlier.seq < commit.seq and other["committed_offset"] == value
+                    for earlier in mine
+                    for other in p.trial.entries(earlier, p.tp)
+                )
+                if commit.outcome == "ok" and asked_before:
+                    continue
+                if any(
+                    previous <= d.offset < value and not _done_before(p, d, commit)
+                    for d in p.deliveries
+                    if d.possession == possession
+                ):
+                    yield value
+                previous = value
+
+
+def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
+    """Tells whether the delivered record had been completed in this possession when the commit was asked for, or a
+    line that nobody could read named it."""
+    unread = [e for e in p.own("bad_line") if e.source == delivery.event.source and e.offset == delivery.offset]
+    if delivery.offset in p.taken_as_done:
+        return True
+    effects = [effect for effect, offset in p.effects_heard_of if offset == delivery.offset]
+    if any(p.trial.written_ns(effect) <= commit.time_ns for effect in effects):
+        return True  # the sink had heard of it by then
+    return any(e.seq < commit.seq for e in unread) or any(
+        completion.offset == delivery.offset
+        and completion.possession == delivery.possession
+        and completion.event.seq < commit.seq
+        for completion in p.completions
+    )
+
+
+def commit_past_end(p: Partition) -> Iterator[Found | None]:
+    """Beyond the first log end read after the commit was seen; log ends never fall, so an earlier one can acquit."""
+    ends = sorted((int(e.details.get("asked_ns", e.time_ns)), e.offset or 0) for e in p.own("log_end"))
+    for commit in p.commits:
+        if commit.value is None:
+            continue
+        after = [end for time_ns, end in ends if time_ns >= commit.event.time_ns]
+        if not after:
+            if not any(commit.value <= end for _, end in ends):
+                yield None
+        elif commit.value > after[0]:
+            yield p.found(commit.place, value=commit.value)
+
+
+def commit_lost(p: Partition) -> Iterator[Found | None]:
+    """A position that a member was told is stored, or a broker answered so, and that the offsets log does not hold."""
+    acks = list(_acknowledgements(p))
+    for value in sorted({ack.value for ack in acks}):
+        stored = [
+            p.trial.mono_ns(None if (ms := e.details.get("commit_time_ms")) is None else ms * 1_000_000, e.time_ns)
+            for e in p.trial.offsets_log
+            if e.kind == "committed" and (e.topic, e.partition) == p.tp and e.committed_offset == value
+        ]
+        missing = [ack for ack in acks if ack.value == value]
+        missing = [ack for ack in missing if not any(ack.earliest_ns <= at <= ack.latest_ns for at in stored)]
+        fates = {_fate(p, ack, in_the_log=bool(stored)) for ack in missing}
+        if "lost" in fates:
+            yield p.found(value)
+        elif "unclear" in fates:
+            yield None
+
+
+def _fate(p: Partition, ack: Ack, *, in_the_log: bool) -> str:
+    """What became of an acknowledged position that was not stored in its time: lost, unclear or stored."""
+    refused = [at for at in _refusals(p, ack) if at <= ack.told_ns] if ack.member is not None else []
+    if not refused:
+        return "unclear" if in_the_log else "lost"
+    since = [
+        commit.committer
+        for commit in p.commits
+        if commit.value is not None
+        and commit.value >= ack.value
+        and max(refused) - LOG_TOLERANCE_NS <= commit.effect_ns <= ack.latest_ns
+    ]
+    return "stored" if ack.member in since else "unclear" if None in since else "lost"
+
+
+@dataclass(frozen=True)
+class Ack:
+    """A position that was answered with "stored": when it can have taken effect; by whose word (None: the broker's)."""
+
+    value: int
+    earliest_ns: float
+    latest_ns: float
+    member: str | None
+    told_ns: float
+
+
+def _acknowledgements(p: Partition) -> Iterator[Ack]:
+    """What was answered by the snapshot."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    for event in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.time_ns <= snapshot_ns]:
+        for entry in [entry for entry in p.trial.entries(event, p.tp) if entry["committed_offset"] >= 0]:
+            latest_ns = event.time_ns + TOLERANCE_NS
+            yield Ack(entry["committed_offset"], -FOREVER, latest_ns, str(event.member), event.time_ns)
+    for request, entry in p._answers("OFFSETCOMMIT", "TXNOFFSETCOMMIT"):
+        if p.trial.lane_member(request) is None or request.time_ns > snapshot_ns or entry["committed_offset"] < 0:
+            continue
+        answered_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        begun_ns = answered_ns - int(request.details.get("duration_ms", 0) * 1_000_000)
+        latest_ns = answered_ns + TOLERANCE_NS
+        yield Ack(entry["committed_offset"], begun_ns - TOLERANCE_NS, latest_ns, None, answered_ns)
+
+
+def _refusals(p: Partition, ack: Ack) -> list[int]:
+    """When brokers refused the member of this acknowledgement the same position."""
+    return [
+        p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        for request in p.trial.requests
+        if request.details["api"].replace("_", "").upper() in ("OFFSETCOMMIT", "TXNOFFSETCOMMIT")
+        and p.trial.lane_member(request) == ack.member
+        for entry in p.trial.entries(request, p.tp)
+        if entry["committed_offset"] == ack.value and entry.get("error")
+    ]
+
+
+# --- ownership -------------------------------------------------------------------------------------------------
+
+
+def split_ownership(p: Partition) -> Iterator[Found | None]:
+    """Two owners by the brokers' own records, or work of a member that was told it had lost the partition."""
+    for owning in p.ownership:
+        if owning.names_it and len(owning.assigned) > 1:
+            yield p.found(owning.place, by="log")
+    for possession in p.possessions:
+        loss = p.loss(possession)
+        if loss is not None:
+            yield from _work_after_being_told(p, possession, loss)
+    for work in naive_assignments.work_that_nobody_gave(p):
+        yield p.found(work.offset, by="told")
+
+
+def _work_after_being_told(p: Partition, possession: Possession, loss: Loss) -> Iterator[Found | None]:
+    failed = p.said_to_fail(possession, loss.time_ns)
+    known = naive_told.fetches_are_known(p.trial, possession.member)
+    doubt_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
+    for delivery in [d for d in p.begun if d.possession == possession]:
+        time_ns = delivery.event.time_ns
+        if not p.of_others(possession.member, time_ns - TOLERANCE_NS):
+            continue
+        before_ns = p.trial.written_ns(delivery.event)
+        fetched_later = delivery.offset >= loss.fetched and before_ns > loss.told_ns
+        if fetched_later or _against_its_word(p, loss, delivery):
+            yield p.found(delivery.offset, by="told")
+        elif not known and before_ns > doubt_ns:
+            yield None
+
+
+def _against_its_word(p: Partition, loss: Loss, begun: Work) -> bool:
+    written_ns = p.trial.written_ns(begun.event)
+    return any(word.convicts_of(begun.offset, begun.event.seq, written_ns) for word in loss.said)
+
+
+def work_after_revoke(p: Partition) -> Iterator[Found | None]:
+    """Work on a partition that the member's own callback had given up."""
+    for work in p.deliveries + p.completions:
+        said = [e for e in p.callbacks_of(work.event.source) if e.seq < work.event.seq]
+        callbacks = [e for e in said if e not in p.never_given]
+        if not callbacks or callbacks[-1].kind not in ("revoked", "lost"):
+            continue
+        begun = [handler.begun.event.seq for handler in p.handlers if handler.ended == work]
+        in_hand = callbacks[-1].kind == "lost" and begun and begun[0] < callbacks[-1].seq
+        if in_hand and naive_losses.is_a_loss(p, callbacks[-1]):
+            continue
+        yield None if p.anybodys(work.event.source) else p.found(work.offset, kind=work.event.kind)
+
+
+def zombie_work(p: Partition) -> Iterator[Found]:
+    """Work in good faith after a loss that nobody told the member of."""
+    for work in p.deliveries + p.completions:
+        loss = p.loss(work.possession) if work.possession else None
+        begun = [handler.begun for handler in p.handlers if handler.ended == work]
+        if loss is None or _against_its_word(p, loss, begun[0] if begun else work):
+            continue
+        if work.offset >= loss.fetched and work.event.time_ns > loss.told_ns:
+            continue
+        if loss.time_ns < p.trial.written_ns(work.event):
+            yield p.found(work.offset, kind=work.event.kind)
+
+
+def stale_generation(p: Partition) -> Iterator[Found | None]:
+    """An accepted commit whose epoch is below the one its member had where it lies in the log, but for KIP-1251.
+
+    A line that came late is left out: the last commit before it, which is taken for its own, would be the guilty one.
+    """
+    for request, entry in p._granted("OFFSETCOMMIT"):
+        epoch, member_id = request.details.get("epoch", -1), request.details.get("member_id")
+        place = _first_place_of(p, request, entry["committed_offset"])
+        if epoch < 0 or not member_id or place is None:
+            continue
+        said = [e for e in p.trial.offsets_log if e.details["log_offset"] <= place and _tells_epoch(e, member_id)]
+        if not said:
+            yield None
+        elif said[-1].kind != "group_tombstone" and epoch < said[-1].details["epoch"]:
+            yield from [] if _allowed_by_kip_1251(p, said[-1], epoch) else [p.found(place)]
+
+
+def _first_place_of(p: Partition, request: Event, value: int) -> int | None:
+    """Where in the log the commit of this request lies; the first place, where there are several."""
+    if request.source_wall_ns is None:
+        return None
+    places = [
+        commit.place
+        for commit in p.commits
+        if commit.value == value and _covers(request, commit.event.details.get("commit_time_ms", 0) * 1_000_000)
+    ]
+    return min(places, default=None)
+
+
+def _tells_epoch(event: Event, member_id: str) -> bool:
+    if event.kind == "group":
+        return True
+    if event.kind == "group_tombstone" and event.details.get("record_type") == 2:
+        return True
+    return _changes_one_member(event) and event.details["member_id"] == member_id
+
+
+def _allowed_by_kip_1251(p: Partition, current: Event, epoch: int) -> bool:
+    """The member has the partition, or is giving it up, and has had it since that epoch or an older one."""
+    if current.kind != "member_assignment":
+        return False
+    listed = p.trial.entries(current, p.tp) + p.trial.entries(current, p.tp, "pending")
+    return any(entry.get("assignment_epoch", FOREVER) <= epoch for entry in listed)
+
+
+def orphan_partition(p: Partition) -> Iterator[Found | None]:
+    """A group with members, at rest for longer than the bound, in which nobody has the partition."""
+    if not p.own("record", "log_start", "log_end") or p.trial.snapshot_ns is None:
+        return
+    members: set[str] = set()
+    owners: set[str] = set()
+    records = [e for e in p.trial.offsets_log if e.kind == "group" or _changes_one_member(e)]
+    times = [p.trial.mono_ns(e.source_wall_ns, e.time_ns) for e in records]
+    for number, event in enumerate(records):
+        if event.kind == "group":
+            members = {member["member_id"] for member in event.details.get("members", [])}
+            owners = {entry["member_id"] for entry in p.trial.entries(event, p.tp)}
+        else:
+            member_id = event.details["member_id"]
+            has = p.trial.entries(event, p.tp) + p.trial.entries(event, p.tp, "pending")
+            owners = owners | {member_id} if has else owners - {member_id}
+            members = members | {member_id} if event.kind == "member_assignment" else members - {member_id}
+        end_ns = min([p.trial.snapshot_ns, *times[number + 1 : number + 2]])
+        if members and not owners and end_ns - times[number] > _window_ns(p):
+            still = _stood_still(p.trial, times[number], end_ns)
+            yield None if still else p.found(event.details["log_offset"])
+
+
+# --- liveness --------------------------------------------------------------------------------------------------
+
+
+def false_lag(p: Partition) -> Iterator[Found | None]:
+    """Everything handled, and yet the committed position says there is work left, though there was time to commit."""
+    if _is_false_lag(p) and _had_no_time(p):
+        yield None
+    elif _is_false_lag(p):
+        committed = _position_at_snapshot(p)
+        yield p.found(committed, records=len([o for o in p.records if o >= committed]))
+
+
+def _position_at_snapshot(p: Partition) -> int:
+    committed = p.committed_at(p.trial.snapshot_ns or 0)
+    return p.log_start if committed is None else committed
+
+
+def _undone(p: Partition) -> list[int]:
+    """Records not handled at the snapshot, and not committed past either."""
+    if not p.trial.progress_in_kafka:
+        return _unhandled_at_snapshot(p)
+    return [o for o in _unhandled_at_snapshot(p) if o >= _position_at_snapshot(p)]
+
+
+def _is_false_lag(p: Partition) -> bool:
+    lagging = any(o >= _position_at_snapshot(p) for o in p.records)
+    return p.trial.progress_in_kafka and lagging and not _undone(p)
+
+
+def stuck_partition(p: Partition) -> Iterator[Found | None]:
+    """Work left, and nothing moved for a whole window before the snapshot."""
+    if _stands_still(p):
+        yield (
+            None
+            if _cannot_tell_stuck(p)
+            else p.found(min(_undone(p)), **{"class": _class_of_stuck(p, min(_undone(p)))})
+        )
+
+
+def _class_of_stuck(p: Partition, offset: int) -> str:
+    """How far the first undone record came, as far as the evidence goes."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    held = [possession for possession in p.possessions if possession.open_at(snapshot_ns)]
+    if any(possession.opened.time_ns <= snapshot_ns for possession in p.possessions) and not held:
+        return "unassigned"
+    given = [one for one in p.deliveries if one.possession in held and one.event.time_ns <= snapshot_ns]
+    if any(delivery.offset in _undone(p) for delivery in given):
+        return "delivered-not-committed"
+    committed = [c.value for c in p.commits if c.value is not None and c.effect_ns <= snapshot_ns]
+    if held and p.trial.progress_in_kafka and max(committed, default=-1) > offset:
+        return "committed-not-delivered"
+    return _class_by_fetches(p, max(held, key=lambda one: one.opened.time_ns), offset) if held else "unclassified"
+
+
+def _class_by_fetches(p: Partition, owner: Possession, offset: int) -> str:
+    """What the owner's own fetches tell, since it was assigned.
+
+    The log leaves out a fetch that asks as before in vain, so only two things are sure: that a partition was never
+    asked for, or is missing from a list that is complete; and that positions were answered and passed.
+    """
+    fetches = [r for r in p.trial.requests if r.details["api"] == "FETCH" and p.trial.lane_member(r) == owner.member]
+    since_ns, dropped_ns = owner.opened.time_ns - TOLERANCE_NS, -1
+    asked: list[Any] = []
+    listed: dict[Any, Any] = {}
+    for fetch in fetches:  # broker by broker, in the order of its lines
+        at_ns = p.trial.mono_ns(fetch.source_wall_ns, fetch.time_ns)
+        here, connection = p.trial.entries(fetch, p.tp), (fetch.source, fetch.details.get("connection"))
+        inside = since_ns <= at_ns <= (p.trial.snapshot_ns or 0)
+        asked += [(at_ns, entry["offset"], entry.get("size_bytes", 0)) for entry in here if inside]
+        if fetch.details.get("complete"):
+            if listed.get(connection) and not here and inside:
+                dropped_ns = max(dropped_ns, at_ns)
+            listed[connection] = bool(here)
+    last_ns = max((at_ns for at_ns, _, _ in asked), default=-1)
+    states = [e.details.get("state") for e in p.trial.of_kind("witness") if e.source.startswith("requests-")]
+    if fetches and (dropped_ns > last_ns or not asked) and states and set(states) == {"complete"}:
+        return "assigned-not-fetched"
+    answered = [position for _, position, size_bytes in asked if size_bytes > 0]
+    passed = any(position > offset for _, position, _ in asked)
+    fetched = offset in answered or (passed and any(position < offset for position in answered))
+    return "fetched-not-delivered" if fetched else "unclassified"
+
+
+def _window_ns(p: Partition) -> float:
+    return _window_of(p.trial)
+
+
+def _stands_still(p: Partition) -> bool:
+    return bool(_undone(p)) and not _moved_lately(p)
+
+
+def _moved_lately(p: Partition) -> bool:
+    """A delivery, a completion, an effect or a commit that rose, within a window before the snapshot."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    moves: list[float] = [work.event.time_ns for work in p.deliveries + p.completions]
+    moves += [time_ns for time_ns, _ in p.heard_of]
+    moves += [c.effect_ns for c, highest in _rises(p) if highest is None or (c.value or 0) > highest]
+    return any(snapshot_ns - _window_ns(p) <= move <= snapshot_ns for move in moves)
+
+
+def _cannot_tell_stuck(p: Partition) -> bool:
+    snapshot_ns = p.trial.snapshot_ns or 0
+    still = _stood_still(p.trial, snapshot_ns - _window_ns(p), snapshot_ns)
+    measured = bool(p.trial.of_kind("calibrated"))
+    bound_ns = _bound_ns(p, with_backlog=measured) + naive_slowdown.allowance_ns(p, _moved_lately)
+    return still or _drain_ns(p) < max(_window_ns(p), bound_ns)
+
+
+def _drain_ns(p: Partition) -> float:
+    drain_ns = p.trial.phase_ns("drain")
+    return 0 if drain_ns is None else (p.trial.snapshot_ns or 0) - drain_ns
+
+
+def late_convergence(p: Partition) -> Iterator[Found | None]:
+    """Not done within the bound after everything was healed and the load had stopped: since the drain began."""
+    healed_ns = p.trial.phase_ns("drain")
+    if healed_ns is None or not p.records:
+        return
+    bound_ns = _bound_ns(p)
+    converged_ns = _converged_ns(p)
+    still = _stood_still(p.trial, healed_ns, p.trial.snapshot_ns or 0)
+    if converged_ns is not None:
+        if converged_ns > healed_ns + bound_ns + TOLERANCE_NS:
+            slow = converged_ns <= healed_ns + bound_ns + naive_slowdown.allowance_ns(p, _moved_lately) + TOLERANCE_NS
+            yield None if still or slow else p.found(None, converged=True)
+    elif not _stands_still(p) and not _is_false_lag(p):
+        short = _drain_ns(p) < bound_ns + naive_slowdown.allowance_ns(p, _moved_lately)
+        yield None if still or short else p.found(None, converged=False)
+
+
+def _had_no_time(p: Partition) -> bool:
+    """The drain was shorter than the bound, or the machine stood still in it."""
+    drain_ns, snapshot_ns = p.trial.phase_ns("drain"), p.trial.snapshot_ns or 0
+    begins = snapshot_ns if drain_ns is None else drain_ns
+    return _stood_still(p.trial, begins, snapshot_ns) or _drain_ns(p) < _bound_ns(p) + naive_slowdown.allowance_ns(
+        p, _moved_lately
+    )
+
+
+def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
+    """B of the design: the claim's own, else detection, rebalance, handler, commit interval and backlog."""
+    trial, facts = p.trial, p.trial.facts
+    if facts.get("converge_within_s") is not None:
+        return float(facts["converge_within_s"]) * SECOND_NS
+    begins_ns = trial.phase_ns("drain")
+    healed_ns = begins_ns or 0
+    partitions = [Partition(trial, tp) for tp in trial.slices()]
+    ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
+    calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.quiet_until_ns]
+    longest = max((end.event.time_ns - begun.event.time_ns for begun, end in calm), default=0) / SECOND_NS
+    backlog = naive_slowdown.backlog(partitions, healed_ns)
+    rates = [e.details["rate"] for e in trial.of_kind("calibrated")]
+    detection = trial.session_s + (0.0 if trial.facts.get("protocol") == "none" else trial.rebalance_s)
+    last_ns = max((end_ns for end_ns, _ in trial.lost_sessions.values()), default=0.0)
+    detection = detection if begins_ns is None else max(detection, (last_ns - healed_ns) / SECOND_NS)
+    terms = detection + longest + float(facts.get("commit_interval_s", 0))
+    return max(10.0, terms + (2 * backlog / rates[-1] if rates and with_backlog else 0.0)) * SECOND_NS
+
+
+def _converged_ns(p: Partition) -> float | None:
+    """Since when the partition was done for good; None when it was not at the snapshot."""
+    handled = max((time_ns for o, time_ns in p.first_handled.items() if o in p.records), default=0)
+    if not p.trial.progress_in_kafka:
+        if p.trial.facts.get("delivery") == "at-most-once":  # only its progress counts, and that nobody here can see
+            return 0
+        return None if _undone(p) else handled
+    caught_up = _caught_up_ns(p)
+    if p.trial.facts.get("delivery") == "at-most-once" or caught_up is None:
+        return caught_up
+    return None if _undone(p) else max(caught_up, handled)
+
+
+def _caught_up_ns(p: Partition) -> float | None:
+    """Since when the committed position has been at the end of the log, without a break until the snapshot."""
+    since: float | None = None
+    for commit in [c for c in p.commits if c.effect_ns <= (p.trial.snapshot_ns or 0)]:
+        if commit.value is None or commit.value < p.end:
+            since = None
+        elif since is None:
+            since = commit.effect_ns
+    return since
+
+
+# --- progress and starvation -----------------------------------------------------------------------------------
+
+
+def _window_of(trial: Trial) -> int:
+    commit_s = float(trial.facts.get("commit_interval_s", 0))
+    return int(max(10.0, trial.session_s + trial.rebalance_s + commit_s) * SECOND_NS)
+
+
+def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None = None) -> bool:
+    """A fault was in force in this stretch of time, or had been healed less than a window before it; given a member,
+    one on another member does not count."""
+    for fault in trial.of_kind("injected"):
+        if member is not None and fault.member not in (None, member):
+            continue
+        over_ns = trial.lived_down_ns(fault, _window_of(trial))
+        if fault.time_ns <= end_ns and begin_ns <= over_ns:
+            return True
+    return False
+
+
+def rogue_reader(p: Partition) -> Iterator[Found | None]:
+    """A member that was sent records for longer than a window, and made no commit from its first fetch on."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    sent: dict[str, list[tuple[float, int]]] = {}
+    for request in p.trial.requests:
+        member = p.trial.lane_member(request)
+        at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        if request.details["api"] == "FETCH" and member is not None and at_ns <= snapshot_ns:
+            got = [entry["offset"] for entry in p.trial.entries(request, p.tp) if entry.get("size_bytes", 0) > 0]
+            sent.setdefault(member, []).extend((at_ns, offset) for offset in got)
+    for member, fetches in sent.items():
+        begin_ns, end_ns = min((at for at, _ in fetches), default=0), max((at for at, _ in fetches), default=0)
+        commits = [c for c in p.commits if begin_ns - TOLERANCE_NS <= c.effect_ns <= snapshot_ns]
+        if end_ns - begin_ns <= _window_of(p.trial) or any(c.committer == member for c in commits):
+            continue
+        if _hindered(p.trial, begin_ns, end_ns, member):
+            continue
+        unclear = _stood_still(p.trial, begin_ns, end_ns) or any(c.committer is None for c in commits)
+        yield None if unclear else (*p.tp, member, ())
+
+
+def _stood_still(trial: Trial, begin_ns: float, end_ns: float) -> bool:
+    patience_ns = trial.session_s * SECOND_NS / 4
+    return any(
+        e.details["delay_ns"] > patience_ns and begin_ns <= e.time_ns and e.time_ns - e.details["delay_ns"] <= end_ns
+        for e in trial.of_kind("scheduling_delay")
+    )
+
+
+def uncommitted_progress(p: Partition) -> Iterator[Found | None]:
+    """Done, and everything before it, and for a whole window not committed though the same member held on; one finding
+    a commit that came too late."""
+    late: dict[int, tuple[int, float]] = {}
+    for offset in sorted(p.records):
+        ready_ns = max(_known_ns(p, o) for o in p.records if o <= offset)
+        covering = _first_covering(p, offset)
+        if ready_ns == FOREVER or covering is None or covering.effect_ns > (p.trial.snapshot_ns or 0):
+            continue
+        due_ns = ready_ns + _window_of(p.trial)
+        too_late = covering.effect_ns > due_ns + TOLERANCE_NS and _held_alone(p, ready_ns, due_ns)
+        if too_late and not _hindered(p.trial, ready_ns, due_ns):
+            late.setdefault(covering.place, (offset, ready_ns))
+    for offset, ready_ns in late.values():
+        still = _stood_still(p.trial, ready_ns, ready_ns + _window_of(p.trial))
+        yield None if still else p.found(offset)
+
+
+def _known_ns(p: Partition, offset: int) -> float:
+    """When a record was first handled; never, where that came out of a buffer that does not tell when."""
+    first = min(p.handlings.get(offset, ()), key=lambda event: (event.time_ns, event.source), default=None)
+    return FOREVER if first is None or first.source in p.trial.untimed else first.time_ns
+
+
+def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:
+    """The possession opened last before the stretch lasts through it, and no other one opens inside."""
+    before = [one for one in p.possessions if one.opened.time_ns <= begin_ns]
+    inside = [one for one in p.possessions if begin_ns < one.opened.time_ns < end_ns]
+    if not before or inside:
+        return False
+    last = max(before, key=lambda one: one.opened.time_ns)
+    return last.closed is None or last.closed.time_ns >= end_ns
+
+
+def starved_partition(p: Partition) -> Iterator[Found | None]:
+    """Passed over: records wait, nothing happens, and its member does those of two others in three rounds."""
+    for possession in p.possessions:
+        for begin_ns, end_ns in _standstills(p, possession):
+            if _in_its_handler(p, possession, begin_ns, end_ns):
+                continue
+            waiting = [o for o, time_ns in p.first_handled.items() if time_ns >= end_ns and o in p.records]
+            if not waiting:
+                continue
+            oldest = min(waiting, key=lambda o: (_appended_ns(p, o), o))
+            since_ns = max(begin_ns, _appended_ns(p, oldest))
+            if _rounds_elsewhere(p, possession, since_ns, end_ns) >= 3 and not _hindered(p.trial, since_ns, end_ns):
+                yield None if _stood_still(p.trial, since_ns, end_ns) else p.found(oldest)
+
+
+def _standstills(p: Partition, possession: Possession) -> list[tuple[int, int]]:
+    """The stretches of a possession in which nobody delivered, finished or put out a record; over by the snapshot."""
+    snapshot_ns = p.trial.snapshot_ns or 0
+    ids = {e.id: o for o, e in p.records.items() if e.id is not None}
+    effects = [e.time_ns for e in p.trial.of_kind("effect") if e.outcome == "ok" and e.id in ids]
+    moves = sorted([work.event.time_ns for work in p.deliveries + p.completions] + effects)
+    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    last_ns = min(closed_ns, snapshot_ns)
+    points = [m for m in moves if possession.opened.time_ns <= m <= last_ns]
+    if possession.closed and closed_ns <= snapshot_ns:
+        points.append(possession.closed.time_ns)
+    return list(zip([possession.opened.time_ns, *points], points, strict=False))
+
+
+def _in_its_handler(p: Partition, possession: Possession, begin_ns: int, end_ns: int) -> bool:
+    """The member had a record of this partition in hand from before the stretch to its end."""
+    mine = [w for w in p.deliveries + p.completions if w.event.source == possession.source]
+    for delivery in [w for w in mine if w.event.kind == "delivered" and w.event.time_ns <= begin_ns < end_ns]:
+        later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
+        over_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
+        if over_ns >= end_ns:
+            return True
+    return False
+
+
+def _appended_ns(p: Partition, offset: int) -> int:
+    record = p.records[offset]
+    return p.trial.mono_ns(record.source_wall_ns, record.time_ns)
+
+
+def _rounds_elsewhere(p: Partition, possession: Possession, begin_ns: int, end_ns: int) -> int:
+    """The whole rounds (thirds of a window) in which the member finished records of two other partitions or more."""
+    length_ns = _window_of(p.trial) // 3
+    rounds: dict[int, set[Slice]] = {}
+    for event in p.trial.of_kind("processed"):
+        number, tp = event.time_ns // length_ns, (str(event.topic), event.partition or 0)
+        whole = begin_ns <= number * length_ns and (number + 1) * length_ns <= end_ns
+        if event.source == possession.source and tp != p.tp and whole:
+            rounds.setdefault(number, set()).add(tp)
+    return sum(len(others) >= 2 for others in rounds.values())
+
+
+# --- the group, its processes and their memory -----------------------------------------------------------------
+
+
+def _of_group(place: int | str | None, **attributes: Any) -> Found:
+    return None, None, -1 if place is None else place, tuple(sorted(attributes.items()))
+
+
+def rebalance_storm(trial: Trial) -> Iterator[Found]:
+    """Five rises of generation or epoch before the snapshot that nothing explains."""
+    records = [e for e in trial.offsets_log if e.kind in ("group", "group_epoch") and "epoch" in e.details]
+    rises = 0
+    for before, after in pairwise(records):
+        at_ns = trial.mono_ns(after.source_wall_ns, after.time_ns)
+        if after.details["epoch"] > before.details["epoch"] and at_ns <= (trial.snapshot_ns or 0):
+            rises += not _explained(trial, at_ns)
+    if rises >= 5:
+        yield _of_group(rises)
+
+
+def _explained(trial: Trial, at_ns: int) -> bool:
+    window_ns = _window_of(trial)
+    spans: list[tuple[float, float]] = [(e.time_ns, e.time_ns) for e in trial.of_kind("started", "exited")]
+    stops = trial.of_kind("stopped", "exited")
+    spans += [(e.time_ns, e.time_ns) for e in stops if e == min((o for o in stops if o.source == e.source), key=_seq)]
+    topics = trial.of_kind("topic")
+    changed = [new for old, new in pairwise(topics) if old.details["partitions"] != new.details["partitions"]]
+    spans += [(e.time_ns, e.time_ns) for e in changed]
+    patience_ns = trial.session_s * SECOND_NS / 4
+    delays = [(e.time_ns, e.details["delay_ns"]) for e in trial.of_kind("scheduling_delay")]
+    spans += [(at - delay, at) for at, delay in delays if delay > patience_ns]
+    if any(e.time_ns - TOLERANCE_NS <= at_ns <= trial.lived_down_ns(e, window_ns) for e in trial.of_kind("injected")):
+        return True
+    return any(begin_ns - TOLERANCE_NS <= at_ns <= end_ns + window_ns for begin_ns, end_ns in spans)
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
+def crash_loop(trial: Trial) -> Iterator[Found]:
+    """Members whose process went by itself twice or more."""
+    own = [str(e.member) for e in trial.of_kind("exited") if e.details.get("asked") == "no"]
+    for member in sorted(set(own)):
+        if own.count(member) >= 2:
+            yield _of_group(member)
+
+
+def unbounded_close(trial: Trial) -> Iterator[Found | None]:
+    """Members that were asked to stop and had to be killed; None where something may have hindered them."""
+    for end in trial.of_kind("exited"):
+        if end.details.get("asked") != "overdue":
+            continue
+        asked_ns = end.details.get("asked_ns", end.time_ns)
+        patience_ns = end.details.get("within_s", 0) / 4 * SECOND_NS
+        still = any(
+            e.details["delay_ns"] > patience_ns
+            and asked_ns <= e.time_ns
+            and e.time_ns - e.details["delay_ns"] <= end.time_ns
+            for e in trial.of_kind("scheduling_delay")
+        )
+        yield None if still or _fault_meanwhile(trial, end, asked_ns) else _of_group(str(end.member))
+
+
+def _fault_meanwhile(trial: Trial, end: Event, asked_ns: int) -> bool:
+    """A fault that does not itself end members, on this member or on none in particular, between asking and killing."""
+    for fault in trial.of_kind("injected"):
+        if fault.details.get("fault") in ("terminate", "restart", "leave", "join", "kill"):
+            continue
+        healed = [h for h in trial.of_kind("healed") if h.details.get("fault_no") == fault.details.get("fault_no")]
+        meanwhile = fault.time_ns <= end.time_ns and not (healed and healed[-1].time_ns < asked_ns)
+        if fault.member in (None, end.member) and meanwhile:
+            return True
+    return False
+
+
+def _samples(trial: Trial, end: Event) -> list[int]:
+    who = (end.member, end.incarnation)
+    return [e.details["rss_bytes"] for e in trial.of_kind("resources") if (e.member, e.incarnation) == who]
+
+
+def memory_over_limit(trial: Trial) -> Iterator[Found | None]:
+    """Incarnations seen above the claimed limit; None for one that lived for five seconds and was never seen."""
+    limit = trial.facts.get("memory_max_bytes")
+    if limit is None:
+        return
+    for life in trial.of_kind("started"):
+        samples = _samples(trial, life)
+        if any(sample > limit for sample in samples):
+            yield _of_group(f"{life.member}-{life.incarnation}")
+        ends = [e.time_ns for e in trial.of_kind("exited") if e.source == life.source]
+        lived_ns = (ends[0] if ends else trial.snapshot_ns or 0) - life.time_ns
+        if not samples and lived_ns >= 5 * SECOND_NS:
+            yield None
+
+
+def oom_killed(trial: Trial) -> Iterator[Found | None]:
+    """Members that went by a signal 9 of nobody's while the kernel's counter rose; None where too many did."""
+    readings = trial.of_kind("oom_kills")
+    rises = [(b, a) for b, a in pairwise(readings) if a.details["count"] > b.details["count"]]
+    struck: list[tuple[Event, tuple[Event, Event]]] = []
+    for end in trial.of_kind("exited"):
+        if end.details.get("signal") != 9 or end.details.get("asked") != "no":
+            continue
+        near = [
+            (before, after)
+            for before, after in rises
+            if before.time_ns <= end.time_ns + TOLERANCE_NS and after.time_ns >= end.time_ns - 2 * SECOND_NS
+        ]
+        struck += [(end, near[0])] if near else []
+    limit = trial.facts.get("memory_max_bytes")
+    for end, (before, after) in struck:
+        alike = sum(other == (before, after) for _, other in struck)
+        over = limit is not None and any(sample > limit for sample in _samples(trial, end))
+        several = alike > after.details["count"] - before.details["count"]
+        yield None if several else _of_group(f"{end.member}-{end.incarnation}", over_limit=over)
+
+
+# --- transactions ----------------------------------------------------------------------------------------------
+
+
+def aborted_read(p: Partition) -> Iterator[Found]:
+    """Delivered, or put out under an id that the log has nowhere committed, although its transaction was aborted."""
+    for gone in p.own("record_aborted"):
+        said = [e for e in p.own("delivered") if e.offset == gone.offset]
+        if gone.id is not None and not p.trial.reads_of(gone.id):
+            said += [e for e in p.trial.effects if e.id == gone.id]
+        if said:
+            first = min(said, key=lambda e: (e.time_ns, e.source, e.seq))
+            yield p.found(gone.offset, what="effected" if first.kind == "effect" else "delivered")
+
+
+def offset_outside_transaction(p: Partition) -> Iterator[Found | None]:
+    """Committed without a producer; harmless where the position stood, undecided where no request explains it."""
+    stood: int | None = None
+    for commit in p.commits:
+        if commit.value is not None and commit.event.details.get("producer_id") is None:
+            repeats = commit.value == (p.log_start if stood is None else stood)
+            wall_ns = commit.event.details["commit_time_ms"] * 1_000_000
+            askers = [
+                p.trial.lane_member(request)
+                for request, entry in p._answers("OFFSETCOMMIT")
+                if entry.get("committed_offset") == commit.value and _covers(request, wall_ns)
+            ]
+            by_operator = bool(askers) and not any(askers)
+            yield p.found(commit.place, by_operator=by_operator, repeats=repeats) if askers or repeats else None
+        stood = commit.value
+
+
+def torn_transaction(trial: Trial) -> Iterator[Found | None]:
+    """Producer id and epoch ended in both ways; a tear where the pair is one transaction's own, else only where every
+    end was asked for around its time."""
+    pairs: dict[tuple[int, int], list[Event]] = {}
+    for marker in trial.of_kind("transaction_marker"):
+        pairs.setdefault((marker.details["producer_id"], marker.details["producer_epoch"]), []).append(marker)
+    for pair, markers in pairs.items():
+        if len({marker.details["state"] for marker in markers}) < 2:
+            continue
+        asked = [e for e in trial.requests if e.details["api"] == "END_TXN" and e.details["error"] == 0]
+        asked = [e for e in asked if (e.details["producer_id"], e.details["producer_epoch"]) == pair]
+        if any(request.details.get("own_epoch") for request in asked):
+            yield trial.topic, None, pair[0], (("producer_epoch", pair[1]),)
+        elif not all(_was_asked_for(m, asked) or _was_asked_for_again(m, asked, markers) for m in markers):
+            yield None
+
+
+def _was_asked_for(marker: Event, asked: list[Event]) -> bool:
+    """A request that began 50 ms before the marker, after it, or between, wanted this end; or the last one before."""
+    apart_ns = [(_begun_ns(request) - (marker.source_wall_ns or 0), request.details["state"]) for request in asked]
+    around = [state for apart, state in apart_ns if abs(apart) <= LOG_TOLERANCE_NS]
+    before = [state for apart, state in sorted(apart_ns) if apart <= -LOG_TOLERANCE_NS]
+    return marker.details["state"] in [*around, *before[-1:]]
+
+
+def _was_asked_for_again(marker: Event, asked: list[Event], markers: list[Event]) -> bool:
+    """The first request to begin after the marker wanted this end, and no marker follows it before the next request."""
+    later = sorted((e for e in asked if _begun_ns(e) > (marker.source_wall_ns or 0) + LOG_TOLERANCE_NS), key=_begun_ns)
+    if not later or later[0].details["state"] != marker.details["state"]:
+        return False
+    until_ns = _begun_ns(later[1]) - LOG_TOLERANCE_NS if later[1:] else FOREVER
+    since_ns = _begun_ns(later[0]) - LOG_TOLERANCE_NS
+    return not any(since_ns <= (other.source_wall_ns or 0) < until_ns for other in markers)
+
+
+def _begun_ns(request: Event) -> int:
+    return (request.source_wall_ns or 0) - int(request.details["duration_ms"] * 1_000_000)
+
+
+def hanging_transaction(trial: Trial) -> Iterator[Found | None]:
+    """Open for longer than its timeout and the ten seconds in which its coordinator looks again."""
+    healings = [e.time_ns for e in trial.of_kind("healed")]
+    injected = {e.details["fault_no"] for e in trial.of_kind("injected")}
+    unhealed = injected - {e.details["fault_no"] for e in trial.of_kind("healed")}
+    for opened in trial.of_kind("transaction_open"):
+        if any(_ends(marker, opened) for marker in trial.of_kind("transaction_marker")):
+            continue
+        producer = opened.details["producer_id"]
+        starts = [e for e in trial.requests if e.details["api"] == "INIT_PRODUCER_ID" and e.details["error"] == 0]
+        timeouts_ms = [e.details["timeout_ms"] for e in starts if e.details["producer_id"] == producer]
+        if not timeouts_ms:
+            yield None
+            continue
+        began_ns = trial.mono_ns(opened.source_wall_ns, opened.time_ns)
+        timed_out_ns = began_ns + max(timeouts_ms) * 1_000_000
+        patience_ns = 10 * SECOND_NS + TOLERANCE_NS
+        if opened.time_ns <= timed_out_ns + patience_ns:
+            continue
+        hindered = unhealed or any(opened.time_ns <= healed_ns + patience_ns for healed_ns in healings)
+        still = _stood_still(trial, began_ns, opened.time_ns)
+        yield None if hindered or still else _of_group(producer, log=_log_of(opened))
+
+
+def _log_of(event: Event) -> str:
+    return f"{event.topic or '__consumer_offsets'}-{event.partition or event.details.get('log_partition', 0)}"
+
+
+def _ends(marker: Event, opened: Event) -> bool:
+    """The same producer's, in the same log, later."""
+    same = marker.details["producer_id"] == opened.details["producer_id"] and _log_of(marker) == _log_of(opened)
+    return same and _log_place(marker) > _log_place(opened)
+
+
+def _log_place(event: Event) -> int:
+    return int(event.details["log_offset"] if event.offset is None else event.offset)
+
+
+GROUP_CHECKS = {
+    "torn-transaction": torn_transaction,
+    "hanging-transaction": hanging_transaction,
+    "rebalance-storm": rebalance_storm,
+    "crash-loop": crash_loop,
+    "unbounded-close": unbounded_close,
+    "memory-over-limit": memory_over_limit,
+    "oom-killed": oom_killed,
+}
+CHECKS = {
+    "false-report": false_report,
+    "aborted-read": aborted_read,
+    "offset-outside-transaction": offset_outside_transaction,
+    "uncommitted-progress": uncommitted_progress,
+    "starved-partition": starved_partition,
+    "rogue-reader": rogue_reader,
+    "skipped": skipped,
+    "unseen": unseen,
+    "redelivered": redelivered,
+    "retried": retried,
+    "illegal-redelivery": illegal_redelivery,
+    "nonmonotonic-poll": nonmonotonic_poll,
+    "poll-skip": poll_skip,
+    "reordered-key": reordered_key,
+    "overlapping-handlers": overlapping_handlers,
+    "commit-regression": commit_regression,
+    "zombie-commit": zombie_commit,
+    "commit-ahead": commit_ahead,
+    "commit-past-end": commit_past_end,
+    "commit-lost": commit_lost,
+    "split-ownership": split_ownership,
+    "work-after-revoke": work_after_revoke,
+    "zombie-work": zombie_work,
+    "stale-generation": stale_generation,
+    "orphan-partition": orphan_partition,
+    "false-lag": false_lag,
+    "stuck-partition": stuck_partition,
+    "late-convergence": late_convergence,
+    "lost-write": lost_write,
+    "overtaken": overtaken,
+    "corrupt": corrupt,
+    "misplaced": misplaced,
+    "phantom": phantom,
+    "duplicate-effect": duplicate_effect,
+}

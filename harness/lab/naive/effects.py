@@ -1,0 +1,191 @@
+"""Effects beside lines, for the naive checker: what a sink tells of order and of what was done again.
+
+The sink's file is one order of what reached it; of an output topic the order is that of each of its partitions. Only
+the first effect of a record has a place in it; any beyond those that lines tell of is a redelivery.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kafka_trial.history.event import Event
+from lab.naive import told as naive_told
+from lab.naive.told import TOLERANCE_NS
+
+if TYPE_CHECKING:
+    from lab.naive.checker import Handler, Partition, Possession, Trial
+
+FOREVER = float("inf")
+WORK = ("delivered", "processed")
+
+
+def written_by_a_broker(trial: Trial, event: Event) -> bool:
+    """An output that its broker says the time of; in transactions outputs take effect with their end."""
+    output = event.source == "sink" and event.kind == "effect" and event.topic is not None
+    told = event.source_wall_ns is not None and bool(trial.clocks)
+    return output and told and not trial.progress_in_transactions
+
+
+def at_its_time(trial: Trial, event: Event) -> Event:
+    """The effect when its broker wrote it, which was before it was read."""
+    return replace(event, time_ns=min(event.time_ns, trial.mono_ns(event.source_wall_ns, event.time_ns)))
+
+
+def line_may_stand_for(p: Partition, offset: int) -> bool:
+    """Somebody's word may tell of the effect of a record before it was heard of: nobody knows when it was."""
+    if p.trial.facts.get("sink") == "http":
+        return False
+    effects = [effect for effect, of in p.effects_heard_of if of == offset]
+    return not effects or not all(effect.name in p.trial.written_by_brokers for effect in effects)
+
+
+# --- order ---------------------------------------------------------------------------------------------------------
+
+
+def late_firsts(p: Partition) -> dict[int, bool]:
+    """Offset → whether a later record of its key came before it: of records whose first effect came too late."""
+    firsts = {offset: effects[0] for offset, effects in _by_offset(p).items()}
+    in_faith = [offset for offset, effect in firsts.items() if not _excused(p, offset, effect)]
+    late: dict[int, bool] = {}
+    for offset in in_faith:
+        before = [o for o in in_faith if o > offset and _stands_before(firsts[o], firsts[offset])]
+        key = p.key(offset)
+        if before:
+            late[offset] = key is not None and any(p.key(other) == key for other in before)
+    return late
+
+
+def _by_offset(p: Partition) -> dict[int, list[Event]]:
+    found: dict[int, list[Event]] = {}
+    if p.trial.facts.get("effects") == "state" and p.trial.of_kind(*WORK):
+        return found  # a state may be written anew, and lines tell of the work
+    homes = Counter(effect.name for effect, _ in p.effects_heard_of)  # an id of several records is nobody's
+    heard = [(effect, offset) for effect, offset in p.effects_heard_of if homes[effect.name] == 1]
+    for effect, offset in sorted(heard, key=lambda one: (one[0].time_ns, one[0].seq)):
+        found.setdefault(offset, []).append(effect)
+    return found
+
+
+def _stands_before(one: Event, other: Event) -> bool:
+    """In the same file, or the same partition of an output topic."""
+    if (one.source, one.topic) != (other.source, other.topic):
+        return False
+    if one.topic is None:
+        return one.seq < other.seq
+    return one.partition == other.partition and (one.offset or 0) < (other.offset or 0)
+
+
+def _excused(p: Partition, offset: int, effect: Event) -> bool:
+    """It falls into the time in which the member that made it had lost the partition untold."""
+    at_ns = effect.time_ns
+    made_in = _made_in(p, offset, effect)
+    if any(p.excused(possession, offset, at_ns, at_ns) for possession in made_in):
+        return True
+    return any(_went_down_over(p, possession, offset, at_ns) for possession in made_in)
+
+
+def _went_down_over(p: Partition, possession: Possession, offset: int, at_ns: float) -> bool:
+    """It was the last that its member began there, and in its hand when the partition was lost; its process went down
+    before it said more, and after the effect."""
+    loss, closed = p.loss(possession), possession.closed
+    if loss is None or closed is None or closed.kind != "lost" or at_ns < loss.time_ns - TOLERANCE_NS:
+        return False
+    down = [e for e in p.trial.of_kind("exited") if e.source == possession.source and _is_a_crash(e)]
+    work = [e for e in p.trial.of_kind(*WORK) if e.source == possession.source and (e.topic, e.partition) == p.tp]
+    last = max(work, key=lambda e: e.seq, default=None)
+    refused_ns = naive_told.commit_refused(p, possession, loss.time_ns)[1]
+    knew = (offset >= loss.fetched and at_ns > loss.told_ns) or at_ns >= refused_ns
+    in_hand = last is not None and (last.kind, last.offset) == ("delivered", offset) and possession.holds(last)
+    return in_hand and not knew and any(at_ns <= e.time_ns + TOLERANCE_NS for e in down)
+
+
+def _is_a_crash(exited: Event) -> bool:
+    """By signal 9; or, unless it was asked to stop, with a status that is not 0, or by itself through a signal."""
+    signal, code, asked = (exited.details.get(name) for name in ("signal", "code", "asked"))
+    if signal == 9 or asked == "stop":
+        return bool(signal == 9)
+    return (asked == "no" and signal is not None) or code not in (None, 0)
+
+
+def _made_in(p: Partition, offset: int, effect: Event) -> list[Possession]:
+    """The possession of the handling that lies nearest to an effect; else those by the logs of members that are
+    silent, where they had fetched the record."""
+    apart = [
+        (_apart_ns(handler, effect), handler.begun.possession)
+        for handler in _handlings(p, offset)
+        if _may_be_of(effect, handler.begun.event.member)
+    ]
+    nearest = min((ns for ns, _ in apart), default=None)
+    told = [possession for ns, possession in apart if ns == nearest and possession is not None]
+    if apart:
+        return told
+    silent = [one for one in _possessions_by_log(p) if _may_be_of(effect, one.member)]
+    return [one for one in silent if _had_fetched(p, one, offset, effect)]
+
+
+def _may_be_of(effect: Event, member: str | None) -> bool:
+    return effect.member is None or effect.member == str(member).split("|")[0]
+
+
+def _handlings(p: Partition, offset: int) -> Iterator[Handler]:
+    """Every time that lines tell of a record in hand: a delivery with its end, or an end alone."""
+    yield from (handler for handler in p.handlers if handler.begun.offset == offset)
+    alone = [work for work in p.begun if work.event.kind == "processed" and work.offset == offset]
+    yield from (p.handler_of(work) for work in alone)
+
+
+def _apart_ns(handler: Handler, effect: Event) -> float:
+    begun_ns = handler.begun.event.time_ns
+    ended_ns = handler.ended.event.time_ns if handler.ended else FOREVER
+    return max(0, begun_ns - effect.time_ns, effect.time_ns - ended_ns)
+
+
+def _possessions_by_log(p: Partition) -> Iterator[Possession]:
+    """Of members that print nothing of their work: from the record that gives them the partition on."""
+    telling = {e.source for e in p.trial.of_kind(*WORK)}
+    for started in p.trial.of_kind("started"):
+        ends = [e for e in p.trial.of_kind("exited") if e.source == started.source]
+        over_ns = ends[0].time_ns if ends else FOREVER
+        before: frozenset[str] = frozenset()
+        for owning in p.ownership if started.source not in telling else ():
+            mine = {one for one in owning.owners if p.trial.member_of_id.get(one) == started.member}
+            if mine and not mine & before and started.time_ns <= owning.time_ns < over_ns:
+                opened = replace(started, time_ns=int(owning.time_ns))
+                yield p.possession_of(str(started.member), opened, ends[0] if ends else None)
+            before = owning.owners
+
+
+def _had_fetched(p: Partition, possession: Possession, offset: int, effect: Event) -> bool:
+    asked = naive_told.fetches(p.trial, p.tp, possession.member)
+    return any(possession.opened.time_ns <= at_ns <= effect.time_ns and place <= offset for at_ns, place in asked)
+
+
+# --- what was done again -------------------------------------------------------------------------------------------
+
+
+def further(p: Partition) -> Iterator[tuple[int, Event]]:
+    """The effects of a record beyond those of the handlings that lines tell of; the first one is no redelivery."""
+    told: Counter[int] = Counter(work.offset for work in p.begun)
+    for offset, effects in _by_offset(p).items():
+        yield from ((offset, effect) for effect in effects[max(1, told[offset]) :])
+
+
+def is_below_floor(p: Partition, offset: int, effect: Event) -> bool:
+    """The member that had the partition alone began to fetch below where it had to start: at the record, or before."""
+    held = p.opened_last(effect.time_ns)
+    if held is None or not _may_be_of(effect, held.member) or not _alone(p, held):
+        return False
+    closed_ns = held.closed.time_ns if held.closed else FOREVER
+    asked = naive_told.fetches(p.trial, p.tp, held.member)
+    begun_at = [place for at_ns, place in asked if held.opened.time_ns <= at_ns < closed_ns][:1]
+    floor = p.floor(held)
+    return floor is not None and bool(begun_at) and begun_at[0] <= offset < floor
+
+
+def _alone(p: Partition, held: Possession) -> bool:
+    """Everybody else's possession was over when it opened."""
+    earlier = [one for one in p.possessions if one.opened.time_ns <= held.opened.time_ns and one != held]
+    return all(one.closed is not None and one.closed.time_ns <= held.opened.time_ns for one in earlier)

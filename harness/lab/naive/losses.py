@@ -1,0 +1,98 @@
+"""Losses that can be so, for the naive checker: when a member's line `lost` is believed.
+
+A client loses its partitions without giving them up where its session ended, or where it was told that it is out of
+the group. Where the request log can tell that there was nothing of the kind, it gave them up: the line is a `revoked`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from kafka_trial.history.event import Event
+from lab.naive.assignments import request_log_can_tell
+from lab.naive.told import FENCING, FOREVER, OF_GROUP, TOLERANCE_NS, api, error_of, heard_ns, sent_ns
+
+if TYPE_CHECKING:
+    from lab.naive.checker import Partition, Possession, Trial
+
+SECOND_NS = 1_000_000_000
+KEEPS_FROM_ITS_GROUP = (
+    *("pause", "stall", "latency", "slow-link", "answers-held", "requests-held", "half-open", "close", "refused"),
+)
+
+
+def is_a_loss(p: Partition, line: Event) -> bool:
+    """The member may have lost the partition when it says so, as far as the brokers' logs can tell."""
+    ended = [possession for possession in p.possessions if possession.closed == line]
+    if not ended or not request_log_can_tell(p.trial, line):
+        return True
+    return (
+        _sent_away(p.trial, ended[0], line)
+        or _silent_for_a_session(p.trial, ended[0], line)
+        or _kept_from_its_group(p.trial, line)
+        or _given_to_others(p, ended[0], line)
+        or _no_longer_a_member(p.trial, ended[0], line)
+    )
+
+
+def _between(trial: Trial, possession: Possession, line: Event, at_ns: float) -> bool:
+    return trial.written_ns(possession.opened) <= at_ns <= line.time_ns + TOLERANCE_NS
+
+
+def _group_requests(trial: Trial, member: str) -> list[Event]:
+    return [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
+
+
+def _sent_away(trial: Trial, possession: Possession, line: Event) -> bool:
+    """A broker answered that it is fenced, or it left itself."""
+    for request in _group_requests(trial, possession.member):
+        leaves = api(request) == "LEAVEGROUP" or (
+            api(request) == "CONSUMERGROUPHEARTBEAT" and request.details.get("epoch", 0) < 0
+        )
+        told = leaves or error_of(request) in FENCING
+        if told and _between(trial, possession, line, sent_ns(trial, request)):
+            return True
+    return False
+
+
+def _silent_for_a_session(trial: Trial, possession: Possession, line: Event) -> bool:
+    """For as long as a session it heard no answer of its group."""
+    asked = [r for r in _group_requests(trial, possession.member) if api(r) != "LEAVEGROUP"]
+    heard = [at_ns for r in asked if (at_ns := heard_ns(trial, r)) != FOREVER]
+    begin_ns, end_ns = possession.opened.time_ns, line.time_ns
+    times = sorted([begin_ns, end_ns, *(at_ns for at_ns in heard if begin_ns < at_ns < end_ns)])
+    return any(later - before >= trial.session_s * SECOND_NS for before, later in pairwise(times))
+
+
+def _kept_from_its_group(trial: Trial, line: Event) -> bool:
+    """A fault that stops the member, or holds or cuts its traffic, was in force within a session before the line."""
+    since_ns = line.time_ns - trial.session_s * SECOND_NS
+    for fault in trial.of_kind("injected"):
+        its = fault.member in (None, line.member) and fault.details.get("fault") in KEEPS_FROM_ITS_GROUP
+        if its and fault.time_ns <= line.time_ns + TOLERANCE_NS and trial.healed_ns(fault) >= since_ns:
+            return True
+    return False
+
+
+def _given_to_others(p: Partition, possession: Possession, line: Event) -> bool:
+    """By the offsets log; to whom, need not be known."""
+    return any(
+        {p.trial.member_of_id.get(member_id) for member_id in owning.owners} != {possession.member}
+        for owning in p.ownership
+        if owning.names_it and _between(p.trial, possession, line, owning.time_ns)
+    )
+
+
+def _no_longer_a_member(trial: Trial, possession: Possession, line: Event) -> bool:
+    """The offsets log ends its membership, or lists the members without it."""
+    mine = {member_id for member_id, member in trial.member_of_id.items() if member == possession.member}
+    for record in trial.offsets_log:
+        if not _between(trial, possession, line, trial.mono_ns(record.source_wall_ns, record.time_ns)):
+            continue
+        if record.kind == "group_tombstone" and record.details.get("member_id") in (None, *mine):
+            return True
+        listed = record.details.get("members") if record.kind == "group" else None
+        if listed is not None and not any(one["member_id"] in mine for one in listed):
+            return True
+    return False

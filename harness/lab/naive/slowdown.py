@@ -1,0 +1,57 @@
+"""Slowdowns, for the naive checker: how much longer a backlog may take because brokers answer commits more slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lab.naive.checker import Partition
+
+FOREVER = float("inf")
+SECOND_NS = 1_000_000_000
+COMMITS_MIN = 20  # commits
+
+
+def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
+    """Beyond B: as often as it is slower, once less, the time that B leaves for the backlog; nothing for a group that
+    was not at work any more, or that claims a bound."""
+    rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
+    begins_ns = p.trial.phase_ns("drain")
+    partitions = [type(p)(p.trial, tp) for tp in p.trial.slices()]
+    if not rates or begins_ns is None or p.trial.facts.get("converge_within_s") is not None:
+        return 0.0
+    if not any(at_work(q) for q in partitions):
+        return 0.0
+    ratios = sorted(ratio for q in partitions if (ratio := _ratio(q, begins_ns)) is not None)
+    times = ratios[(len(ratios) - 1) // 2] if ratios else 1.0
+    return (times - 1) * 2 * backlog(partitions, begins_ns) / max(rates[-1], 1) * SECOND_NS if times >= 2 else 0.0
+
+
+def backlog(partitions: Sequence[Partition], at_ns: float) -> int:
+    """Records not handled by then."""
+    return sum(1 for q in partitions for o in q.records if q.first_handled.get(o, FOREVER) > at_ns)
+
+
+def _ratio(p: Partition, begins_ns: float) -> float | None:
+    """The median of commits in the drain over that of before the faults; the lower one of two in the middle."""
+    calm: list[float] = []
+    drain: list[float] = []
+    for request in p.trial.requests:
+        if request.details["api"] not in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT") or request.details.get("lane") is None:
+            continue
+        if not any(not entry.get("error") for entry in p.trial.entries(request, p.tp)):
+            continue
+        at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        took = int((request.details.get("duration_ms") or 0.0) * 1_000_000)
+        if at_ns < p.trial.quiet_until_ns:
+            calm.append(took)
+        if begins_ns <= at_ns <= (p.trial.snapshot_ns or FOREVER):
+            drain.append(took)
+    if min(len(calm), len(drain)) < COMMITS_MIN or not _middle(calm) or not _middle(drain):
+        return None
+    return _middle(drain) / _middle(calm) if _middle(drain) - _middle(calm) >= 5_000_000 else 1.0
+
+
+def _middle(values: list[float]) -> float:
+    return sorted(values)[(len(values) - 1) // 2]

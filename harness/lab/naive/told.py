@@ -1,0 +1,190 @@
+"""What a member was told, for the naive checker: heard answers, and what it fetched before and after, read plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kafka_trial.history.event import Event
+
+if TYPE_CHECKING:
+    from lab.naive.checker import Partition, Possession, Slice, Trial
+
+TOLERANCE_NS = 500_000_000
+LOG_TOLERANCE_NS = 50_000_000
+FOREVER = float("inf")
+FENCING = {22: "ILLEGAL_GENERATION", 25: "UNKNOWN_MEMBER_ID", 82: "FENCED_INSTANCE_ID", 110: "FENCED_MEMBER_EPOCH"}
+COMMITS = ("OFFSETCOMMIT", "TXNOFFSETCOMMIT")
+OF_GROUP = (*COMMITS, "HEARTBEAT", "CONSUMERGROUPHEARTBEAT", "JOINGROUP", "SYNCGROUP", "LEAVEGROUP")
+LEAVES_UNANSWERED = (
+    *("stall", "answers-held", "requests-held", "half-open"),
+    *("broker-kill", "broker-restart", "broker-pause", "rolling-restart"),
+)
+LEAVES_ANSWERS_ALONE = (
+    *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
+    *("broker-kill", "broker-restart", "broker-pause"),
+)
+
+
+def api(request: Event) -> str:
+    return str(request.details.get("api", "")).replace("_", "").upper()
+
+
+def sent_ns(trial: Trial, request: Event) -> float:
+    return trial.mono_ns(request.source_wall_ns, request.time_ns)
+
+
+def begun_ns(trial: Trial, request: Event) -> float:
+    return sent_ns(trial, request) - int(request.details.get("duration_ms", 0) * 1_000_000)
+
+
+def heard_ns(trial: Trial, request: Event) -> float:
+    """When its member heard an answer: at once outside faults; else when they were over, if its connection went on."""
+    begin, sent = begun_ns(trial, request), sent_ns(trial, request)
+    ends = [sent]
+    faults = list(_faults(trial, request))
+    inside = [fault for fault in faults if fault[0] <= sent and fault[1] >= begin]
+    while inside:
+        faults = [fault for fault in faults if fault not in inside]
+        ends += [end for _, end in inside]
+        first, last = min(begin, *(one for one, _ in inside)), max(ends)
+        begin = first
+        inside = [fault for fault in faults if fault[0] <= last and fault[1] >= first]
+    if len(ends) == 1:
+        return sent
+    over, name = max(ends[1:]), request.details.get("connection")
+    later = [
+        one
+        for one in trial.of_kind("request")
+        if (one.source, one.details.get("lane")) == (request.source, request.details.get("lane"))
+        and name is not None
+        and one.details.get("connection") == name
+        and begun_ns(trial, one) > over
+    ]
+    return max(sent, over) if later else FOREVER
+
+
+def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
+    """From when to when faults held, cut or delayed what goes between the broker of a request and its member."""
+    for fault in trial.of_kind("injected"):
+        number, resolved = fault.details.get("fault_no"), str(fault.details.get("target", "")).split(":")[-1].strip()
+        elsewhere = resolved[:1] == "b" and resolved[1:].isdigit() and request.source != f"requests-{resolved}"
+        others = fault.member is not None and fault.member != trial.lane_member(request)
+        spared = others or (fault.member is None and elsewhere)
+        if spared or fault.details.get("fault") in LEAVES_ANSWERS_ALONE:
+            continue
+        began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
+        healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
+        over = healed[-1] + LOG_TOLERANCE_NS if healed else FOREVER
+        yield (began[-1] if began else fault.time_ns) - LOG_TOLERANCE_NS, over
+
+
+def answer_that_tells(p: Partition, possession: Possession, lost_ns: float) -> tuple[Event | None, float]:
+    """The first answer heard while it held the partition that told the member of its loss, and when it was heard."""
+    heard = list(_heard_answers(p.trial, possession.member, lost_ns))
+    fenced = [one for one in heard if error_of(one[0]) in FENCING][:1]
+    rejoined = [one for one in heard if _is_given_others(p, one[0])][:1]
+    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    first = min(fenced + rejoined, key=lambda one: one[1], default=(None, FOREVER))
+    return first if first[1] < closed_ns else (None, FOREVER)
+
+
+def by_its_own_clock(p: Partition, possession: Possession, lost_ns: float) -> float:
+    """When it had asked its group nothing for a session, fetched, and asked nothing for another one, nor ever after.
+
+    FOREVER: it asked, something may explain its silence, or a request log may lack lines.
+    """
+    session_ns, trial = p.trial.session_s * 1_000_000_000, p.trial
+    logs = {e.source for e in trial.events if e.source.startswith("requests-")}
+    read = {e.source for e in trial.of_kind("witness") if e.details.get("state") == "complete"}
+    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    asked = list(_asking(p, possession))
+    if not logs or logs - read or not asked:
+        return FOREVER
+    mine = [begun for begun, _ in fetches(trial, p.tp, possession.member)]
+    mine = [begun for begun in mine if possession.opened.time_ns <= begun < closed_ns and begun >= lost_ns]
+    for begun in mine:
+        knows_ns = begun + session_ns
+        meanwhile = [end for begin, end in _disturbed(trial, possession.member) if begin <= knows_ns + TOLERANCE_NS]
+        if max([*asked, *meanwhile]) + session_ns <= begun and knows_ns < closed_ns:
+            return knows_ns
+    return FOREVER
+
+
+def _asking(p: Partition, possession: Possession) -> Iterator[float]:
+    """When requests to its group were answered, until it was asked to stop; and commits of the partition."""
+    exits = [e for e in p.trial.of_kind("exited") if e.source == possession.source]
+    ends = [e.time_ns for e in exits] + [e.details["asked_ns"] for e in exits if e.details.get("asked_ns") is not None]
+    for request in p.trial.requests:
+        if api(request) not in OF_GROUP or p.trial.lane_member(request) != possession.member:
+            continue
+        taken = api(request) in COMMITS and not error_of(request)
+        at_ns = sent_ns(p.trial, request)
+        if (not taken or p.trial.entries(request, p.tp)) and at_ns < min(ends, default=FOREVER):
+            yield at_ns
+
+
+def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
+    """From when to when a fault, or a standstill of the machine, may have kept it from asking or being answered."""
+    waits_s = trial.facts.get("request_timeout_s")
+    for fault in trial.of_kind("injected"):
+        name, number = fault.details.get("fault"), fault.details.get("fault_no")
+        if fault.member not in (None, member) or name in ("join", "leader-move"):
+            continue
+        began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
+        more_ns = (60 if waits_s is None else waits_s) * 1_000_000_000 if name in LEAVES_UNANSWERED else TOLERANCE_NS
+        yield (began[-1] if began else fault.time_ns) - 1_000_000_000, trial.healed_ns(fault) + more_ns
+    for e in trial.of_kind("scheduling_delay"):
+        if e.details["delay_ns"] > trial.session_s * 1_000_000_000 / 4:
+            yield e.time_ns - e.details["delay_ns"], e.time_ns
+
+
+def commit_refused(p: Partition, possession: Possession, lost_ns: float) -> tuple[Event | None, float]:
+    """The first commit of the member that was fenced, and when it heard of it."""
+    heard = _heard_answers(p.trial, possession.member, lost_ns)
+    fenced = (one for one in heard if api(one[0]) in COMMITS and error_of(one[0]) in FENCING)
+    return next(fenced, (None, FOREVER))
+
+
+def _heard_answers(trial: Trial, member: str, lost_ns: float) -> Iterable[tuple[Event, float]]:
+    ours = [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
+    late = sorted((r for r in ours if sent_ns(trial, r) > lost_ns), key=lambda r: sent_ns(trial, r))
+    heard = [(r, heard_ns(trial, r)) for r in late]
+    return [one for one in heard if one[1] != FOREVER]
+
+
+def error_of(request: Event) -> int:
+    return int(request.details.get("error", 0))
+
+
+def _is_given_others(p: Partition, request: Event) -> bool:
+    """An assignment without the partition."""
+    listed = {"SYNCGROUP": "entries", "CONSUMERGROUPHEARTBEAT": "assigned"}.get(api(request), "")
+    given = request.details.get(listed) is not None and not error_of(request)
+    return given and not p.trial.entries(request, p.tp, listed)
+
+
+def fetches(trial: Trial, tp: Slice, member: str) -> list[tuple[float, int]]:
+    """(when it began, from which position) of the member's fetches of a partition."""
+    found: list[tuple[float, Mapping[str, Any]]] = [
+        (begun_ns(trial, request), entry)
+        for request in trial.requests
+        if api(request) == "FETCH" and trial.lane_member(request) == member
+        for entry in trial.entries(request, tp)
+    ]
+    return sorted(((ns, entry["offset"]) for ns, entry in found), key=lambda one: one[0])
+
+
+def fetches_are_known(trial: Trial, member: str) -> bool:
+    return any(api(request) == "FETCH" and trial.lane_member(request) == member for request in trial.requests)
+
+
+def fetched_by(p: Partition, possession: Possession, told_ns: float) -> float:
+    """The position from which on whatever it is delivered was fetched after it was told."""
+    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    asked = [
+        one for one in fetches(p.trial, p.tp, possession.member) if possession.opened.time_ns <= one[0] < closed_ns
+    ]
+    before = [position for ns, position in asked if ns <= told_ns + TOLERANCE_NS]
+    after = [position for ns, position in asked if ns > told_ns + TOLERANCE_NS]
+    return max([after[0], *before]) if after else FOREVER

@@ -1,0 +1,109 @@
+"""Planted bugs: which there are, that they are noticed, and that the page tells what the rows say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab.mutation.campaign import EQUIVALENTS, PAGE, ROWS, SOURCES, read_modules
+from lab.mutation.killers import TESTS, Judges, Outcome
+from lab.mutation.operators import Mutant, mutants, planted
+from lab.mutation.rows import Equivalent, Row, contradictions, counting, page, read_equivalents, read_rows
+
+ONE = Mutant("skips", "poll_skip", "inversion", "~killed", "killed")
+ROW = Row(ONE, 50, 9, "survived", "", "d1", "t1", "c1")
+LISTED = Equivalent("skips", "poll_skip", "~killed", "killed", "nobody is ever killed")
+
+
+@pytest.mark.parametrize(
+    ("line", "planted_as"),
+    [
+        ("a < b", ["a <= b", "a >= b"]),
+        ("(a & b) == c", ["(a & b) != c", "((a | b)) == c", "(a) == c", "(b) == c"]),
+        ("a + 1", ["(a - 1)", "a + (2)", "a + (0)"]),
+        ("60", ["(120)", "(30)"]),
+        ("~a", ["a"]),
+        ("a and not b", ["(a or (not b))", "((not b))", "(a)", "a and b"]),
+        ("x if a else b", ["x if (not a) else b"]),
+        ("np.where(a, b, c)", ["np.where(a, c, b)"]),
+        ('find(a, side="left")', ["find(a, side='right')"]),
+        ("at_or_before(a, NONE)", ["at_or_after(a, NONE)", "at_or_before(a, NEVER)"]),
+        ("f'{a + 1}'", []),
+        ('"a message"', []),
+    ],
+)
+def test_what_is_planted(line: str, planted_as: list[str]) -> None:
+    """Each operator at its places, and nothing in what is only told."""
+    source = f"def f():\n    return {line}\n"
+    texts = [planted(source, place) for place in mutants("m", source).values()]
+    assert [text.removeprefix("def f():\n    return ").rstrip("\n") for text in texts] == planted_as
+
+
+def test_dropped_lines() -> None:
+    """Statements that change what is there already; a name's first value is not left out, that would only be missed."""
+    source = "def f(a):\n    b = a\n    b = g(b)\n    b[0] = a\n    b |= a\n    h(b)\n    return b\n"
+    dropped = [place.line for one, place in mutants("m", source).items() if one.operator == "dropped line"]
+    assert dropped == [3, 4, 5, 6]
+
+
+def test_every_mutant_is_another_module() -> None:
+    """All of them can be compiled, none is the module as it is, and there are thousands."""
+    modules = read_modules()
+    texts = [(module, planted(module.text, place)) for module in modules.values() for place in module.mutants.values()]
+    for module, text in texts:
+        compile(text, module.name, "exec")
+    assert all(text != module.text for module, text in texts)
+    assert len(texts) > 3000
+
+
+def test_a_planted_bug_is_noticed_and_none_is_not(tmp_path: Path) -> None:
+    """The tests of one module on it as it is, and with one comparison turned round."""
+    text = (SOURCES / "storms.py").read_text()
+    bug = text.replace(">= STORM_MIN", "< STORM_MIN")
+    judges = Judges(tmp_path, histories_per_sin=0)
+    judges.prepare([])
+    order = [TESTS / "invariants" / "test_storms.py"]
+    outcomes = [judges.judge("storms", changed, order) for changed in (text, bug)]
+    assert outcomes == [Outcome("survived"), Outcome("killed", outcomes[1].by)]
+    assert outcomes[1].by.startswith("tests/invariants/test_storms.py")
+
+
+def test_the_page_is_that_of_the_rows() -> None:
+    """Made again from the stored rows and the listed equivalents: the same bytes, and no equivalent was ever killed."""
+    rows, equivalents = read_rows(ROWS), read_equivalents(EQUIVALENTS)
+    assert page(rows, equivalents) == PAGE.read_text()
+    assert contradictions(rows, equivalents) == []
+
+
+def test_every_listed_equivalent_is_a_mutant() -> None:
+    """One whose text has changed is no reason any more: it would excuse what nobody has looked at."""
+    mutants = [mutant for module in read_modules().values() for mutant in module.mutants]
+    listed = read_equivalents(EQUIVALENTS)
+    assert [one for one in listed if not any(one.is_about(mutant) for mutant in mutants)] == []
+    assert len({replace(one, reason="") for one in listed}) == len(listed)
+
+
+def test_the_last_row_of_the_last_text_counts() -> None:
+    """Killed by a test that was added since; rows of the module's earlier text tell of other bugs."""
+    killed = replace(ROW, result="killed", by="tests/invariants/test_skips.py::test_new", tests_digest="t2")
+    other = replace(ROW, mutant=replace(ONE, before="earlier"), source_digest="d0")
+    assert counting([other, ROW, killed]) == {ONE: killed}
+
+
+def test_survivors_and_equivalents_are_told_apart() -> None:
+    """A survivor is named with its line; listed, it stands with its reason, and is not in the share."""
+    survivor = page([ROW], [])
+    assert "| all | 1 | 0 | 0 | 1 | 0.0% |" in survivor
+    assert "- skips.poll_skip, line 50: `~killed` → `killed`\n" in survivor
+    listed = page([ROW], [LISTED])
+    assert "| all | 1 | 0 | 1 | 0 | - |" in listed
+    assert "`~killed` → `killed`: nobody is ever killed\n" in listed
+
+
+def test_a_killed_equivalent_is_a_contradiction() -> None:
+    """Somebody noticed what nobody could: the list is wrong, and the page says so."""
+    killed = replace(ROW, result="killed", by="t")
+    assert contradictions([killed], [LISTED]) == [killed]
+    assert "## Listed as equivalent, and killed" in page([killed], [LISTED])

@@ -1,0 +1,101 @@
+"""The two digests: what makes a history, and what judges it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lab.calibration import source_digests
+
+
+def inside(files: list[Path]) -> set[str]:
+    return {file.relative_to(source_digests.PACKAGE).as_posix() for file in files}
+
+
+def test_the_judge_is_what_judging_imports() -> None:
+    """Invariants, frames and the claim's rules; no producer, no fault, no member."""
+    judge = inside(source_digests._part(source_digests.JUDGES, source_digests.JUDGING_FOLDERS))
+    assert {"judge/frames.py", "invariants/commits_ahead.py", "claim_rules.py", "verdict.py"} <= judge
+    assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "run.py"}
+
+
+def test_the_story_of_a_trial_makes_histories() -> None:
+    """The run and its stage are found by their imports."""
+    assert {"run.py", "stage.py", "waiting.py"} <= inside(source_digests._closure(source_digests.MAKES))
+
+
+def test_no_anomaly_makes_a_history() -> None:
+    """Of the judge only the bounds and what they rest on: a run drains for as long as its group may take."""
+    makes = inside(source_digests._part(source_digests.MAKES, source_digests.MAKING_FOLDERS))
+    assert {file for file in makes if file.startswith(("invariants/", "judge/", "hearing/"))} == {
+        f"invariants/{name}.py" for name in ("bounds", "circumstances", "expiries", "group_timeouts", "kernels")
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "makes", "judges"),
+    [
+        ("nemesis/members.py", True, False),
+        ("claim_rules.py", False, True),
+        ("waiting.py", True, True),
+        ("demo.py", False, False),
+    ],
+)
+def test_a_change_counts_where_it_matters(
+    file: str, makes: bool, judges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed fault asks for new trials, a changed rule for another judgement, a changed demo for neither."""
+    copy = shutil.copytree(source_digests.PACKAGE, tmp_path / "kafka_trial")
+    monkeypatch.setattr(source_digests, "PACKAGE", copy)
+    digests = source_digests.making_digest.__wrapped__, source_digests.judging_digest.__wrapped__
+    before = [digest() for digest in digests]
+    with (copy / file).open("a") as source:
+        source.write("changed = True\n")
+    assert [digest() != old for digest, old in zip(digests, before, strict=True)] == [makes, judges]
+
+
+def plain(code: str, tmp_path: Path) -> list[str]:
+    """What is left of a module."""
+    (tmp_path / "module.py").write_text(code)
+    return source_digests._definitions(tmp_path / "module.py")
+
+
+WAIT = """
+def wait(within_s: float) -> None:
+    deadline_s = now() + within_s
+    sleep(deadline_s)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "same"),
+    [
+        ('"""What it is for."""\nfrom somewhere import now, sleep\n# a word\n' + WAIT, True),
+        (WAIT.replace("    deadline", '    """Waits."""\n    import gc\n    deadline', 1), True),
+        ("if TYPE_CHECKING:\n    import typing\n__all__ = ['wait']\n" + WAIT, True),
+        (WAIT.replace("wait(", "pause(").replace("deadline_s", "until_s"), True),
+        (WAIT.replace("sleep(deadline_s)", "sleep(within_s)"), False),
+        (WAIT.replace("within_s: float", "within_s: float = 1.0"), False),
+        (WAIT + "wait(1.0)\n", False),
+    ],
+    ids=["imports", "docstrings", "for types", "renamed", "another argument", "another default", "another statement"],
+)
+def test_what_makes_histories_is_what_runs(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, same: bool
+) -> None:
+    """Imports, docstrings and comments do not count, nor names whose former ones are known."""
+    monkeypatch.setattr(source_digests, "FORMER", {"pause": "wait", "until_s": "deadline_s"})
+    assert (plain(code, tmp_path) == plain(WAIT, tmp_path)) == same
+
+
+def test_a_definition_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From one module that makes histories to another."""
+    copy = shutil.copytree(source_digests.PACKAGE, tmp_path / "kafka_trial")
+    monkeypatch.setattr(source_digests, "PACKAGE", copy)
+    before = source_digests.making_digest.__wrapped__()
+    text = (copy / "waiting.py").read_text()
+    (copy / "waiting.py").rename(copy / "cluster" / "pausing.py")
+    (copy / "waiting.py").write_text("from kafka_trial.cluster.pausing import *\n")
+    assert (text, source_digests.making_digest.__wrapped__()) == ((copy / "cluster" / "pausing.py").read_text(), before)
