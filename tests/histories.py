@@ -365,14 +365,16 @@ def history(
     return writer.events
 
 
-def judgement(lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, **frame: Any) -> Judgement:
-    """Returns what the judge says of a history."""
-    return judge_events(history(lines, **frame), settings)
+def judgement(
+    lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, only: str | None = None, **frame: Any
+) -> Judgement:
+    """Returns what the judge says of a history, or of one anomaly in it."""
+    return judge_events(history(lines, **frame), settings, only=only)
 
 
 def finding(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> Finding:
     """Returns what the judge says of one anomaly in a history."""
-    judged = judgement(lines, **frame)
+    judged = judgement(lines, only=name, **frame)
     assert judged.crashed == {}
     assert judged.defects == ()
     return judged.findings[name]

@@ -34,9 +34,9 @@ class SliceTooLargeError(ValueError):
     """A slice has more rows than one call can hold."""
 
 
-def find(rows: pa.Table, circumstances: Circumstances) -> pa.Table:
-    """Returns what all invariants find in the rows of some whole slices (schema FOUND)."""
-    found = list(_found(batch_of(rows, circumstances))) if rows.num_rows else []
+def find(rows: pa.Table, circumstances: Circumstances, *, only: str | None = None) -> pa.Table:
+    """Returns what all invariants find in the rows of some whole slices (schema FOUND); or only the one of that name."""
+    found = list(_found(batch_of(rows, circumstances), only)) if rows.num_rows else []
     columns = list(zip(*found, strict=True)) or [(), (), (), ()]
     return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, FOUND, strict=True)], schema=FOUND)
 
@@ -49,8 +49,8 @@ def batch_of(rows: pa.Table, circumstances: Circumstances) -> Batch:
     return Batch(Table(numbers | {"key": codes}), circumstances, keys.dictionary.to_pylist())
 
 
-def _found(batch: Batch) -> Iterator[Row]:
-    for invariant in [one for one in list_invariants() if one.of == "slice"]:
+def _found(batch: Batch, only: str | None) -> Iterator[Row]:
+    for invariant in [one for one in list_invariants() if one.of == "slice" and only in (None, one.name)]:
         yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
     yield from _guarded("liveness", lambda: _rows("summary", "liveness", summaries(batch)))
     yield from _guarded("starved-partition", lambda: _rows("wait", "liveness", waits(batch)))

@@ -68,16 +68,19 @@ def judge(
     return concluded(found, circumstances, [*cached.defects, *sink_missing(circumstances), *strangers(folder)])
 
 
-def judge_events(events: Iterable[Event], settings: Settings | None = None, *, gated: bool = True) -> Judgement:
+def judge_events(
+    events: Iterable[Event], settings: Settings | None = None, *, gated: bool = True, only: str | None = None
+) -> Judgement:
     """Returns the judgement on events in memory, without Spark: the same rows and the same invariants.
 
-    Not `gated`: every invariant says what it finds, whether or not the evidence it needs is there.
+    Not `gated`: every invariant says what it finds, whether or not the evidence it needs is there. `only`: of the
+    invariants that look at slices only the one of that name is asked, for whoever wants to hear no other.
     """
     from kafka_trial.judge.memory import rows_of_lines
 
     rows, facts = rows_of_lines(map(to_line, events))
     circumstances = facts.circumstances(settings or Settings())
-    return concluded(find(rows, circumstances), circumstances, facts.defects, gated=gated)
+    return concluded(find(rows, circumstances, only=only), circumstances, facts.defects, gated=gated)
 
 
 def concluded(
