@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.audit.asked import Asked
+from kafka_trial.audit.request import Asked
 from kafka_trial.audit.settings import consumer_toml, settings_of
 from kafka_trial.audit.sink import Sink
-from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.judge.judge import judge_events
-from kafka_trial.verdict import Verdict
+from kafka_trial.verdict.collect import reach_verdict
+from kafka_trial.verdict.decide import Verdict
 
 S = 1_000_000_000
 SHORT = {"kafka": {"session_timeout_s": 1, "poll_interval_s": 1}, "progress": {"interval_s": 1}}
@@ -73,7 +73,7 @@ def verdict_on(
         _write_requests(run.history, requests)
     if effects is not None:
         _write_sink(run.history, effects, read=sink_read)
-    return conclude(run, judge_events(run.events(), settings_of(asked)))
+    return reach_verdict(run, judge_events(run.events(), settings_of(asked)))
 
 
 def _write_offsets(history: Path, told: Sequence[Told]) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
+from kafka_trial.check import check_run
 from kafka_trial.history.packed import SUFFIX, unpack
 from kafka_trial.history.store import RunFolder, open_run_folder
-from kafka_trial.judging import check_run
 from kafka_trial.registry import CHECKOUT
 
 HISTORIES = CHECKOUT / "fixtures" / "histories"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_trial.claim_rules import RULES
 from kafka_trial.errors import InputError
 from kafka_trial.explain import explain, page
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.advice import ADVICE
+from kafka_trial.verdict.claim_rules import RULES
 
 
 def test_every_anomaly_has_advice() -> None:

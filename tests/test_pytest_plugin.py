@@ -19,7 +19,8 @@ from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.pytest_plugin import Judged
 from kafka_trial.session import Trialed
-from kafka_trial.verdict import Case, Found, decide
+from kafka_trial.verdict.check_results import CheckResult, VerdictInput
+from kafka_trial.verdict.decide import decide
 from kafka_trial.invariants.invariant import Anomaly
 
 
@@ -27,9 +28,9 @@ from kafka_trial.invariants.invariant import Anomaly
 def test_it(word, tmp_path):
     anomaly = Anomaly("skipped", "t", 0, {"offset": 7}, ("run#1",))
     core = ("skipped", "unseen", "commit-ahead", "illegal-redelivery")
-    found = tuple(Found(name, (anomaly,) if (name, word) == ("skipped", "fail") else ()) for name in core)
+    found = tuple(CheckResult(name, (anomaly,) if (name, word) == ("skipped", "fail") else ()) for name in core)
     ground = ("the harness was killed",) if word == "unknown" else ()
-    verdict = decide(Case(found, ground=ground), Claim("at-least-once"))
+    verdict = decide(VerdictInput(found, ground=ground), Claim("at-least-once"))
     assert verdict.verdict == word
     Judged(Trialed(RunFolder(tmp_path), verdict, f"{word.upper()}: told")).must_pass()
 """
@@ -160,7 +161,8 @@ from kafka_trial.errors import Interrupted
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario
 from kafka_trial.session import Session, Trialed
-from kafka_trial.verdict import Case, Fault, decide
+from kafka_trial.verdict.check_results import Fault, VerdictInput
+from kafka_trial.verdict.decide import decide
 
 
 class Staged(Session):
@@ -197,8 +199,9 @@ def test_ctrl_c_ends_the_session(pytester: pytest.Pytester, interrupt: str) -> N
 
 
 TRIED_TWICE = """
-        first = Trialed(self.folder, decide(Case((), ground=("stood still",)), Claim("unclaimed")), "UNKNOWN: ground")
-        verdict = decide(Case(()), Claim("unclaimed"))
+        unsound = decide(VerdictInput((), ground=("stood still",)), Claim("unclaimed"))
+        first = Trialed(self.folder, unsound, "UNKNOWN: ground")
+        verdict = decide(VerdictInput(()), Claim("unclaimed"))
         return Trialed(self.folder, verdict, "told", earlier=(first,) * words["retry_unknown"])
 """
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import runs
-from kafka_trial.case import Case, Violation
 from kafka_trial.claim import Claim
 from kafka_trial.cli import _parser
 from kafka_trial.errors import FAIL, Interrupted
@@ -17,11 +16,12 @@ from kafka_trial.narrator import Narrator
 from kafka_trial.question import Question
 from kafka_trial.runs import ask, parse_seeds, run_all
 from kafka_trial.session import Session, Trialed
-from kafka_trial.verdict import decide
+from kafka_trial.verdict.check_results import VerdictInput, Violation
+from kafka_trial.verdict.decide import decide
 
-PASS = decide(Case(()), Claim("unclaimed"))
-FAILED = decide(Case((), failures=(Violation("never-assigned", 1, "it never was", ()),)), Claim("unclaimed"))
-UNKNOWN = decide(Case((), ground=("the harness stood still",)), Claim("unclaimed"))
+PASS = decide(VerdictInput(()), Claim("unclaimed"))
+FAILED = decide(VerdictInput((), failures=(Violation("never-assigned", 1, "it never was", ()),)), Claim("unclaimed"))
+UNKNOWN = decide(VerdictInput((), ground=("the harness stood still",)), Claim("unclaimed"))
 
 
 def test_seeds_are_ranges_and_lists() -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.case import Case, Violation
 from kafka_trial.claim import Claim
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder, open_run_folder
 from kafka_trial.question import Question
 from kafka_trial.session import Session, Trialed
-from kafka_trial.verdict import Verdict, decide
+from kafka_trial.verdict.check_results import VerdictInput, Violation
+from kafka_trial.verdict.decide import Verdict, decide
 from lab.calibration.attempts import Attempt, ask
 
 STORED = Path(__file__).parent.parent / "fixtures" / "histories" / "member-killed"
@@ -111,4 +111,4 @@ def _verdict(word: str) -> Verdict:
     gaps = ("claimed but not judged: skipped: no sink",) if word == "no evidence" else ()
     ground = ("the harness stood still",) if word == "unknown" else ()
     failures = (Violation("never-assigned", 1, "it never was", ()),) if word == "fail" else ()
-    return decide(Case((), ground=ground, gaps=gaps, failures=failures), Claim("unclaimed"))
+    return decide(VerdictInput((), ground=ground, gaps=gaps, failures=failures), Claim("unclaimed"))

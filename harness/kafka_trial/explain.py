@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 
-from kafka_trial.claim_rules import RULES, breaks
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.invariants.invariant import Invariant, list_invariants
 from kafka_trial.report.advice import ADVICE, Advice
+from kafka_trial.verdict.claim_rules import RULES, breaks
 
 HEAD = """# Anomalies
 

@@ -20,7 +20,7 @@ from kafka_trial.concurrency import Household
 from kafka_trial.dialogue import start_dialogue
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.verdict import Verdict
+from kafka_trial.verdict.decide import Verdict
 
 JUDGED_WITHIN_S = 900.0
 START_S = 6.0  # of Spark, until it judges
@@ -73,8 +73,8 @@ def main() -> None:
     """Judges every folder named on stdin until it closes; Spark starts at once, in the background."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # nothing but answers may reach the harness there
+    from kafka_trial.check import check_run
     from kafka_trial.judge.session import warm_session
-    from kafka_trial.judging import check_run
 
     warm_session()
     for line in sys.stdin.buffer:

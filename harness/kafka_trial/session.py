@@ -27,7 +27,7 @@ from kafka_trial.question import Question, make_question
 from kafka_trial.report.text import last_lines, text_report
 from kafka_trial.run import run_trial
 from kafka_trial.scenario import Scenario
-from kafka_trial.verdict import Verdict
+from kafka_trial.verdict.decide import Verdict
 from kafka_trial.waiting import wait_until
 
 TRIAL_WITHIN_S = 900.0

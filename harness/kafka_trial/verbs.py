@@ -44,10 +44,10 @@ def run(options: Namespace) -> int:
 
 def check(options: Namespace) -> int:
     """`check RUN…`: judges stored runs again; the worst status wins."""
+    from kafka_trial.check import check_run
     from kafka_trial.history.store import open_run_folder
     from kafka_trial.judge.session import check_master
     from kafka_trial.judge_process import judging_told
-    from kafka_trial.judging import check_run
     from kafka_trial.report.text import last_lines, text_report
 
     check_master(options.spark_master)
@@ -156,13 +156,13 @@ def demo(options: Namespace) -> int:
 
 def audit(options: Namespace) -> int:
     """`audit`: exports what a group did on a cluster that is not ours, judges it and reports."""
-    from kafka_trial.audit.asked import make_asked
     from kafka_trial.audit.command_config import read_command_config
     from kafka_trial.audit.export import export
+    from kafka_trial.audit.request import make_asked
     from kafka_trial.audit.settings import read_claim
+    from kafka_trial.check import check_run
     from kafka_trial.judge.cache import slice_rows
     from kafka_trial.judge_process import judging_told
-    from kafka_trial.judging import check_run
     from kafka_trial.report.text import last_lines, text_report
 
     claim = read_claim(Path(options.claim)) if options.claim else {}
@@ -221,8 +221,8 @@ def _list_faults() -> Rows:
 
 
 def _list_invariants() -> Rows:
-    from kafka_trial.claim_rules import breaks
     from kafka_trial.invariants.invariant import list_invariants
+    from kafka_trial.verdict.claim_rules import breaks
 
     return [
         {

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit import readers, reading
-from kafka_trial.audit.asked import Asked, Limits
+from kafka_trial.audit import bounded_reading as reading
+from kafka_trial.audit import readers
+from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import Found, Reading, Taken, read_records
-from kafka_trial.audit.reading import Budget
+from kafka_trial.audit.request import Asked, Limits
 from kafka_trial.audit.sink import Identity
 from kafka_trial.concurrency import Crew
 from kafka_trial.witness.batches import batches, records

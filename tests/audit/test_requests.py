@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.asked import NS_PER_S, Asked, Limits
+from kafka_trial.audit.request import NS_PER_S, Asked, Limits
 from kafka_trial.audit.requests import read_request_logs
 from kafka_trial.history.event import from_line
 

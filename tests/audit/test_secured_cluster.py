@@ -23,10 +23,10 @@ from kafka_trial.cli import main
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import NOT_BEGUN, PASS, WRONG_INPUT
-from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.verdict.collect import reach_verdict
 from kafka_trial.waiting import wait_until
 from kafka_trial.witness.connection import Brokers
 from kafka_trial.witness.questions import metadata
@@ -89,7 +89,7 @@ class Scene:
     def judged(self, out: str) -> Mapping[str, object]:
         """Judges an audit, without Spark, and returns the verdict as it is written."""
         run = open_run_folder(self.folder / out)
-        conclude(run, judge_events(run.events(), settings_of(run.path / "consumer.toml")))
+        reach_verdict(run, judge_events(run.events(), settings_of(run.path / "consumer.toml")))
         return dict(orjson.loads((run.path / "verdict.json").read_bytes()))
 
 

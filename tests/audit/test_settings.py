@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.audit.asked import NS_PER_S, Asked
 from kafka_trial.audit.offsets import Told
+from kafka_trial.audit.request import NS_PER_S, Asked
 from kafka_trial.audit.settings import consumer_toml, read_claim, settings_of, settle_ns
 from kafka_trial.errors import InputError
 from kafka_trial.judge import declared

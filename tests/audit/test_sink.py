@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.asked import NS_PER_S, make_asked
+from kafka_trial.audit.request import NS_PER_S, make_asked
 from kafka_trial.audit.sink import NO_PASSWORD, Identity, Sink, sqlite_file
 from kafka_trial.errors import InputError
 

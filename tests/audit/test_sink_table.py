@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.asked import NS_PER_S, Limits
-from kafka_trial.audit.reading import Budget
+from kafka_trial.audit.bounded_reading import Budget
+from kafka_trial.audit.request import NS_PER_S, Limits
 from kafka_trial.audit.sink import Sink
 from kafka_trial.audit.sink_table import Rows, check_table, read_sink_table
 from kafka_trial.audit.sink_topic import Span

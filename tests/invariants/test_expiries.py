@@ -23,8 +23,8 @@ from histories import (
     processed,
     with_settings,
 )
-from kafka_trial.hearing.notes import notes_of
 from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.verdict.notes import notes_of
 
 ONE_LEFT_S = 2.0  # twice a backlog of one record, at 1/s
 

@@ -39,7 +39,7 @@ from histories import (
 from kafka_trial.history.event import to_line
 from kafka_trial.judge.findings import batch_of as batch_made
 from kafka_trial.judge.memory import rows_of_lines
-from kafka_trial.sentences import sentence
+from kafka_trial.verdict.messages import sentence
 
 Lines = list[Line | list[Line]]
 LOST = said("m0", "lost", entries=[{"topic": "t", "partition": 0}])

@@ -39,10 +39,10 @@ from histories import (
     with_settings,
 )
 from kafka_trial.claim import Claim
-from kafka_trial.hearing.asked import Scope
-from kafka_trial.hearing.hearing import gather
 from kafka_trial.judge.judge import judge_events
-from kafka_trial.verdict import decide
+from kafka_trial.verdict.collect import collect
+from kafka_trial.verdict.decide import decide
+from kafka_trial.verdict.scope import Scope
 
 # m0 has fetched records 0 and 1, and works on the first one; then the log gives the partition to m1.
 LOST = [fetched("m0", 0, size_bytes=99), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]
@@ -255,7 +255,7 @@ def test_it_fails_though_the_defect_took_the_evidence_of_the_fault_away() -> Non
     none = {"bit": False, "heals": True, "healed_traffic": True, "message": "the group was rebalanced, but nobody left"}
     stopped = [fault("pause", "m0"), after(6), healed(), Line("nemesis", "evidence", about | none), EXPELLED]
     events = history([*LOST, *stopped, *LATER, delivered("m0", 2), processed("m0", 2)], records=3)
-    case = gather(judge_events(events, EXAMPLE), [one for one in events if one.source == "nemesis"], Scope(1))
+    case = collect(judge_events(events, EXAMPLE), [one for one in events if one.source == "nemesis"], Scope(1))
     verdict = decide(case, Claim("unclaimed", order="none"))
     assert (verdict.verdict, [one.anomaly for one in verdict.violations]) == ("fail", ["split-ownership"])
     assert any("nobody left" in reason for reason in verdict.reasons)

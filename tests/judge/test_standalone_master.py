@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.cluster.spark_java import pyspark_folder, spark_environment
 from kafka_trial.concurrency import Child, Household
 from kafka_trial.errors import PASS, WRONG_INPUT
 from kafka_trial.history.store import RunFolder
-from kafka_trial.judging import check_run
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.waiting import wait_until
 

@@ -14,13 +14,13 @@ import orjson
 import pytest
 
 import stored_verdicts
+from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.session import session
 from kafka_trial.judge.slices import found_frame
-from kafka_trial.judging import check_run
 from kafka_trial.registry import CHECKOUT
 
 pytestmark = pytest.mark.spark

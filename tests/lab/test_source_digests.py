@@ -17,7 +17,7 @@ def inside(files: list[Path]) -> set[str]:
 def test_the_judge_is_what_judging_imports() -> None:
     """Invariants, frames and the claim's rules; no producer, no fault, no member."""
     judge = inside(source_digests._part(source_digests.JUDGES, source_digests.JUDGING_FOLDERS))
-    assert {"judge/frames.py", "invariants/commits_ahead.py", "claim_rules.py", "verdict.py"} <= judge
+    assert {"judge/frames.py", "invariants/commits_ahead.py", "verdict/claim_rules.py", "verdict/decide.py"} <= judge
     assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "run.py"}
 
 
@@ -29,7 +29,7 @@ def test_the_story_of_a_trial_makes_histories() -> None:
 def test_no_anomaly_makes_a_history() -> None:
     """Of the judge only the bounds and what they rest on: a run drains for as long as its group may take."""
     makes = inside(source_digests._part(source_digests.MAKES, source_digests.MAKING_FOLDERS))
-    assert {file for file in makes if file.startswith(("invariants/", "judge/", "hearing/"))} == {
+    assert {file for file in makes if file.startswith(("invariants/", "judge/", "verdict/"))} == {
         f"invariants/{name}.py" for name in ("bounds", "circumstances", "expiries", "group_timeouts", "kernels")
     }
 
@@ -38,7 +38,7 @@ def test_no_anomaly_makes_a_history() -> None:
     ("file", "makes", "judges"),
     [
         ("nemesis/members.py", True, False),
-        ("claim_rules.py", False, True),
+        ("verdict/claim_rules.py", False, True),
         ("waiting.py", True, True),
         ("demo.py", False, False),
     ],

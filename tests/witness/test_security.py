@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from certificates import Certificates, certificates_in
-from kafka_trial.audit.asked import Asked
+from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import read_records
-from kafka_trial.audit.reading import Budget
+from kafka_trial.audit.request import Asked
 from kafka_trial.audit.stores import tls_context
 from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError

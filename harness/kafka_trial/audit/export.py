@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_trial import __version__
-from kafka_trial.audit.asked import NS_PER_S, Asked, stamp
-from kafka_trial.audit.ground import Ground, look, missing_acl
+from kafka_trial.audit.bounded_reading import Budget, Log, connect
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
+from kafka_trial.audit.preconditions import Ground, look, missing_acl
 from kafka_trial.audit.readers import Taken, read_records
-from kafka_trial.audit.reading import Budget, Log, connect
+from kafka_trial.audit.request import NS_PER_S, Asked, stamp
 from kafka_trial.audit.requests import read_request_logs
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
 from kafka_trial.audit.sink_table import check_table, read_sink_table

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_trial.audit.asked import NS_PER_MS, Asked
-from kafka_trial.audit.reading import Budget, Log
-from kafka_trial.audit.sieve import Sieve
+from kafka_trial.audit.bounded_reading import Budget, Log
+from kafka_trial.audit.request import NS_PER_MS, Asked
+from kafka_trial.audit.window_filter import Sieve
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.witness.batches import Batch, records
 from kafka_trial.witness.offsets_decoder import decode_key, decode_value

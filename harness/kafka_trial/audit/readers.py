@@ -20,8 +20,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kafka_trial.audit.asked import NS_PER_MS, Asked
-from kafka_trial.audit.reading import Budget, Log, connect, shares
+from kafka_trial.audit.bounded_reading import Budget, Log, connect, shares
+from kafka_trial.audit.request import NS_PER_MS, Asked
 from kafka_trial.audit.sink import Identity
 from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError, UnjudgeableError

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.audit.asked import NS_PER_S, Asked, stamp
 from kafka_trial.audit.clients import Clients
+from kafka_trial.audit.request import NS_PER_S, Asked, stamp
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.witness.request_events import Requests
 from kafka_trial.witness.request_lines import LineError, answered_ns, parse_line

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.audit.asked import NS_PER_S, Asked
 from kafka_trial.audit.offsets import Told
+from kafka_trial.audit.request import NS_PER_S, Asked
 from kafka_trial.claim import claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.invariants.bounds import stall_window_s, timing_of

@@ -19,8 +19,8 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from kafka_trial.audit.asked import NS_PER_S, stamp
-from kafka_trial.audit.reading import CLIENT_ID, Budget
+from kafka_trial.audit.bounded_reading import CLIENT_ID, Budget
+from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.audit.sink import SQLITE, Sink, sqlite_file
 from kafka_trial.audit.sink_topic import Span
 from kafka_trial.errors import InputError, StartError, UnjudgeableError

@@ -12,9 +12,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kafka_trial.audit.asked import NS_PER_S, Asked
+from kafka_trial.audit.bounded_reading import Budget, Log
 from kafka_trial.audit.readers import Found, Ranges, read_records
-from kafka_trial.audit.reading import Budget, Log
+from kafka_trial.audit.request import NS_PER_S, Asked
 from kafka_trial.audit.sink import Identity
 from kafka_trial.history.recorder import Pen
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from kafka_trial.audit.asked import NS_PER_MS, Asked
-from kafka_trial.audit.reading import Log
+from kafka_trial.audit.bounded_reading import Log
+from kafka_trial.audit.request import NS_PER_MS, Asked
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.witness.questions import Topic
 

@@ -35,7 +35,7 @@ class SliceTooLargeError(ValueError):
 
 
 def find(rows: pa.Table, circumstances: Circumstances, *, only: str | None = None) -> pa.Table:
-    """Returns what all invariants find in the rows of some whole slices (schema FOUND); or only the one of that name."""
+    """Returns what all invariants find in the rows of some whole slices (schema FOUND); or one of them."""
     found = list(_found(batch_of(rows, circumstances), only)) if rows.num_rows else []
     columns = list(zip(*found, strict=True)) or [(), (), (), ()]
     return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, FOUND, strict=True)], schema=FOUND)

@@ -126,7 +126,7 @@ def trial_digest(attempt: Attempt) -> str:
 
 def _judge_again(rows: Sequence[Row], file: Path, narrator: Narrator) -> None:
     """Judges those of the rows again whose judge has changed and whose history is kept; appends what comes out."""
-    from kafka_trial.judging import check_run
+    from kafka_trial.check import check_run
 
     for row in rows:
         folder = RunFolder(_folder(row.attempt) / "run")

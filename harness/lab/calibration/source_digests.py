@@ -26,8 +26,8 @@ SAME = {
     "4904fc24caaa6e2a": "28faad8fa838633d",  # counted the benchmark of the producer, which lay in `workload`
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-JUDGES = ("judging", "judge_process")
-JUDGING_FOLDERS = ("invariants", "judge", "hearing")
+JUDGES = ("check", "judge_process")
+JUDGING_FOLDERS = ("invariants", "judge", "verdict")
 
 
 @cache

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from kafka_trial.check import check_run
 from kafka_trial.history.store import RunFolder
-from kafka_trial.judging import check_run
 
 WARMING = 2
 

@@ -1,6 +1,6 @@
 """The verdict as files of the run folder: verdict.json, and anomalies.jsonl with every anomaly and its weight.
 
-Keys are sorted, and there are no times and no paths: the same case gives the same bytes.
+Keys are sorted, and there are no times and no paths: the same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.case import Case
 from kafka_trial.claim import Claim
-from kafka_trial.claim_rules import severity, weigh
 from kafka_trial.history.store import RunFolder
-from kafka_trial.sentences import sentence
-from kafka_trial.verdict import Verdict
+from kafka_trial.verdict.check_results import VerdictInput
+from kafka_trial.verdict.claim_rules import severity, weigh
+from kafka_trial.verdict.decide import Verdict
+from kafka_trial.verdict.messages import message
 
 VERDICT_SCHEMA = 1
 LINE = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
@@ -37,16 +37,16 @@ def verdict_to_table(verdict: Verdict) -> dict[str, Any]:
     return table
 
 
-def write_verdict(folder: RunFolder, verdict: Verdict, case: Case) -> None:
+def write_verdict(folder: RunFolder, verdict: Verdict, collected: VerdictInput) -> None:
     """Writes verdict.json and anomalies.jsonl."""
     folder.write_json("verdict.json", verdict_to_table(verdict))
-    lines = (orjson.dumps(row, option=LINE) for row in anomaly_rows(case, verdict.claim))
+    lines = (orjson.dumps(row, option=LINE) for row in anomaly_rows(collected, verdict.claim))
     (folder.path / "anomalies.jsonl").write_bytes(b"".join(lines))
 
 
-def anomaly_rows(case: Case, claim: Claim) -> Iterator[dict[str, Any]]:
+def anomaly_rows(collected: VerdictInput, claim: Claim) -> Iterator[dict[str, Any]]:
     """Yields every anomaly with its weight under the claim, the worst first."""
-    for found in sorted(case.found, key=lambda found: (severity(found.anomaly), found.anomaly)):
+    for found in sorted(collected.found, key=lambda found: (severity(found.anomaly), found.anomaly)):
         for instance in found.instances:
             weight, because = weigh(claim, found.anomaly, instance.attributes)
             row = {
@@ -55,7 +55,7 @@ def anomaly_rows(case: Case, claim: Claim) -> Iterator[dict[str, Any]]:
                 "partition": instance.partition,
                 "attributes": dict(instance.attributes),
                 "events": list(instance.events),
-                "sentence": sentence(found.anomaly, instance),
+                "sentence": message(found.anomaly, instance),
                 "weight": weight,
             }
             yield row | ({"because": because} if because else {})

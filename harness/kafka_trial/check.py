@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.report import write_reports
-from kafka_trial.verdict import Verdict
+from kafka_trial.verdict.collect import reach_verdict
+from kafka_trial.verdict.decide import Verdict
 
 if TYPE_CHECKING:
     from kafka_trial.judge.session import SparkSession
@@ -30,6 +30,6 @@ def check_run(
         InputError: it is no run folder, or of a newer schema.
         StartError: there is no Java to run Spark on, or nobody answers at the master's URL.
     """
-    verdict = conclude(folder, judge(folder, spark=spark, master=spark_master, partitions=partitions))
+    verdict = reach_verdict(folder, judge(folder, spark=spark, master=spark_master, partitions=partitions))
     write_reports(folder)
     return verdict

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kafka_trial.case import Fault, Violation
-from kafka_trial.hearing.plain import plain
 from kafka_trial.history.event import Event
+from kafka_trial.verdict.check_results import Fault, Violation
+from kafka_trial.verdict.printable import plain
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement

@@ -1,6 +1,6 @@
-"""The hearing of an audit: what its own events and its offsets log say beside the judge's findings.
+"""Collects what a verdict on an audit rests on: its own events and its offsets log, beside the judge's findings.
 
-Called by the hearing of all run folders where the history is an audit's. Files are read again only for what findings
+Called where the history of a run folder is an audit's. Files are read again only for what findings
 name, line by line.
 """
 
@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from kafka_trial.audit.handling import Commit, Told
+from kafka_trial.audit.rules import weigh
 from kafka_trial.audit.scope import scope_of
+from kafka_trial.audit.sink_evidence import Commit, Told
 from kafka_trial.audit.storms import rises_of
-from kafka_trial.audit.weighing import weigh
-from kafka_trial.case import Case
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judgement import Judgement
+from kafka_trial.verdict.check_results import VerdictInput
 
 OF_SCOPE = (b'"topic"', b'"log_start"', b'"log_end"')
 OF_GROUP = (b'"group"', b'"group_epoch"', b'"member"', b'"group_tombstone"', b'"compacted"')
 NAMING = ("commit-regression", "skipped", "commit-ahead", "duplicate-effect")
 
 
-def hear_audit(folder: RunFolder, case: Case, judgement: Judgement, own: Sequence[Event], claim: Claim) -> Case:
+def collect_audit(
+    folder: RunFolder, collected: VerdictInput, judgement: Judgement, own: Sequence[Event], claim: Claim
+) -> VerdictInput:
     """Returns the case of an audit; `own` are the events of its source `run`."""
     group_events = list(_events(folder, "offsets", OF_GROUP))
     ends = _events(folder, "observer", OF_SCOPE)
@@ -37,12 +39,12 @@ def hear_audit(folder: RunFolder, case: Case, judgement: Judgement, own: Sequenc
     )
     group = next((str(event.details.get("group")) for event in own if event.kind == "group_named"), "")
     rises = rises_of(group_events, group=group, from_ns=scope.from_ns, until_ns=scope.until_ns)
-    return weigh(case, judgement, scope, rises, _told(folder, case, judgement))
+    return weigh(collected, judgement, scope, rises, _told(folder, collected, judgement))
 
 
-def _told(folder: RunFolder, case: Case, judgement: Judgement) -> Told:
+def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement) -> Told:
     """Returns what the events say that findings name."""
-    named = {one.anomaly: {name for each in one.instances for name in each.events} for one in case.found}
+    named = {one.anomaly: {name for each in one.instances for name in each.events} for one in collected.found}
     names = frozenset[str]().union(*(named.get(anomaly, ()) for anomaly in NAMING))
     effects = dict(_effects(folder, names))
     twice = {name: effects[name].id or "" for name in named.get("duplicate-effect", ()) if name in effects}

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kafka_trial.case import Violation
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.verdict.check_results import Violation
 
 Explains = Callable[[Sequence[Anomaly]], Callable[[Anomaly], bool]]
 Place = tuple[str | None, int | None]
@@ -60,7 +60,7 @@ FOLLOWS: Mapping[str, Mapping[str, Explains]] = {
 }
 
 
-def folded(violations: Sequence[Violation], guilty: Mapping[str, Sequence[Anomaly]]) -> list[Violation]:
+def by_root_cause(violations: Sequence[Violation], guilty: Mapping[str, Sequence[Anomaly]]) -> list[Violation]:
     """Returns the violations, each followed by those that follow from it; otherwise their order is kept.
 
     `guilty` are the instances by name. Only the kept examples are looked at: those counted beyond them are like them.

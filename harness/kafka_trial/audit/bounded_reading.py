@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from kafka_trial.audit.asked import Asked, Limits
+from kafka_trial.audit.request import Asked, Limits
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.waiting import pause
 from kafka_trial.witness import questions

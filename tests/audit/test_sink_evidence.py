@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from audited import committed, group, verdict_on
-from kafka_trial.verdict import Verdict
+from kafka_trial.verdict.decide import Verdict
 
 AT_LEAST_ONCE, EXACTLY_ONCE = {"delivery": "at-least-once"}, {"delivery": "exactly-once"}
 THERE, BEGAN = group(1, 1, "a", "b"), committed(2, 0)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kafka_trial.audit.asked import NS_PER_S
-from kafka_trial.audit.doubt import all_open, some_open, with_reasons
+from kafka_trial.audit.request import NS_PER_S
 from kafka_trial.audit.scope import Scope
-from kafka_trial.audit.standing import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
-from kafka_trial.case import Found
+from kafka_trial.audit.standing_lag import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
+from kafka_trial.audit.undecided import all_open, some_open, with_reasons
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.invariants.kernels import NONE
 from kafka_trial.judge.judgement import Judgement
+from kafka_trial.verdict.check_results import CheckResult
 
 BY_ABSENCE = ("skipped", "unseen", "commit-ahead", "stuck-partition", "late-convergence")
 BY_PRESENCE = ("false-lag", "duplicate-effect")
@@ -56,8 +56,8 @@ class Told:
 
 
 def weigh_sink(
-    found: Mapping[str, Found], judgement: Judgement, scope: Scope, told: Told, counts: Mapping[str, int]
-) -> dict[str, Found]:
+    found: Mapping[str, CheckResult], judgement: Judgement, scope: Scope, told: Told, counts: Mapping[str, int]
+) -> dict[str, CheckResult]:
     """Returns what was found by the sink, less what it cannot bear; `counts` says how many records have an effect."""
     doubts: dict[str, Callable[[Anomaly], str | None]] = {
         "skipped": lambda one: _commit_doubt(one, judgement, told),
@@ -80,7 +80,7 @@ def weigh_sink(
     return {name: one if found[name].not_judged is None else found[name] for name, one in weighed.items()}
 
 
-def _open(found: Found, reasons: Sequence[str]) -> Found:
+def _open(found: CheckResult, reasons: Sequence[str]) -> CheckResult:
     """Leaves everything open for these reasons, the first of them above all; as it was where there are none."""
     if not reasons:
         return found

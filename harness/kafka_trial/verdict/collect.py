@@ -1,4 +1,4 @@
-"""The hearing: everything a verdict rests on, gathered: the judge's findings, and what the run itself says.
+"""Collects everything a verdict rests on: the judge's findings, and what the run itself says.
 
 Stands between the judge and the verdict. The judge looks for anomalies; from the small files of the harness's own
 actors (`run`, `nemesis`) come the faults with their evidence and the consumer's plain failures; from the scenario, how
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from kafka_trial.audit.hearing import hear_audit
-from kafka_trial.case import Case, Found
-from kafka_trial.hearing.asked import Scope, claim_of, scope_of
-from kafka_trial.hearing.ground import disturbances_counted, ground_of, readings_counted
-from kafka_trial.hearing.notes import notes_of
-from kafka_trial.hearing.own_word import by_kind, failures_of, faults_of, told_with_proof
-from kafka_trial.hearing.plain import plain
-from kafka_trial.hearing.vacuity import untouched, vacuous
+from kafka_trial.audit.collect import collect_audit
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.missing_lines import told
-from kafka_trial.verdict import Verdict, decide
-from kafka_trial.verdict_files import write_verdict
+from kafka_trial.verdict.check_results import CheckResult, VerdictInput
+from kafka_trial.verdict.coverage_gaps import coverage_gaps, faults_without_traffic
+from kafka_trial.verdict.decide import Verdict, decide
+from kafka_trial.verdict.environment_failures import disturbances_counted, environment_failures, readings_counted
+from kafka_trial.verdict.files import write_verdict
+from kafka_trial.verdict.notes import notes_of
+from kafka_trial.verdict.printable import plain
+from kafka_trial.verdict.run_events import by_kind, failures_of, faults_of, told_with_proof
+from kafka_trial.verdict.scope import Scope, claim_of, scope_of
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Coverage, Finding, Judgement
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 SOURCES = ("run", "nemesis")
 
 
-def conclude(folder: RunFolder, judgement: Judgement) -> Verdict:
+def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
     """Returns the verdict on a judged run folder, and writes verdict.json, anomalies.jsonl and series.parquet."""
     claim, doubts = claim_of(folder)
     events = list(own_events(folder))
-    case = gather(judgement, events, scope_of(folder), doubts=doubts)
+    collected = collect(judgement, events, scope_of(folder), doubts=doubts)
     if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
-        case = hear_audit(folder, case, judgement, events, claim)
-    verdict = decide(case, claim)
+        collected = collect_audit(folder, collected, judgement, events, claim)
+    verdict = decide(collected, claim)
     pq.write_table(judgement.series, folder.path / "series.parquet")
-    write_verdict(folder, verdict, case)
+    write_verdict(folder, verdict, collected)
     return verdict
 
 
-def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> Case:
+def collect(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> VerdictInput:
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = by_kind(events)
     failures, no_control = failures_of(said, told_with_proof(judgement))
@@ -54,13 +54,13 @@ def gather(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubt
     faults = faults_of(
         said, scope.planned, [number for number, one in coverage.around.items() if one.traffic_after_heal]
     )
-    return Case(
+    return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
-        ground=(*doubts, *ground_of(judgement), *no_control),
+        ground=(*doubts, *environment_failures(judgement), *no_control),
         gaps=tuple(
-            vacuous(coverage, scope, silent=judgement.circumstances.settings.silent)
-            + untouched(coverage, judgement.circumstances)
+            coverage_gaps(coverage, scope, silent=judgement.circumstances.settings.silent)
+            + faults_without_traffic(coverage, judgement.circumstances)
             + [plain(told(one)) for one in judgement.circumstances.lost_events]
         ),
         failures=failures,
@@ -83,8 +83,8 @@ def own_events(folder: RunFolder) -> Iterator[Event]:
                 continue
 
 
-def _found(finding: Finding) -> Found:
-    return Found(
+def _found(finding: Finding) -> CheckResult:
+    return CheckResult(
         anomaly=finding.anomaly,
         instances=finding.instances,
         more=max(0, finding.count - len(finding.instances)),

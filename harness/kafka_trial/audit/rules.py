@@ -1,6 +1,6 @@
 """Weighing an audit: what its history proves, what it leaves open, and what nobody could have seen in it.
 
-Stands between the judge and the verdict, in place of the trial's hearing. A trial sets its ground itself; here it was
+Stands between the judge and the verdict, in place of a trial's own rules. A trial sets its ground itself; here it was
 found as it was, so everything is asked that could speak for the consumer:
 
 - Compaction takes commits out of the offsets log: a fall may have been there that is not seen (undecided, not absent).
@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kafka_trial.audit.asked import NS_PER_S, stamp
-from kafka_trial.audit.doubt import all_open, some_open, with_reasons
-from kafka_trial.audit.handling import NO_IDS, RESET, WHO, Told, weigh_sink
+from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.audit.scope import Scope
-from kafka_trial.audit.standing import Standing, members_at, standing_at, standing_lag
+from kafka_trial.audit.sink_evidence import NO_IDS, RESET, WHO, Told, weigh_sink
+from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.audit.storms import Rise, flapping, quiet_storm
-from kafka_trial.case import Case, Found
+from kafka_trial.audit.undecided import all_open, some_open, with_reasons
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement
+from kafka_trial.verdict.check_results import CheckResult, VerdictInput
 
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
 WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
@@ -61,12 +61,14 @@ FROM_OFFSETS_LOG = (
 )
 
 
-def weigh(case: Case, judgement: Judgement, scope: Scope, rises: Sequence[Rise], told: Told) -> Case:
+def weigh(
+    collected: VerdictInput, judgement: Judgement, scope: Scope, rises: Sequence[Rise], told: Told
+) -> VerdictInput:
     """Returns the case of an audit: what the judge found, less what its evidence cannot bear, with what it leaves open.
 
     `rises` are those of the group's generation or epoch; `told` is what the events say that findings name.
     """
-    found = {one.anomaly: one for one in case.found}
+    found = {one.anomaly: one for one in collected.found}
     found["commit-regression"] = some_open(found["commit-regression"], lambda one: _doubt(one, judgement, scope, told))
     found["commit-past-end"] = all_open(
         found["commit-past-end"], "the log ends below it now; whether it did then nobody knows"
@@ -74,7 +76,7 @@ def weigh(case: Case, judgement: Judgement, scope: Scope, rises: Sequence[Rise],
     found["orphan-partition"] = _orphans(found["orphan-partition"], scope)
     found["rebalance-storm"] = _storm(found["rebalance-storm"], scope, rises)
     if scope.sink:
-        found |= weigh_sink(found, judgement, scope, told, case.counts)
+        found |= weigh_sink(found, judgement, scope, told, collected.counts)
     else:
         lag = standing_lag(judgement, found["commit-regression"].instances)
         found |= {name: _standing(found[name], lag, scope) for name in ("false-lag", "stuck-partition")}
@@ -82,10 +84,11 @@ def weigh(case: Case, judgement: Judgement, scope: Scope, rises: Sequence[Rise],
         found["zombie-commit"] = _unattributed(found["zombie-commit"], judgement, scope)
     found = {name: _bounded(one, scope) for name, one in found.items()}
     return replace(
-        case,
+        collected,
         found=tuple(_in_scope(one, scope) for _, one in sorted(found.items())),
-        gaps=tuple(_gaps(scope, case)),
-        counts=dict(case.counts) | {"commits in the window": scope.commits, "rebalances in the window": len(rises)},
+        gaps=tuple(_gaps(scope, collected)),
+        counts=dict(collected.counts)
+        | {"commits in the window": scope.commits, "rebalances in the window": len(rises)},
     )
 
 
@@ -112,7 +115,7 @@ def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, told: Told) -> str 
     return None
 
 
-def _orphans(found: Found, scope: Scope) -> Found:
+def _orphans(found: CheckResult, scope: Scope) -> CheckResult:
     """A group that nobody of the topic belongs to does not subscribe to it, as far as anybody knows."""
     alone = {one.partition for one in found.instances}
     if alone and len(alone) == len(scope.log_ends):
@@ -120,27 +123,29 @@ def _orphans(found: Found, scope: Scope) -> Found:
     return found
 
 
-def _storm(found: Found, scope: Scope, rises: Sequence[Rise]) -> Found:
+def _storm(found: CheckResult, scope: Scope, rises: Sequence[Rise]) -> CheckResult:
     """Judges storms by the offsets log alone: rises of the generation while the very same members were there."""
     storm = quiet_storm(rises, window_ns=scope.settle_ns)
     again = flapping(rises)
     reason = "clients came back into the group again and again; whether they had been restarted nobody tells"
-    return Found(found.anomaly, instances=storm, undecided={reason: again} if again else {})
+    return CheckResult(found.anomaly, instances=storm, undecided={reason: again} if again else {})
 
 
-def _standing(found: Found, lag: Standing, scope: Scope) -> Found:
+def _standing(found: CheckResult, lag: Standing, scope: Scope) -> CheckResult:
     """Judges a lag that stands by commits and log ends alone."""
     for evidence in ("offsets log", "records"):
         if evidence in scope.unread:
-            return Found(found.anomaly, undecided={f"not read: {scope.unread[evidence][0]}": 1})
+            return CheckResult(found.anomaly, undecided={f"not read: {scope.unread[evidence][0]}": 1})
     if scope.drain_ns <= scope.from_ns:
         least_s = 2 * scope.settle_ns / NS_PER_S
-        return Found(found.anomaly, undecided={f"the window is shorter than the {least_s:g} s it takes to tell": 1})
+        return CheckResult(
+            found.anomaly, undecided={f"the window is shorter than the {least_s:g} s it takes to tell": 1}
+        )
     instances = lag.false if found.anomaly == "false-lag" else ()
-    return Found(found.anomaly, instances=instances, undecided=dict(lag.undecided))
+    return CheckResult(found.anomaly, instances=instances, undecided=dict(lag.undecided))
 
 
-def _unattributed(found: Found, judgement: Judgement, scope: Scope) -> Found:
+def _unattributed(found: CheckResult, judgement: Judgement, scope: Scope) -> CheckResult:
     """A commit that no member's request explains may have been anybody's."""
     known = sum(through.committed for through in judgement.coverage.members.values())
     if found.not_judged is not None or scope.commits <= known:
@@ -149,10 +154,10 @@ def _unattributed(found: Found, judgement: Judgement, scope: Scope) -> Found:
     return with_reasons(found, {reason: scope.commits - known})
 
 
-def _bounded(found: Found, scope: Scope) -> Found:
+def _bounded(found: CheckResult, scope: Scope) -> CheckResult:
     """Adds what was not read, or cannot be read any more, to what had to be judged from it."""
     if found.anomaly in NEVER_JUDGED:
-        return Found(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
+        return CheckResult(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
     if found.not_judged is not None:
         because = IN_OTHER_WORDS.get(found.not_judged, found.not_judged)
         return replace(found, not_judged=NO_IDS if because is NO_SINK and scope.sink else because)
@@ -166,7 +171,7 @@ def _bounded(found: Found, scope: Scope) -> Found:
     return with_reasons(found, dict.fromkeys(reasons, 1))
 
 
-def _in_scope(found: Found, scope: Scope) -> Found:
+def _in_scope(found: CheckResult, scope: Scope) -> CheckResult:
     """What no evidence was given for is not missed, unless it is claimed."""
     asked = {*ALWAYS, *(WITH_REQUESTS if scope.requests else ()), *(WITH_SINK if scope.sink else ())}
     if scope.claimed or found.anomaly in asked or found.not_judged is None:
@@ -174,11 +179,11 @@ def _in_scope(found: Found, scope: Scope) -> Found:
     return replace(found, applies=False)
 
 
-def _gaps(scope: Scope, case: Case) -> Iterator[str]:
+def _gaps(scope: Scope, collected: VerdictInput) -> Iterator[str]:
     """Yields what keeps an audit from being a pass, beside what single anomalies leave open."""
     unread = scope.unread.get("offsets log", ())
     yield from (f"not read: {message}" for message in unread)
     if not scope.commits and not unread:
         yield "the group committed nothing on the topic in the window: there was nothing to judge"
     if scope.claimed:
-        yield from case.gaps
+        yield from collected.gaps

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.sieve import Sieve
+from kafka_trial.audit.window_filter import Sieve
 
 
 class _Pen:

@@ -1,8 +1,8 @@
 """The verdict: what the judge found, weighed under the consumer's claim. Pure functions from values to a value.
 
 Stands between the judge (which computes the same anomalies whatever the claim) and the reports. Here are the verdict's
-values and the decision. What it rests on is in `case.py`, what each claim allows is a table in `claim_rules.py`, how an
-anomaly is told is in `sentences.py`, and `verdict_files.py` writes it down. The order of the decision:
+values and the decision. What it rests on is in `check_results.py`, what each claim allows is a table in
+`claim_rules.py`, how an anomaly is told is in `messages.py`, and `files.py` writes it down. The order of the decision:
 
 1. The ground failed (harness or cluster broke, a witness died, the cluster lost a write, the history is truncated):
    *unknown*, whatever was seen. Blame only what the environment cannot explain.
@@ -20,13 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from kafka_trial.cascades import folded
-from kafka_trial.case import Case, Fault, Found, Violation
 from kafka_trial.claim import Claim
-from kafka_trial.claim_rules import NOT_EXCLUDED, RULES, needed, severity
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.sentences import sentence
+from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput, Violation
+from kafka_trial.verdict.claim_rules import NOT_EXCLUDED, RULES, needed, severity
+from kafka_trial.verdict.messages import message
+from kafka_trial.verdict.root_causes import by_root_cause
 
 EVENTS_MAX = 20
 EXITS = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
@@ -71,34 +71,36 @@ class Verdict:
     retriable: bool = False
 
 
-def decide(case: Case, claim: Claim) -> Verdict:
-    """Returns the verdict on a case under a claim; the same case gives the same verdict, byte for byte."""
-    weighed = [_weigh(found, claim) for found in case.found]
-    guilty = {found.anomaly: one.guilty for found, one in zip(case.found, weighed, strict=True)}
-    violations = folded(
-        sorted(chain(case.failures, *(one.violations for one in weighed), _ratio(case, claim)), key=_by_severity),
+def decide(collected: VerdictInput, claim: Claim) -> Verdict:
+    """Returns the verdict on what was collected under a claim; the same gives the same verdict, byte for byte."""
+    weighed = [_weigh(found, claim) for found in collected.found]
+    guilty = {found.anomaly: one.guilty for found, one in zip(collected.found, weighed, strict=True)}
+    violations = by_root_cause(
+        sorted(
+            chain(collected.failures, *(one.violations for one in weighed), _ratio(collected, claim)), key=_by_severity
+        ),
         guilty,
     )
-    of_faults, not_judged = _fault_gaps(case.faults), _not_judged_gaps(case, claim)
-    gaps = [*of_faults, *case.gaps, *chain.from_iterable(one.gaps for one in weighed), *not_judged]
-    ground = (*case.ground, *chain.from_iterable(one.ground for one in weighed))
+    of_faults, not_judged = _fault_gaps(collected.faults), _not_judged_gaps(collected, claim)
+    gaps = [*of_faults, *collected.gaps, *chain.from_iterable(one.gaps for one in weighed), *not_judged]
+    ground = (*collected.ground, *chain.from_iterable(one.ground for one in weighed))
     word = _word(ground=ground, violations=violations, gaps=gaps)
     return Verdict(
         verdict=word,
         exit=EXITS[word],
         claim=claim,
-        judged=tuple(sorted(found.anomaly for found in case.found if found.not_judged is None)),
+        judged=tuple(sorted(found.anomaly for found in collected.found if found.not_judged is None)),
         not_judged=tuple(
             NotJudged(found.anomaly, because)
-            for found in sorted(case.found, key=lambda found: found.anomaly)
+            for found in sorted(collected.found, key=lambda found: found.anomaly)
             if (because := found.not_judged or found.partly) is not None
         ),
         violations=tuple(violations),
         tolerated=tuple(sorted(chain.from_iterable(one.tolerated for one in weighed), key=_worst_first)),
-        counts=dict(case.counts) | {found.anomaly: found.count for found in case.found},
-        faults=case.faults,
+        counts=dict(collected.counts) | {found.anomaly: found.count for found in collected.found},
+        faults=collected.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
-        notes=case.notes,
+        notes=collected.notes,
         # What failed on our side may be why something was not judged; a fault that did not bite never is.
         retriable=word == "unknown" and bool(ground or (of_faults and not not_judged)),
     )
@@ -121,7 +123,7 @@ class _Weighed:
     ground: tuple[str, ...] = ()
 
 
-def _weigh(found: Found, claim: Claim) -> _Weighed:
+def _weigh(found: CheckResult, claim: Claim) -> _Weighed:
     rule = RULES.get(found.anomaly)
     if rule is None or not rule.claimed(claim):
         return _Weighed(tolerated=_tolerated(found.anomaly, {NOT_EXCLUDED: found.count}))
@@ -147,11 +149,11 @@ def _weigh(found: Found, claim: Claim) -> _Weighed:
     )
 
 
-def _ground(found: Found, clusters: Sequence[Anomaly], *, more: int) -> tuple[str, ...]:
+def _ground(found: CheckResult, clusters: Sequence[Anomaly], *, more: int) -> tuple[str, ...]:
     """Returns what the cluster did wrong, as a sentence: it keeps anybody from being blamed or acquitted."""
     if not clusters:
         return ()
-    told, count = sentence(found.anomaly, clusters[0]), len(clusters) + more
+    told, count = message(found.anomaly, clusters[0]), len(clusters) + more
     return (told + (f" (and {count - 1} more like it)" if count > 1 else ""),)
 
 
@@ -167,7 +169,7 @@ def _tolerated(anomaly: str, reasons: Mapping[str, int]) -> tuple[Tolerated, ...
 def _violation(anomaly: str, guilty: Sequence[Anomaly], *, more: int) -> Violation:
     worst, count = min(guilty, key=_mildness), len(guilty) + more
     others = f" (and {count - 1} more like it)" if count > 1 else ""
-    return Violation(anomaly, count, sentence(anomaly, worst) + others, worst.events[:EVENTS_MAX])
+    return Violation(anomaly, count, message(anomaly, worst) + others, worst.events[:EVENTS_MAX])
 
 
 def _mildness(instance: Anomaly) -> tuple[bool, bool]:
@@ -175,10 +177,12 @@ def _mildness(instance: Anomaly) -> tuple[bool, bool]:
     return bool(instance.attributes.get("recovered")), not instance.attributes.get("skipped_record")
 
 
-def _ratio(case: Case, claim: Claim) -> tuple[Violation, ...]:
+def _ratio(collected: VerdictInput, claim: Claim) -> tuple[Violation, ...]:
     """Returns the violation of the claimed ratio of redelivered records, if there is one."""
-    records = case.counts.get("records", 0)
-    redelivered = next((found for found in case.found if found.anomaly == "redelivered"), Found("redelivered"))
+    records = collected.counts.get("records", 0)
+    redelivered = next(
+        (found for found in collected.found if found.anomaly == "redelivered"), CheckResult("redelivered")
+    )
     count = redelivered.count
     if claim.redelivered_max_ratio is None or claim.delivery == "at-most-once" or not count or not records:
         return ()
@@ -190,14 +194,14 @@ def _ratio(case: Case, claim: Claim) -> tuple[Violation, ...]:
     return (Violation("redelivered", count, told, redelivered.instances[0].events[:EVENTS_MAX]),)
 
 
-def _not_judged_gaps(case: Case, claim: Claim) -> list[str]:
+def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
     """Returns the claimed properties that were not judged, those of one reason in one sentence."""
     by_reason: dict[str, list[str]] = {}
-    for found in case.found:
+    for found in collected.found:
         rule = RULES.get(found.anomaly)
         if found.not_judged is not None and found.applies and rule is not None and rule.claimed(claim):
             by_reason.setdefault(found.not_judged, []).append(found.anomaly)
-    known = {found.anomaly for found in case.found}
+    known = {found.anomaly for found in collected.found}
     never = [name for name in needed(claim) if name not in known]
     reasons = {**by_reason, **({"no invariant looks for it": never} if never else {})}
     return [f"claimed but not judged: {', '.join(names)}: {because}" for because, names in reasons.items()]

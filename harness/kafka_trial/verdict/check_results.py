@@ -1,4 +1,4 @@
-"""The case: everything a verdict rests on, as values. `hearing.py` gathers it, `verdict.py` decides it."""
+"""What a verdict rests on, as values: `collect.py` puts it together, `decide.py` decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_trial.invariants.invariant import Anomaly
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     """All the judge says of one anomaly's name.
 
     `undecided` counts the cases that could not be decided, by reason. `not_judged` says why it was not judged at all;
@@ -47,7 +47,7 @@ class Fault:
 class Violation:
     """One anomaly that breaks the claim: how often, the worst of them in a sentence, and the events that prove it.
 
-    `follows`: the violation that explains every instance of it (`cascades.py`).
+    `follows`: the violation that explains every instance of it (`root_causes.py`).
     """
 
     anomaly: str
@@ -58,7 +58,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Case:
+class VerdictInput:
     """Everything a verdict rests on.
 
     `ground` are sentences about what failed on the harness's or the cluster's side; `gaps` those about evidence that is
@@ -67,7 +67,7 @@ class Case:
     are worth knowing, and decide nothing.
     """
 
-    found: tuple[Found, ...]
+    found: tuple[CheckResult, ...]
     faults: tuple[Fault, ...] = ()
     ground: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()

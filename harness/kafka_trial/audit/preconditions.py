@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_trial.audit.asked import Asked
+from kafka_trial.audit.request import Asked
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.witness import questions

@@ -9,12 +9,12 @@ import orjson
 import pytest
 
 from audited import committed, group, verdict_on
-from kafka_trial.hearing.hearing import conclude
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.report.reading import headline
-from kafka_trial.verdict import Verdict
-from kafka_trial.verdict_files import verdict_to_table
+from kafka_trial.verdict.collect import reach_verdict
+from kafka_trial.verdict.decide import Verdict
+from kafka_trial.verdict.files import verdict_to_table
 
 SOUND = [group(1, 1, "a", "b"), committed(10, 5), committed(20, 12)]
 FELL = [group(1, 1, "a", "b"), committed(10, 12), committed(20, 11)]
@@ -181,7 +181,7 @@ def test_an_audit_that_does_not_say_what_it_asked_is_damaged(field: str, tmp_pat
         if line["kind"] == "audit":
             del line[field]
     told.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    verdict = conclude(run, judge_events(run.events()))
+    verdict = reach_verdict(run, judge_events(run.events()))
     assert (verdict.verdict, f"audit lacks {field}" in _reasons(verdict)) == ("unknown", True), _reasons(verdict)
 
 

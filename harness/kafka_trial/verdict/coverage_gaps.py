@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from kafka_trial.judge.judgement import Around
 
 if TYPE_CHECKING:
-    from kafka_trial.hearing.asked import Scope
     from kafka_trial.invariants.circumstances import Circumstances, Window
     from kafka_trial.judge.judge import Coverage, SliceCoverage
+    from kafka_trial.verdict.scope import Scope
 
 LETS_PASS = frozenset({"latency", "slow-link"})  # faults under which traffic must go on
 
 
-def vacuous(coverage: Coverage, scope: Scope, *, silent: bool = False) -> list[str]:
+def coverage_gaps(coverage: Coverage, scope: Scope, *, silent: bool = False) -> list[str]:
     """Returns where too little was there to judge: nothing found there means nothing.
 
     What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
@@ -46,7 +46,7 @@ def _named(what: str, partitions: Sequence[int]) -> list[str]:
     return [f"{what} on partition{'s' * (len(partitions) > 1)} {numbers}"] if partitions else []
 
 
-def untouched(coverage: Coverage, circumstances: Circumstances) -> list[str]:
+def faults_without_traffic(coverage: Coverage, circumstances: Circumstances) -> list[str]:
     """Returns the faults through whose target nothing went: they hit somebody who had nothing to do."""
     spoken = any(through.delivered or through.processed for through in coverage.members.values())
     if not spoken and not any(through.moved for through in coverage.members.values()):

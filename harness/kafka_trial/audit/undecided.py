@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from kafka_trial.case import Found
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.verdict.check_results import CheckResult
 
 
-def some_open(found: Found, doubt: Callable[[Anomaly], str | None]) -> Found:
+def some_open(found: CheckResult, doubt: Callable[[Anomaly], str | None]) -> CheckResult:
     """Returns what was found, less the instances of which `doubt` says why they prove nothing: these are undecided."""
     doubts = [(one, doubt(one)) for one in found.instances]
     sure = tuple(one for one, reason in doubts if reason is None)
@@ -20,11 +20,11 @@ def some_open(found: Found, doubt: Callable[[Anomaly], str | None]) -> Found:
     return with_reasons(replace(found, instances=sure, more=found.more if sure else 0), reasons)
 
 
-def all_open(found: Found, reason: str) -> Found:
+def all_open(found: CheckResult, reason: str) -> CheckResult:
     """Returns what was found with all of it undecided."""
     return some_open(found, lambda _: reason)
 
 
-def with_reasons(found: Found, reasons: Mapping[str, int]) -> Found:
+def with_reasons(found: CheckResult, reasons: Mapping[str, int]) -> CheckResult:
     """Returns what was found with so many more cases undecided, by reason."""
     return replace(found, undecided=dict(Counter(found.undecided) + Counter(reasons)))

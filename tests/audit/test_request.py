@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.asked import NS_PER_S, Limits, make_asked, stamp
+from kafka_trial.audit.request import NS_PER_S, Limits, make_asked, stamp
 from kafka_trial.errors import InputError
 
 NOW_NS = 1_800_000_000 * NS_PER_S

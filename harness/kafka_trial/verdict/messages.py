@@ -26,8 +26,8 @@ REFUSALS = {
     113: "STALE_MEMBER_EPOCH",
 }
 
-# One sentence an anomaly; names in braces are the judge's attributes.
-SENTENCES = {
+# One message an anomaly, a sentence; names in braces are the judge's attributes.
+MESSAGES = {
     "skipped": "record {offset} of {place} was committed past and never processed",
     "overtaken": "records {offset} to {last_offset} of {place} expired before they were read ({records} of them)",
     "unseen": "record {offset} of {place} was never processed, although the drain was over",
@@ -81,13 +81,13 @@ SENTENCES = {
 }
 
 
-def sentence(anomaly: str, instance: Anomaly) -> str:
+def message(anomaly: str, instance: Anomaly) -> str:
     """Returns one instance in a sentence: record, partition, members, positions; no wall-clock times."""
     attributes = instance.attributes
     place = "the group" if instance.partition is None else f"partition {instance.partition}"
     told = _Told({name: _printable(value) for name, value in attributes.items()}, place=place)
     told |= _phrases(attributes)
-    return SENTENCES.get(anomaly, anomaly.replace("-", " ") + " on {place}").format_map(told)
+    return MESSAGES.get(anomaly, anomaly.replace("-", " ") + " on {place}").format_map(told)
 
 
 def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:

@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.clockwork import WALL_JUMP_NS
-from kafka_trial.hearing.plain import plain
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.verdict.printable import plain
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances
@@ -25,7 +25,7 @@ WITNESS_STATES = {
 }
 
 
-def ground_of(judgement: Judgement) -> list[str]:
+def environment_failures(judgement: Judgement) -> list[str]:
     """Returns what failed on the harness's or the cluster's side."""
     circumstances = judgement.circumstances
     told = [f"the environment failed: {plain(message)}" for message in circumstances.environment]

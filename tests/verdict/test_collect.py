@@ -1,4 +1,4 @@
-"""The hearing: the judge's findings and what the run itself says, gathered into a case."""
+"""What a verdict rests on: the judge's findings, and what the run itself says."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_trial.case import Case, Fault, Found
 from kafka_trial.claim import Claim
-from kafka_trial.hearing.asked import Scope, claim_of, scope_of
-from kafka_trial.hearing.hearing import conclude, gather, own_events
-from kafka_trial.hearing.plain import plain
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.circumstances import Circumstances, Settings, Window
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput
+from kafka_trial.verdict.collect import collect, own_events, reach_verdict
+from kafka_trial.verdict.printable import plain
+from kafka_trial.verdict.scope import Scope, claim_of, scope_of
 from literal_run import make_folder
 
 WELL = Circumstances(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
@@ -41,14 +41,14 @@ def judgement(circumstances: Circumstances = WELL, **changes: Any) -> Judgement:
     return Judgement(circumstances=circumstances, **parts)
 
 
-def case(events: list[Event] | None = None, scope: Scope = Scope(2), **changes: Any) -> Case:  # noqa: B008 - frozen
+def case(events: list[Event] | None = None, scope: Scope = Scope(2), **changes: Any) -> VerdictInput:  # noqa: B008 - frozen
     """Returns what is gathered from a judgement and events."""
-    return gather(judgement(**changes), events or [], scope)
+    return collect(judgement(**changes), events or [], scope)
 
 
 def test_a_run_that_went_well_has_nothing_against_it() -> None:
     """Witnesses that read to the end, an end, enough records: nothing but counts."""
-    assert case() == Case(
+    assert case() == VerdictInput(
         (),
         counts=dict.fromkeys(("records", "handled", "deliveries", "completions"), 200)
         | {"effects": 0, "commits": 6, "commits refused": 0},
@@ -102,8 +102,8 @@ def test_findings_keep_their_counts_and_reasons() -> None:
         "commit-ahead": Finding("commit-ahead", "commits", not_judged=NotJudged("no commits", applies=False)),
     }
     assert case(findings=findings).found == (
-        Found("commit-ahead", not_judged="no commits", applies=False),
-        Found("redelivered", (seen,), 6, {"no floor": 2}),
+        CheckResult("commit-ahead", not_judged="no commits", applies=False),
+        CheckResult("redelivered", (seen,), 6, {"no floor": 2}),
     )
 
 
@@ -317,7 +317,7 @@ def test_the_conclusion_is_written_beside_the_history(tmp_path: Path) -> None:
         (folder.path / "consumer.toml").write_text(
             f'name = "{name}"\n[claim]\ndelivery = "unclaimed"\norder = "none"\n'
         )
-        conclude(folder, judgement())
+        reach_verdict(folder, judgement())
         written.append((folder.path / "verdict.json").read_bytes())
     assert (written[0] == written[1], b"unknown" in written[0]) == (True, True)
     assert pq.read_table(folder.path / "series.parquet").num_rows == 0

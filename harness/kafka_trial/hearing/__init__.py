@@ -1,1 +1,0 @@
-"""From findings to a verdict: what the judge found and what the run itself says, heard together."""
