@@ -13,10 +13,10 @@ from typing import Any
 from kafka_trial.audit.request import Asked
 from kafka_trial.audit.settings import consumer_toml, settings_of
 from kafka_trial.audit.sink import Sink
+from kafka_trial.check import reach_verdict
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.judge.judge import judge_events
-from kafka_trial.verdict.collect import reach_verdict
 from kafka_trial.verdict.decide import Verdict
 
 S = 1_000_000_000

@@ -2,13 +2,13 @@
 
 import os
 
-from kafka_trial.concurrency import Household
+from kafka_trial.process.children import ChildProcesses
 
 
-def spawn(household: Household, shell: str) -> tuple[int, int]:
+def spawn(child_processes: ChildProcesses, shell: str) -> tuple[int, int]:
     """Starts a shell that prints the pid of a grandchild; returns (child, grandchild)."""
     read_end, write_end = os.pipe()
-    child = household.spawn("maker", ["sh", "-c", shell], stdout=write_end)
+    child = child_processes.spawn("maker", ["sh", "-c", shell], stdout=write_end)
     os.close(write_end)
     with os.fdopen(read_end) as reader:
         return _Pids(child.pid, int(reader.readline()))

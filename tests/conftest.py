@@ -11,8 +11,8 @@ from sampled import Sample, Sampled, asked
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
-from kafka_trial.concurrency import Crew
-from kafka_trial.session import Session
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.trial.session import Session
 
 pytest_plugins = ["pytester", "durations", "tiers"]
 
@@ -63,9 +63,9 @@ def sampled_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         return
     folder = tmp_path_factory.mktemp("sample")
     questions = {asked(one, folder / f"{number:02}"): one for number, one in enumerate(wanted)}
-    with Crew("sample", join_within_s=900.0) as crew:
+    with ThreadGroup("sample", join_within_s=900.0) as thread_group:
         session, retries = request.getfixturevalue("kafka_trial_session"), request.config.getoption("retry_unknown")
-        yield Sample(crew, session, questions, retry_unknown=retries)
+        yield Sample(thread_group, session, questions, retry_unknown=retries)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """A real broker that lets nobody in who is not to be: one node with a listener for every way a client may be secured.
 
 Beside its plaintext listener SCRAM over TLS, client certificates, and PLAIN over a bare socket; ACLs for its users. A
-child of a household, so that it dies with the harness; its folder goes with it.
+child of the harness, so that it dies with the harness; its folder goes with it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from kafka_trial.cluster.processes import BOOT_WITHIN_S, JVM, Broker
 from kafka_trial.cluster.template import formatted_template
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.cluster.wiring import Wiring, hosts_file, logging_config, server_properties
-from kafka_trial.concurrency import Household
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 
 LANES = 3
 PASSWORD = "hunter2"
@@ -70,8 +70,8 @@ def secured_broker(folder: Path, certificates: Certificates) -> Iterator[Secured
     """Boots it in a folder of its own, with an offsets log; everything else is for `granted` and its caller."""
     with block_of_ports(Wiring.size(1, LANES)) as ports:
         wiring = Wiring(ports, 1, LANES)
-        with Household("secured broker", belongings=[folder]) as household:
-            broker = _broker(folder, wiring, certificates, household)
+        with ChildProcesses("secured broker", belongings=[folder]) as child_processes:
+            broker = _broker(folder, wiring, certificates, child_processes)
             broker.start()
             plaintext = wiring.observer_bootstrap()
             with Admin(plaintext, answer_within_s=1) as asking:
@@ -111,7 +111,7 @@ def _acl(user: str, kind: ResourceType, name: str, operation: str) -> AclBinding
     return AclBinding(kind, name, pattern, f"User:{user}", "*", OPERATIONS[operation], allow)
 
 
-def _broker(folder: Path, wiring: Wiring, certificates: Certificates, household: Household) -> Broker:
+def _broker(folder: Path, wiring: Wiring, certificates: Certificates, child_processes: ChildProcesses) -> Broker:
     known, data, scratch = KNOWN[DEFAULT_VERSION], folder / "data", folder / "tmp"
     for place in (data, scratch):
         place.mkdir(parents=True)
@@ -124,7 +124,7 @@ def _broker(folder: Path, wiring: Wiring, certificates: Certificates, household:
     command = [str(find_java()), *JVM, f"-XX:SharedArchiveFile={class_data_archive(DEFAULT_VERSION)}", flag]
     command += [f"-Djdk.net.hosts.file={folder / 'hosts'}", f"-Djava.io.tmpdir={scratch}"]
     command += ["-cp", class_path(DEFAULT_VERSION), "kafka.Kafka", str(folder / "server.properties")]
-    return Broker(0, folder, household, command)
+    return Broker(0, folder, child_processes, command)
 
 
 def _stamp(data: Path) -> None:

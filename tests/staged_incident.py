@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 RECORDS = 12
 STANDS_S = 21.0  # two windows W, before which records must have been there to count as left behind

@@ -10,7 +10,7 @@ from kafka_trial.cli import EXAMPLES, main
 from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT, worst
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
-from kafka_trial.narrator import Narrator
+from kafka_trial.trial.console import Console
 from kafka_trial.verbs import unjudged
 
 SOUND_TOML = """
@@ -114,6 +114,6 @@ def test_a_trial_that_is_not_judged_now_says_whether_it_can_be(
         run.record("phase", phase="prepare")
         if end is not None:
             run.record("end", **end)
-    with Narrator() as narrator:
-        assert unjudged(folder, narrator) == status
+    with Console() as console:
+        assert unjudged(folder, console) == status
     assert said in capfd.readouterr().err

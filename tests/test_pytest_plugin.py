@@ -18,7 +18,7 @@ import pytest
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.pytest_plugin import Judged
-from kafka_trial.session import Trialed
+from kafka_trial.trial.session import Trialed
 from kafka_trial.verdict.check_results import CheckResult, VerdictInput
 from kafka_trial.verdict.decide import decide
 from kafka_trial.invariants.invariant import Anomaly
@@ -160,7 +160,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.errors import Interrupted
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario
-from kafka_trial.session import Session, Trialed
+from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.verdict.check_results import Fault, VerdictInput
 from kafka_trial.verdict.decide import decide
 

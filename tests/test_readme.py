@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial.cli import EXAMPLES
 from kafka_trial.registry import CHECKOUT, find_scenario
-from kafka_trial.session import Session
+from kafka_trial.trial.session import Session
 from kafka_trial.verbs import LISTS, markdown
 
 README = (CHECKOUT / "README.md").read_text()

@@ -1,16 +1,23 @@
-"""Judging a run folder: history → anomalies → verdict → pages. The one way there, for `run`, `check` and pytest."""
+"""Checking a run folder: history → anomalies → verdict → pages. The one way there, for `run`, `check` and pytest."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
+from kafka_trial.audit.collect import collect_audit
+from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.report import write_reports
-from kafka_trial.verdict.collect import reach_verdict
-from kafka_trial.verdict.decide import Verdict
+from kafka_trial.verdict.collect import collect, own_events
+from kafka_trial.verdict.decide import Verdict, decide
+from kafka_trial.verdict.files import write_verdict
+from kafka_trial.verdict.scope import claim_of, scope_of
 
 if TYPE_CHECKING:
+    from kafka_trial.judge.judge import Judgement
     from kafka_trial.judge.session import SparkSession
 
 
@@ -32,4 +39,20 @@ def check_run(
     """
     verdict = reach_verdict(folder, judge(folder, spark=spark, master=spark_master, partitions=partitions))
     write_reports(folder)
+    return verdict
+
+
+def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
+    """Returns the verdict on a judged run folder, and writes verdict.json, anomalies.jsonl and series.parquet.
+
+    Where the history is an audit's, its own rules come between the judge and the decision.
+    """
+    claim, doubts = claim_of(folder)
+    events = list(own_events(folder))
+    collected = collect(judgement, events, scope_of(folder), doubts=doubts)
+    if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
+        collected = collect_audit(folder, collected, judgement, events, claim)
+    verdict = decide(collected, claim)
+    pq.write_table(judgement.series, folder.path / "series.parquet")
+    write_verdict(folder, verdict, collected)
     return verdict

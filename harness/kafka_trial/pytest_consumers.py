@@ -64,7 +64,7 @@ def check(file: Path, version: str) -> None:
         InputError: not so.
     """
     from kafka_trial.consumers.consumer import spec_from_toml
-    from kafka_trial.question import check_protocol
+    from kafka_trial.trial.spec import check_protocol
 
     check_protocol(spec_from_toml(file), version)
 

@@ -24,7 +24,7 @@ from kafka_trial.pytest_outcomes import TRIED_AGAIN, Outcomes, UnknownVerdictErr
 from kafka_trial.scenario import Scenario
 
 if TYPE_CHECKING:  # loaded with every pytest: Kafka clients and Spark are imported by the first trial only
-    from kafka_trial.session import Session, Trialed
+    from kafka_trial.trial.session import Session, Trialed
 
 # What our clients' libraries warn of in threads of the harness is no news about the tests of a project.
 LIBRARIES = ("kafka", "psutil", "pyarrow", "pyspark", "py4j")
@@ -172,7 +172,7 @@ def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path
 @pytest.fixture(scope="session")
 def kafka_trial_session() -> Iterator[Session]:
     """Holds the warm clusters and the Spark session of this pytest session."""
-    from kafka_trial.session import Session
+    from kafka_trial.trial.session import Session
 
     with Session() as session:
         yield session

@@ -13,7 +13,7 @@ import orjson
 
 from kafka_trial import registry
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, worst
-from kafka_trial.narrator import Narrator
+from kafka_trial.trial.console import Console
 
 if TYPE_CHECKING:
     from kafka_trial.history.store import RunFolder
@@ -23,22 +23,22 @@ Rows = list[dict[str, str]]
 
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial or several in turn, judged and reported."""
-    from kafka_trial.runs import ask, run_all
-    from kafka_trial.session import Session
+    from kafka_trial.trial.runs import ask, run_all
+    from kafka_trial.trial.session import Session
 
     asked, cluster = ask(options)
     with (
-        Narrator() as narrator,
-        Session(narrator=narrator, judging=not options.no_check, cluster=cluster) as session,
+        Console() as console,
+        Session(console=console, judging=not options.no_check, cluster=cluster) as session,
     ):
         if not options.no_check:
             return run_all(session, asked, retry_unknown=options.retry_unknown)
         statuses = []
         for one in asked:
-            folder = session.run_one(one.question, out=one.out)
-            with narrator.paused():
+            folder = session.run_one(one.trial_spec, out=one.out)
+            with console.paused():
                 print(folder.path, flush=True)
-            statuses.append(unjudged(folder, narrator))
+            statuses.append(unjudged(folder, console))
         return worst(statuses)
 
 
@@ -47,14 +47,14 @@ def check(options: Namespace) -> int:
     from kafka_trial.check import check_run
     from kafka_trial.history.store import open_run_folder
     from kafka_trial.judge.session import check_master
-    from kafka_trial.judge_process import judging_told
     from kafka_trial.report.text import last_lines, text_report
+    from kafka_trial.trial.judge_process import judging_told
 
     check_master(options.spark_master)
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
     for folder in folders:
-        Narrator().phase("check", judging_told(folder))
+        Console().phase("check", judging_told(folder))
         verdict = check_run(folder, spark_master=options.spark_master, partitions=options.partitions)
         print(text_report(folder), last_lines(folder), sep="\n")
         statuses.append(verdict.exit)
@@ -76,7 +76,7 @@ def report(options: Namespace) -> int:
 def show(options: Namespace) -> int:
     """`show RUN SOURCE#NUMBER`: one event and its neighbours."""
     from kafka_trial.history.store import open_run_folder
-    from kafka_trial.show import show as told
+    from kafka_trial.report.show import show as told
 
     print(told(open_run_folder(Path(options.run)), options.event, around=max(0, options.around)))
     return PASS
@@ -84,8 +84,8 @@ def show(options: Namespace) -> int:
 
 def explain(options: Namespace) -> int:
     """`explain ANOMALY`: its definition, its usual cause, and what to change."""
-    from kafka_trial.explain import explain as section
-    from kafka_trial.explain import page
+    from kafka_trial.report.explain import explain as section
+    from kafka_trial.report.explain import page
 
     print(page() if options.all else section(options.anomaly), end="" if options.all else "\n")
     return PASS
@@ -137,11 +137,11 @@ def cluster(options: Namespace) -> int:
 
 def demo(options: Namespace) -> int:
     """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
-    from kafka_trial.demo import demonstrate, told
-    from kafka_trial.session import Session
+    from kafka_trial.trial.demo import demonstrate, told
+    from kafka_trial.trial.session import Session
 
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
-    with Narrator() as narrator, Session(narrator=narrator) as session:
+    with Console() as console, Session(console=console) as session:
         shown = demonstrate(
             session,
             scenario=options.scenario,
@@ -162,32 +162,32 @@ def audit(options: Namespace) -> int:
     from kafka_trial.audit.settings import read_claim
     from kafka_trial.check import check_run
     from kafka_trial.judge.cache import slice_rows
-    from kafka_trial.judge_process import judging_told
     from kafka_trial.report.text import last_lines, text_report
+    from kafka_trial.trial.judge_process import judging_told
 
     claim = read_claim(Path(options.claim)) if options.claim else {}
     security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
     words = vars(options) | {"claim": claim, "request_logs": options.request_log, "security": security}
     asked = make_asked(words, now_ns=time.time_ns())
-    with Narrator() as narrator:
+    with Console() as console:
         if unused:
-            narrator.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
-        folder = export(asked, out=Path(options.out) if options.out else None, narrator=narrator)
+            console.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")
+        folder = export(asked, out=Path(options.out) if options.out else None, console=console)
         if options.no_check:
-            narrator.phase("parquet", f"{slice_rows(folder).path}")  # as `check` makes it, for Spark elsewhere
+            console.phase("parquet", f"{slice_rows(folder).path}")  # as `check` makes it, for Spark elsewhere
             print(folder.path)
             return PASS
-        narrator.phase("check", judging_told(folder))
+        console.phase("check", judging_told(folder))
         verdict = check_run(folder)
     print(text_report(folder), last_lines(folder), sep="\n")
     return verdict.exit
 
 
-def unjudged(folder: RunFolder, narrator: Narrator) -> int:
+def unjudged(folder: RunFolder, console: Console) -> int:
     """Returns the status of a trial that is not judged now: 4 when its history can only be judged unknown."""
     if (because := folder.end_told()) == "":
         return PASS
-    narrator.say(f"cut short, can only be judged unknown: {because or 'its end is not told'}")
+    console.say(f"cut short, can only be judged unknown: {because or 'its end is not told'}")
     return UNKNOWN
 
 

@@ -15,7 +15,7 @@ from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import Found, Reading, Taken, read_records
 from kafka_trial.audit.request import Asked, Limits
 from kafka_trial.audit.sink import Identity
-from kafka_trial.concurrency import Crew
+from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.witness.batches import batches, records
 from kafka_trial.witness.connection import NoAnswerError
 from kafka_trial.witness.fetch import Fetched
@@ -128,9 +128,9 @@ def test_a_budget_that_many_share_is_never_overdrawn() -> None:
             with lock:
                 taken.append(7)
 
-    with Crew("takers") as crew:
+    with ThreadGroup("takers") as thread_group:
         for number in range(8):
-            crew.start(str(number), take)
+            thread_group.start(str(number), take)
     assert (sum(taken), budget.records_left) == (994, 6)
 
 
@@ -162,7 +162,7 @@ def test_a_records_time_is_the_brokers_where_the_topic_says_so() -> None:
 def test_the_earliest_record_and_those_without_an_id_are_known() -> None:
     """By them it is known from when on the sink must be read, and what it cannot tell."""
 
-    class Pen:
+    class EventWriter:
         """Counts events."""
 
         count = 0
@@ -172,8 +172,8 @@ def test_the_earliest_record_and_those_without_an_id_are_known() -> None:
             self.count += kind == "record"
             return self.count
 
-    pen = Pen()
-    taken = Taken(Asked("h:1", "t", "g", 0, 100), pen)
+    event_writer = EventWriter()
+    taken = Taken(Asked("h:1", "t", "g", 0, 100), event_writer)
     for time_ns, name in ((50, "a"), (7, None), (60, "b")):
         taken.take(Found(0, 0, time_ns, None, name, 1))
-    assert (pen.count, taken.earliest_ns, taken.nameless) == (3, 7, 1)
+    assert (event_writer.count, taken.earliest_ns, taken.nameless) == (3, 7, 1)

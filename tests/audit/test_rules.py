@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from audited import committed, group, verdict_on
+from kafka_trial.check import reach_verdict
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.report.reading import headline
-from kafka_trial.verdict.collect import reach_verdict
 from kafka_trial.verdict.decide import Verdict
 from kafka_trial.verdict.files import verdict_to_table
 

@@ -19,6 +19,7 @@ from confluent_kafka.admin import ResourceType
 
 from certificates import Certificates, certificates_in
 from kafka_trial.audit.command_config import read_command_config
+from kafka_trial.check import reach_verdict
 from kafka_trial.cli import main
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
@@ -26,8 +27,7 @@ from kafka_trial.errors import NOT_BEGUN, PASS, WRONG_INPUT
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.judge import judge_events
-from kafka_trial.verdict.collect import reach_verdict
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness.connection import Brokers
 from kafka_trial.witness.questions import metadata
 from secured_broker import PASSWORD, SecuredBroker, all_but, granted, secured_broker

@@ -21,9 +21,9 @@ from kafka_trial.audit.request import NS_PER_S, Limits
 from kafka_trial.audit.sink import Sink
 from kafka_trial.audit.sink_table import Rows, check_table, read_sink_table
 from kafka_trial.audit.sink_topic import Span
-from kafka_trial.concurrency import Household
 from kafka_trial.errors import InputError, StartError
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 
 FROM_S = 1_767_225_600  # 2026-01-01T00:00:00Z
 SPAN = Span(FROM_S * NS_PER_S, (FROM_S + 3600) * NS_PER_S)
@@ -43,7 +43,7 @@ NO_DRIVER = "psycopg, the driver for PostgreSQL, or its libpq is not installed"
 
 
 class Kept:
-    """A pen that keeps ids and times instead of writing them."""
+    """An event writer that keeps ids and times instead of writing them."""
 
     def __init__(self) -> None:
         self.effects: list[tuple[str, int]] = []
@@ -71,9 +71,9 @@ def postgresql() -> Iterator[str]:
         [*other, initdb, "-D", folder / "data", "-A", "trust", "-U", "kt", "--no-sync"], capture_output=True
     )
     assert made.returncode == 0, made.stderr
-    with Household("postgresql", belongings=[folder]) as household:
+    with ChildProcesses("postgresql", belongings=[folder]) as child_processes:
         settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
-        household.spawn("postgres", [*other, postgres, "-D", folder / "data", *settings])
+        child_processes.spawn("postgres", [*other, postgres, "-D", folder / "data", *settings])
         url = f"postgresql://kt@/postgres?host={folder}"
         wait_until(lambda: _answers(url), within_s=30, what="PostgreSQL to answer")
         yield url

@@ -14,7 +14,7 @@ SPAN = Span(100, 200)
 
 
 class Kept:
-    """A pen that keeps what it is given."""
+    """An event writer that keeps what it is given."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, int | None, dict[str, Any]]] = []
@@ -31,11 +31,11 @@ def _places(*, start: int = 0, stable: int = 50, end: int = 50, first: int = 10,
 
 def test_only_what_was_written_in_the_span_counts() -> None:
     """With the place of each; those without an id or a time are counted, and told."""
-    pen, identity = Kept(), Identity()
-    ids = Ids("done", SPAN, pen)
+    event_writer, identity = Kept(), Identity()
+    ids = Ids("done", SPAN, event_writer)
     for offset, (time_ns, name) in enumerate([(99, "a"), (100, "b"), (200, "c"), (201, "d"), (150, None), (0, "e")]):
         ids.take(Found(1, offset, time_ns, None, name, 0))
-    places = [(kind, time_ns, fields["offset"], fields["id"]) for kind, time_ns, fields in pen.events]
+    places = [(kind, time_ns, fields["offset"], fields["id"]) for kind, time_ns, fields in event_writer.events]
     assert places == [("effect", 100, 1, "b"), ("effect", 200, 2, "c")]
     assert list(ids.missing(identity)) == [
         "the ids of 1 records of done: they have neither the header kt-id nor $.id of a JSON value",

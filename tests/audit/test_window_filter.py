@@ -22,13 +22,13 @@ class _Pen:
 
 def _sieved(*told: tuple[str, int, int, dict[str, Any]]) -> tuple[list[tuple[str, int]], Sieve]:
     """Takes (kind, time, committed offset, more); the place in the log is the number of the event."""
-    pen = _Pen()
-    sieve = Sieve(pen, topic="t", from_ns=10, until_ns=20)
+    event_writer = _Pen()
+    sieve = Sieve(event_writer, topic="t", from_ns=10, until_ns=20)
     for place, (kind, at_ns, value, more) in enumerate(told):
         fields = {"topic": "t", "partition": 0, "committed_offset": value, "log_offset": place, "source_wall_ns": at_ns}
         sieve.record(kind, **(fields | more))
     sieve.begin()
-    return pen.written, sieve
+    return event_writer.written, sieve
 
 
 def _commit(at_ns: int, value: int, **more: Any) -> tuple[str, int, int, dict[str, Any]]:

@@ -16,7 +16,7 @@ from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.nemesis.asking import ask
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from kafka_trial.cluster.detached_state import State
 from kafka_trial.cluster.leftovers import leftovers
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 GONE = State(1, "gone", 2**22 - 1, 0.0, "4.3.1", 3, ("127.0.0.1:1",), "127.0.0.1:1", 1, "/nowhere")
 

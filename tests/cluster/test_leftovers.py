@@ -13,19 +13,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_trial import supervisor
 from kafka_trial.cluster import leftovers as leftovers_module
 from kafka_trial.cluster.leftovers import FOLDER_PREFIX, MARKER, SCRATCH_PREFIX, _Process, leftovers
-from kafka_trial.concurrency import Household
-from kafka_trial.waiting import wait_until
+from kafka_trial.process import supervisor
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 
 LONG_AGO_S = 10**9
 SLEEPER = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 HARNESS = """
 import threading
-from kafka_trial.concurrency import Household
-household = Household("victim")
-print(household._process.pid, flush=True)
+from kafka_trial.process.children import ChildProcesses
+child_processes = ChildProcesses("victim")
+print(child_processes._process.pid, flush=True)
 threading.Event().wait()
 """
 
@@ -60,8 +60,8 @@ def test_a_supervisor_whose_harness_is_gone_is_named() -> None:
 def test_a_broker_without_a_supervisor_is_named(tmp_path: Path) -> None:
     """The same command under a supervisor is nobody's leftover."""
     command = [*SLEEPER, f"{MARKER}{tmp_path}/c"]
-    with subprocess.Popen(command) as orphan, Household("test") as household:
-        supervised = household.spawn("broker", command)
+    with subprocess.Popen(command) as orphan, ChildProcesses("test") as child_processes:
+        supervised = child_processes.spawn("broker", command)
         named = _remedies()
         orphan.kill()
     assert (f"kill -9 {orphan.pid}" in named, f"kill -9 {supervised.pid}" in named) == (True, False)
@@ -76,11 +76,11 @@ def test_a_broker_under_the_supervisor_of_another_installation_is_not_named(
     shutil.copy(supervisor.__file__, other)
     with monkeypatch.context() as there:
         there.setattr(supervisor, "__file__", str(other))
-        household = Household("theirs")
-    with household:
-        broker = household.spawn("broker", [*SLEEPER, f"{MARKER}{tmp_path}/c"])
+        child_processes = ChildProcesses("theirs")
+    with child_processes:
+        broker = child_processes.spawn("broker", [*SLEEPER, f"{MARKER}{tmp_path}/c"])
         named = _remedies()
-    assert (f"kill -9 {broker.pid}" in named, f"kill -9 {household._process.pid}" in named) == (False, False)
+    assert (f"kill -9 {broker.pid}" in named, f"kill -9 {child_processes._process.pid}" in named) == (False, False)
 
 
 def test_below_somebody_who_cannot_be_looked_at_nothing_is_named(

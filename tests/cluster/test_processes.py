@@ -15,9 +15,9 @@ from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import Broker, ProcessCluster, process_cluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.cluster.wiring import RECORD_BYTES_MAX
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import StartError, UnjudgeableError
-from kafka_trial.waiting import holds_for, wait_until
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import holds_for, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -162,7 +162,7 @@ def test_a_ruined_cluster_is_rebuilt_and_the_reason_told(tmp_path: Path) -> None
 
 def test_whoever_breaks_brokers_has_a_cluster_to_itself() -> None:
     """Two share one; a third that wants it alone gets another, and a fourth waits until that is free again."""
-    with ClusterPool() as pool, ExitStack() as shared, Crew("fourth") as crew:
+    with ClusterPool() as pool, ExitStack() as shared, ThreadGroup("fourth") as thread_group:
         first, second = (shared.enter_context(pool.cluster_for(DEFAULT_VERSION, brokers=1)) for _ in range(2))
         fourth: list[str] = []
 
@@ -171,7 +171,7 @@ def test_whoever_breaks_brokers_has_a_cluster_to_itself() -> None:
                 fourth.append(cluster.name)
 
         with pool.cluster_for(DEFAULT_VERSION, brokers=1, alone=True) as third:
-            crew.start("asks", also_alone)
+            thread_group.start("asks", also_alone)
             assert holds_for(lambda: not fourth, for_s=0.5)
         wait_until(lambda: fourth, within_s=30, what="the fourth to get the cluster of the third")
         assert (first.name == second.name, third.name == first.name, fourth == [third.name]) == (True, False, True)
@@ -185,7 +185,7 @@ def test_whoever_breaks_brokers_has_a_cluster_to_itself() -> None:
 
 def test_whoever_needs_more_lanes_than_are_left_waits_for_them() -> None:
     """Two that need 10 of 16 lanes each use the cluster one after the other; one that needs 6 joins the first."""
-    with ClusterPool() as pool, ExitStack() as first, Crew("others") as crew:
+    with ClusterPool() as pool, ExitStack() as first, ThreadGroup("others") as thread_group:
         name = first.enter_context(pool.cluster_for(DEFAULT_VERSION, brokers=1, lanes=10)).name
         big: list[str] = []
 
@@ -193,7 +193,7 @@ def test_whoever_needs_more_lanes_than_are_left_waits_for_them() -> None:
             with pool.cluster_for(DEFAULT_VERSION, brokers=1, lanes=10) as cluster, cluster.lease_lanes(10):
                 big.append(cluster.name)
 
-        crew.start("asks", needs_ten)
+        thread_group.start("asks", needs_ten)
         assert holds_for(lambda: not big, for_s=0.5)
         with pool.cluster_for(DEFAULT_VERSION, brokers=1, lanes=6) as cluster, cluster.lease_lanes(6):
             assert cluster.name == name

@@ -17,7 +17,7 @@ from kafka_trial.cluster.toxiproxy_server import find_go, toxiproxy_server
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, StartError
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 RESOLVE = f"from kafka_trial.cluster.kafka_jars import kafka_jars; print(len(kafka_jars({DEFAULT_VERSION!r})))"
 MAKE = """

@@ -12,9 +12,10 @@ import pytest
 from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION, toxiproxy_server
-from kafka_trial.concurrency import Crew, Household
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness import sockets
 
 STALL = {"rate": 0}
@@ -23,8 +24,8 @@ STALL = {"rate": 0}
 @pytest.fixture(scope="module")
 def real() -> Iterator[tuple[Toxiproxy, range]]:
     """A real server with the proxies `a` and `b` in front of nothing, and its block of ports."""
-    with block_of_ports(5) as ports, Household("toxiproxy-test") as household:
-        household.spawn("toxiproxy", [toxiproxy_server(), "-host", "127.0.0.1", "-port", str(ports[0])])
+    with block_of_ports(5) as ports, ChildProcesses("toxiproxy-test") as child_processes:
+        child_processes.spawn("toxiproxy", [toxiproxy_server(), "-host", "127.0.0.1", "-port", str(ports[0])])
         server = Toxiproxy(ports[0])
         wait_until(lambda: _answers(server), within_s=10, what="Toxiproxy to answer")
         server.populate([("a", ports[1], ports[2]), ("b", ports[3], ports[4])])
@@ -94,13 +95,13 @@ def test_a_reset_under_load_loses_no_byte(real: tuple[Toxiproxy, range], toxipro
     sent, port = bytes(range(251)) * 4000, real[1][1]
     with (
         socket.create_server(("127.0.0.1", real[1][2])) as upstream,
-        Crew("upstream") as crew,
+        ThreadGroup("upstream") as thread_group,
         socket.create_connection(("127.0.0.1", port), timeout=30) as client,
         upstream.accept()[0] as server,
     ):
         for name in ("older", "newer"):
             toxiproxy.add_toxic("a", name, "bandwidth", "downstream", STALL)
-        crew.start("sends", _send_all, server, sent)
+        thread_group.start("sends", _send_all, server, sent)
         wait_until(lambda: _taken(server) > 0, within_s=10, what="the proxy to take bytes")
         toxiproxy.reset(["a"])
         received = b"".join(iter(lambda: client.recv(1 << 16), b""))

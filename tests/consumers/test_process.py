@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.concurrency import Household
 from kafka_trial.consumers.consumer import spec_from_toml
-from kafka_trial.consumers.launch import Errand
+from kafka_trial.consumers.launch import LaunchContext
 from kafka_trial.consumers.lines import LINE_BYTES_MAX, QUOTE_BYTES_MAX
 from kafka_trial.consumers.process import ProcessGroup, process_group
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 
 READY_WITHIN_S = 20
 LANES = [Lane(index, f"127.0.0.1:{20000 + index}", {}, {}) for index in range(4)]
@@ -48,10 +48,12 @@ def group_of(
     run.history.mkdir(parents=True)
     run.logs.mkdir()
     spec = spec_from_toml(folder / "consumer.toml")
-    errand = Errand("orders", "g1", 7, "4.3.1", members, lambda member: f"http://sink/{member}")
+    launch_context = LaunchContext("orders", "g1", 7, "4.3.1", members, lambda member: f"http://sink/{member}")
     with (
-        Household("test") as household,
-        process_group(spec, errand, household=household, lanes=LANES, folder=run, **options) as group,
+        ChildProcesses("test") as child_processes,
+        process_group(
+            spec, launch_context, child_processes=child_processes, lanes=LANES, folder=run, **options
+        ) as group,
     ):
         yield group
 

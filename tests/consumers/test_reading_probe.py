@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers import probe_writer
 from kafka_trial.consumers.output import CHUNK_BYTES, drain
 from kafka_trial.consumers.reading_probe import ReaderProbe, reading_probe
-from kafka_trial.waiting import pause, wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import pause, wait_until
 
 MS = 1_000_000
 
 
 class Told:
-    """A pen that keeps what it is told."""
+    """An event writer that keeps what it is told."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -36,9 +37,15 @@ def test_a_reader_that_reads_at_once_is_measured_to_be_so() -> None:
     A single gap may be shorter than the writer's pace, after a stamp that came late; not all forty of a second.
     """
     told, (read_end, write_end) = Told(), os.pipe()
-    with Household("test") as household, reading_probe(household, told) as probe, Crew("readers") as crew:
+    with (
+        ChildProcesses("test") as child_processes,
+        reading_probe(child_processes, told) as probe,
+        ThreadGroup("readers") as thread_group,
+    ):
         own = probe.of("consumer-m0-0")
-        crew.start("m0", lambda: drain({read_end: _nothing}, alive=lambda: True, stop=crew.stop, probe=own))
+        thread_group.start(
+            "m0", lambda: drain({read_end: _nothing}, alive=lambda: True, stop=thread_group.stop, probe=own)
+        )
         wait_until(lambda: len(told.events) >= 2, within_s=30, what="two measures")
         os.close(write_end)
     kinds = {(event["kind"], event["reader"]) for event in told.events}
@@ -49,9 +56,15 @@ def test_a_reader_that_reads_at_once_is_measured_to_be_so() -> None:
 def test_a_reader_that_is_kept_from_reading_is_measured_to_be_late() -> None:
     """A chunk that takes 0.3 s keeps what is written meanwhile waiting for about as long."""
     told, (read_end, write_end) = Told(), os.pipe()
-    with Household("test") as household, reading_probe(household, told) as probe, Crew("readers") as crew:
+    with (
+        ChildProcesses("test") as child_processes,
+        reading_probe(child_processes, told) as probe,
+        ThreadGroup("readers") as thread_group,
+    ):
         own = probe.of("consumer-m0-0")
-        crew.start("m0", lambda: drain({read_end: _slowly}, alive=lambda: True, stop=crew.stop, probe=own))
+        thread_group.start(
+            "m0", lambda: drain({read_end: _slowly}, alive=lambda: True, stop=thread_group.stop, probe=own)
+        )
         wait_until(lambda: told.events, within_s=30, what="a measure")
         os.write(write_end, b"a line\n")
         wait_until(lambda: _worst_ns(told) >= 270 * MS, within_s=30, what="the delay to be seen", every_s=0.1)
@@ -92,9 +105,9 @@ def test_a_whole_chunk_leaves_open_whether_there_is_more(size: int, *, found_emp
 def test_a_writer_that_has_gone_is_no_error() -> None:
     """Then nothing is measured any more, and the members are read all the same."""
     told, (read_end, write_end) = Told(), os.pipe()
-    with Household("test") as household, reading_probe(household, told) as probe:
-        household.children[0].kill()
-        wait_until(lambda: not household.children[0].alive, within_s=10, what="the writer to be gone")
+    with ChildProcesses("test") as child_processes, reading_probe(child_processes, told) as probe:
+        child_processes.children[0].kill()
+        wait_until(lambda: not child_processes.children[0].alive, within_s=10, what="the writer to be gone")
         own = probe.of("consumer-m0-0")
         os.write(write_end, b"last words")
         os.close(write_end)

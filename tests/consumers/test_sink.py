@@ -18,7 +18,7 @@ from kafka_trial.consumers.http import BODY_BYTES_MAX
 from kafka_trial.consumers.sink import Manner, Sink, start_sink
 from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 ANSWER_WITHIN_S = 10
 

@@ -13,7 +13,7 @@ from kafka_trial.consumers.wire import BAD_LINES_QUOTED_MAX, Wire
 PLACE = {"topic": "orders", "partition": 3}
 
 
-class Pen:
+class EventWriter:
     """Stands in for the recorder: keeps what is recorded."""
 
     def __init__(self) -> None:
@@ -25,13 +25,13 @@ class Pen:
 
 
 def events(*lines: Any, dialect: str = "jsonl") -> list[dict[str, Any]]:
-    pen = Pen()
-    wire = Wire(pen, dialect=dialect)
+    event_writer = EventWriter()
+    wire = Wire(event_writer, dialect=dialect)
     for line in lines:
         text = line if isinstance(line, bytes) else json.dumps(line).encode()
         wire.read(Line(text, len(text)), time_ns=1)
     wire.close(time_ns=2)
-    return pen.events
+    return event_writer.events
 
 
 def test_a_life_in_our_own_dialect() -> None:

@@ -28,7 +28,7 @@ def test_the_kinds_are_those_of_the_catalogue_in_words() -> None:
 
 
 def test_nothing_is_written_that_is_not_in_it() -> None:
-    """Every kind that a pen is told by name."""
+    """Every kind that an event writer is told by name."""
     pens = re.compile(r'\.record\(\s*"([a-z_]+)"')
     written = {kind for path in PACKAGE.rglob("*.py") for kind in pens.findall(Path(path).read_text())}
     assert written - {kind for kinds in KINDS.values() for kind in kinds} <= {"witness"}

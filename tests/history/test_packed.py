@@ -1,4 +1,4 @@
-"""Packed run folders: the question and the history come back, what can be made again does not; damage is named."""
+"""Packed run folders: the spec and the history come back, what can be made again does not; damage is named."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_trial.history.store import RunFolder, create_run_folder
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    """Returns a run folder with a question, two sources, and what a judgement left there."""
+    """Returns a run folder with a spec, two sources, and what a judgement left there."""
     run = create_run_folder(tmp_path / "run", "control", "one")
     for name in ASKED:
         (run.path / name).write_text(f"{name} of the trial\n")

@@ -1,4 +1,4 @@
-"""The pen of one source, and reading back what it wrote."""
+"""The event writer of one source, and reading back what it wrote."""
 
 from pathlib import Path
 

@@ -16,11 +16,11 @@ import pytest
 from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.cluster.spark_java import pyspark_folder, spark_environment
-from kafka_trial.concurrency import Child, Household
 from kafka_trial.errors import PASS, WRONG_INPUT
 from kafka_trial.history.store import RunFolder
+from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.registry import CHECKOUT
-from kafka_trial.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -47,14 +47,14 @@ class SparkCluster:
 @pytest.fixture
 def spark_cluster(tmp_path: Path) -> Iterator[SparkCluster]:
     """Starts a master and two workers on loopback, on ports that the kernel draws."""
-    with Household("standalone") as household:
+    with ChildProcesses("standalone") as child_processes:
         log = tmp_path / "master.log"
-        children = [_start(household, "master", [f"{DEPLOY}.master.Master"], log)]
+        children = [_start(child_processes, "master", [f"{DEPLOY}.master.Master"], log)]
         url = _told(log, STARTED, children[0])
         work = tmp_path / "work-0", tmp_path / "work-1"
         for folder in work:
             words = [f"{DEPLOY}.worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder), url]
-            children.append(_start(household, folder.name, words, tmp_path / f"{folder.name}.log"))
+            children.append(_start(child_processes, folder.name, words, tmp_path / f"{folder.name}.log"))
         for folder, child in zip(work, children[1:], strict=True):
             _told(tmp_path / f"{folder.name}.log", re.compile("(Successfully registered with master)"), child)
         yield SparkCluster(url, work)
@@ -84,11 +84,11 @@ def test_what_is_no_master_is_refused_before_anything_starts(capsys: pytest.Capt
     assert "Valid: local[N], spark://HOST:PORT, yarn, k8s://URL" in capsys.readouterr().err
 
 
-def _start(household: Household, name: str, words: list[str], log: Path) -> Child:
+def _start(child_processes: ChildProcesses, name: str, words: list[str], log: Path) -> Child:
     command = [str(SPARK_CLASS), words[0], "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *words[1:]]
     environment = os.environ | spark_environment() | {"SPARK_HOME": str(pyspark_folder())}
     with log.open("wb") as output:
-        return household.spawn(name, command, env=environment, stdout=output, stderr=output)
+        return child_processes.spawn(name, command, env=environment, stdout=output, stderr=output)
 
 
 def _told(log: Path, what: re.Pattern[str], child: Child) -> str:

@@ -87,7 +87,7 @@ def test_a_sin_is_expected_only_where_it_is_on(tmp_path: Path) -> None:
     """Switched off in a copy; what was written by its author stays as it is."""
     off = Attempt("commits-backwards", "member-paused", sin=False)
     asked = ask(off, tmp_path)
-    assert 'SIN = "0"' in asked.question.consumer.path.read_text()
+    assert 'SIN = "0"' in asked.trial_spec.consumer.path.read_text()
     assert 'SIN = "1"' in registry.find_consumer("commits-backwards").read_text()
     assert (expected_of(off), bool(expected_of(replace(off, sin=True)))) == ((), True)
 
@@ -116,15 +116,15 @@ def test_a_quiet_variant_must_show_what_can_be_seen_of_it(consumer: str, expecte
 def test_a_sin_that_tells_less_is_switched_off_with_what_starts_it(tmp_path: Path) -> None:
     """The program named in its command lies where the copy looks for it."""
     asked = ask(Attempt("commits-backwards/no-commits", "member-paused", sin=False), tmp_path)
-    consumer = asked.question.consumer
+    consumer = asked.trial_spec.consumer
     assert (consumer.path.parent / consumer.command[1]).resolve().read_text() == LEAVING_OUT.read_text()
 
 
 def test_a_quiet_sin_is_switched_off_in_its_own_file(tmp_path: Path) -> None:
     """The copy that is asked about is the quiet one."""
     asked = ask(Attempt("commits-backwards/quiet", "member-paused", sin=False), tmp_path)
-    assert asked.question.consumer.name == "commits-backwards-quiet"
-    assert (asked.question.consumer.env["SIN"], asked.question.consumer.evidence.events) == ("0", "none")
+    assert asked.trial_spec.consumer.name == "commits-backwards-quiet"
+    assert (asked.trial_spec.consumer.env["SIN"], asked.trial_spec.consumer.evidence.events) == ("0", "none")
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_changed_judge_judges_what_is_kept_again(tmp_path: Path, monkeypatch: 
         append_row(tmp_path / ROWS_NAME, replace(_of_now(attempt), judging_digest="an older judge"))
     (tmp_path / RUNS / f"{kept}-seed-1" / "run" / "history").mkdir(parents=True)
     acquitted = SimpleNamespace(verdict="pass", violations=(), reasons=())
-    monkeypatch.setattr("kafka_trial.judging.check_run", lambda folder: acquitted)
+    monkeypatch.setattr("kafka_trial.check.check_run", lambda folder: acquitted)
     calibrate(times=1, minutes=0, only=["commits-backwards"])
     rows = read_rows(tmp_path / ROWS_NAME)
     assert [(row.attempt, row.verdict, row.rejudged) for row in rows[2:]] == [(kept, "pass", True)]

@@ -18,12 +18,14 @@ def test_the_judge_is_what_judging_imports() -> None:
     """Invariants, frames and the claim's rules; no producer, no fault, no member."""
     judge = inside(source_digests._part(source_digests.JUDGES, source_digests.JUDGING_FOLDERS))
     assert {"judge/frames.py", "invariants/commits_ahead.py", "verdict/claim_rules.py", "verdict/decide.py"} <= judge
-    assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "run.py"}
+    assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "trial/run.py"}
 
 
 def test_the_story_of_a_trial_makes_histories() -> None:
-    """The run and its stage are found by their imports."""
-    assert {"run.py", "stage.py", "waiting.py"} <= inside(source_digests._closure(source_digests.MAKES))
+    """The run and its environment are found by their imports."""
+    assert {"trial/run.py", "trial/environment.py", "process/waiting.py"} <= inside(
+        source_digests._closure(source_digests.MAKES)
+    )
 
 
 def test_no_anomaly_makes_a_history() -> None:
@@ -39,8 +41,8 @@ def test_no_anomaly_makes_a_history() -> None:
     [
         ("nemesis/members.py", True, False),
         ("verdict/claim_rules.py", False, True),
-        ("waiting.py", True, True),
-        ("demo.py", False, False),
+        ("process/waiting.py", True, True),
+        ("trial/demo.py", False, False),
     ],
 )
 def test_a_change_counts_where_it_matters(
@@ -95,7 +97,7 @@ def test_a_definition_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     copy = shutil.copytree(source_digests.PACKAGE, tmp_path / "kafka_trial")
     monkeypatch.setattr(source_digests, "PACKAGE", copy)
     before = source_digests.making_digest.__wrapped__()
-    text = (copy / "waiting.py").read_text()
-    (copy / "waiting.py").rename(copy / "cluster" / "pausing.py")
-    (copy / "waiting.py").write_text("from kafka_trial.cluster.pausing import *\n")
+    text = (copy / "process" / "waiting.py").read_text()
+    (copy / "process" / "waiting.py").rename(copy / "cluster" / "pausing.py")
+    (copy / "process" / "waiting.py").write_text("from kafka_trial.cluster.pausing import *\n")
     assert (text, source_digests.making_digest.__wrapped__()) == ((copy / "cluster" / "pausing.py").read_text(), before)

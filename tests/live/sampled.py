@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import KafkaTrialError
-from kafka_trial.session import Asked, Session, Trialed
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
+from kafka_trial.trial.session import Asked, Session, Trialed
 from lab.calibration import attempts as calibration
 from lab.calibration.attempts import Attempt as Sampled
 from lab.calibration.attempts import header_of
@@ -118,14 +118,14 @@ class Sample:
     """The sampled trials, begun in the background, and what became of each; `of` waits for one."""
 
     def __init__(
-        self, crew: Crew, session: Session, questions: Mapping[Asked, Sampled], *, retry_unknown: int = 0
+        self, thread_group: ThreadGroup, session: Session, questions: Mapping[Asked, Sampled], *, retry_unknown: int = 0
     ) -> None:
-        self._crew = crew
+        self._crew = thread_group
         self._retry_unknown = retry_unknown
         self._session = session
         self._questions = questions
         self._done: dict[Sampled, Trialed | KafkaTrialError] = {}
-        crew.start("trials", self._run)
+        thread_group.start("trials", self._run)
 
     def _run(self) -> None:
         for one, outcome in self._session.try_many(list(self._questions), retry_unknown=self._retry_unknown):

@@ -14,7 +14,7 @@ from test_killed_harness import HEARS_CTRL_C
 
 from kafka_trial.errors import INTERRUPTED
 from kafka_trial.history.follow import Follower
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.demo import Demonstration, demonstrate, told
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.session import Session
+from kafka_trial.trial.demo import Demonstration, demonstrate, told
+from kafka_trial.trial.session import Session
 
 
 @pytest.mark.cluster

@@ -30,7 +30,7 @@ from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.history.follow import Follower
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 from literal_run import make_folder
 
 SCENARIO = Path(__file__).with_name("one-broker.toml")

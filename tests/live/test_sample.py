@@ -10,9 +10,9 @@ from sampled import ALWAYS, BY_TURNS, SOUND, Sample, Sampled, sins
 
 from kafka_trial import registry
 from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.pytest_outcomes import TRIED_AGAIN
-from kafka_trial.session import Trialed
-from kafka_trial.waiting import wait_until
+from kafka_trial.trial.session import Trialed
 from lab.calibration.attempts import expected_of
 
 

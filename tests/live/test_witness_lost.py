@@ -8,12 +8,12 @@ import psutil
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.follow import Follower
-from kafka_trial.question import make_question
-from kafka_trial.session import Asked, Session, Trialed
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
+from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
@@ -26,13 +26,13 @@ def bereft(
 ) -> dict[str, Trialed | KafkaTrialError]:
     """Runs a trial for each witness, which is killed with -9 while the load flows; the outcomes by witness."""
     scenario = registry.find_scenario(str(Path(__file__).with_name("quick.toml")))
-    question = make_question(scenario, registry.find_consumer("python-at-least-once"), seed=5)
-    asked = {Asked(question, tmp_path_factory.mktemp(name) / "run"): name for name in WITNESSES}
+    trial_spec = make_trial_spec(scenario, registry.find_consumer("python-at-least-once"), seed=5)
+    asked = {Asked(trial_spec, tmp_path_factory.mktemp(name) / "run"): name for name in WITNESSES}
     outcomes = {}
-    with Crew("killers") as crew:
+    with ThreadGroup("killers") as thread_group:
         for one, name in asked.items():
             assert one.out is not None
-            crew.start(name, _kill_in_steady, one.out, name)
+            thread_group.start(name, _kill_in_steady, one.out, name)
         for one, outcome in kafka_trial_session.try_many(list(asked)):
             outcomes[asked[one]] = outcome
     return outcomes

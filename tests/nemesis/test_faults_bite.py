@@ -22,9 +22,8 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.consumer import spec_from_toml
-from kafka_trial.consumers.process import Errand, process_group
+from kafka_trial.consumers.process import LaunchContext, process_group
 from kafka_trial.consumers.sink import start_sink
 from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
@@ -35,8 +34,10 @@ from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.playing import Outcome
 from kafka_trial.nemesis.samples import ANSWERS, Look, flows
 from kafka_trial.nemesis.schedule import make_plan, run_schedule
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Step
-from kafka_trial.waiting import pause, wait_until
 from kafka_trial.witness.connection import Brokers, NoAnswerError
 from kafka_trial.witness.group_questions import group_state
 from kafka_trial.witness.witness import start_witness
@@ -75,7 +76,7 @@ class Arena:
 
     ground: Ground
     around: Ground
-    household: Household
+    child_processes: ChildProcesses
     unused_lane: Lane
 
 
@@ -85,21 +86,23 @@ def arena(cluster_pool: ClusterPool, tmp_path_factory: pytest.TempPathFactory) -
     with ExitStack() as stack:
         cluster = stack.enter_context(cluster_pool.cluster_for(DEFAULT_VERSION))
         lanes = stack.enter_context(cluster.lease_lanes(MEMBERS + SPARE + 3))
-        household = stack.enter_context(Household("arena"))
+        child_processes = stack.enter_context(ChildProcesses("arena"))
         admin = stack.enter_context(Admin(cluster.observer_bootstrap))
         for topic in ("bites", "around"):
             admin.create_topic(f"{cluster.name}-{topic}", partitions=6, replication_factor=3)
         *own, load_lane, around_lane, unused_lane = lanes
         direct = replace(around_lane, bootstrap=cluster.observer_bootstrap)
         work = tmp_path_factory.mktemp("arena")
-        ground = stack.enter_context(group_at_work(cluster, admin, household, work / "bites", own, load_lane))
-        around = stack.enter_context(group_at_work(cluster, admin, household, work / "around", [direct], load_lane))
-        yield Arena(ground, around, household, unused_lane)
+        ground = stack.enter_context(group_at_work(cluster, admin, child_processes, work / "bites", own, load_lane))
+        around = stack.enter_context(
+            group_at_work(cluster, admin, child_processes, work / "around", [direct], load_lane)
+        )
+        yield Arena(ground, around, child_processes, unused_lane)
 
 
 @contextmanager
 def group_at_work(
-    cluster: Cluster, admin: Admin, household: Household, place: Path, lanes: Sequence[Lane], load_lane: Lane
+    cluster: Cluster, admin: Admin, child_processes: ChildProcesses, place: Path, lanes: Sequence[Lane], load_lane: Lane
 ) -> Iterator[Ground]:
     topic = group_name = f"{cluster.name}-{place.name}"
     folder: RunFolder = create_run_folder(place, "bites", "nemesis-target")
@@ -107,17 +110,19 @@ def group_at_work(
     with ExitStack() as stack:
         told = stack.enter_context(Recorder(folder.history, "sink"))
         sink = stack.enter_context(start_sink(told, kill=lambda name: group.kill_now(name)))  # noqa: PLW0108 - made below
-        errand = Errand(topic, group_name, 1, DEFAULT_VERSION, members, sink.url)
+        launch_context = LaunchContext(topic, group_name, 1, DEFAULT_VERSION, members, sink.url)
         arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--group", group_name]
-        witness = start_witness(household, "offsets_log", arguments, folder=folder)
+        witness = start_witness(child_processes, "offsets_log", arguments, folder=folder)
         stack.callback(witness.stop)
         witness.ready()
         group = stack.enter_context(
-            process_group(spec_from_toml(CONSUMER), errand, household=household, lanes=lanes, folder=folder)
+            process_group(
+                spec_from_toml(CONSUMER), launch_context, child_processes=child_processes, lanes=lanes, folder=folder
+            )
         )
-        crew = stack.enter_context(Crew(f"load of {topic}"))
-        stack.callback(crew.stop.set)
-        crew.start("load", produce, load_lane.bootstrap, topic, crew.stop)
+        thread_group = stack.enter_context(ThreadGroup(f"load of {topic}"))
+        stack.callback(thread_group.stop.set)
+        thread_group.start("load", produce, load_lane.bootstrap, topic, thread_group.stop)
         group.start()
         assert group.wait_ready(30) == []
         recorder = stack.enter_context(Recorder(folder.history, "nemesis"))
@@ -324,7 +329,7 @@ def blunt(arena: Arena) -> Ground:
         toxiproxy.add_toxic(proxy, name, kind, stream, attributes, toxicity=0.0)
 
     def to_bystander(number: int) -> Callable[..., None]:
-        return lambda *_: arena.household.spawn("bystander", ["sleep", "60"]).signal(number)
+        return lambda *_: arena.child_processes.spawn("bystander", ["sleep", "60"]).signal(number)
 
     proxies = {"disable": lambda _: toxiproxy.disable(unused), "enable": lambda _: toxiproxy.enable(unused)}
     signals = {

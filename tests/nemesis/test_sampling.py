@@ -14,14 +14,14 @@ from signal import SIGKILL, SIGSTOP
 
 import pytest
 
-from kafka_trial.concurrency import Household
 from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import sampling
 from kafka_trial.nemesis.ground import OffsetsLog, RequestLog
 from kafka_trial.nemesis.samples import REFUSED
 from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness import sockets
 
 
@@ -73,8 +73,8 @@ def test_somebody_elses_connection_is_not_the_members(ports: tuple[int, int, soc
     """A connection to the proxy that another process group holds is left out."""
     proxy_port, broker_port, _ = ports
     routes = {("m0", 1): RoutePorts("m0", 1, proxy_port, broker_port)}
-    with Household("others") as household:
-        other = household.spawn("other", ["sleep", "60"])
+    with ChildProcesses("others") as child_processes:
+        other = child_processes.spawn("other", ["sleep", "60"])
         assert sampling.links(routes, {"m0": other.pid}).routes() == []
 
 
@@ -90,8 +90,8 @@ def test_a_probe_that_is_refused_says_so() -> None:
 
 def test_a_process_group_is_seen_running_stopped_and_gone() -> None:
     """The letters of /proc tell a stopped group from a running one, and the exit code how it ended."""
-    with Household("subjects") as household:
-        child = household.spawn("subject", ["sleep", "60"])
+    with ChildProcesses("subjects") as child_processes:
+        child = child_processes.spawn("subject", ["sleep", "60"])
         wait_until(lambda: sampling.process(child.pid, None, set()).states == ("S",), within_s=5, what="its sleep")
         child.signal(SIGSTOP)
         wait_until(lambda: sampling.process(child.pid, None, set()).states == ("T",), within_s=5, what="the stop")
@@ -106,8 +106,8 @@ def test_a_port_of_the_dead_that_another_uses_is_not_their_connection() -> None:
     with ExitStack() as stack:
         old, new = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
         program = f"import socket, time; s = socket.create_connection({old.getsockname()}); time.sleep(60)"
-        household = stack.enter_context(Household("subjects"))
-        child = household.spawn("subject", [sys.executable, "-c", program])
+        child_processes = stack.enter_context(ChildProcesses("subjects"))
+        child = child_processes.spawn("subject", [sys.executable, "-c", program])
         accepted, (_, port) = old.accept()
         inodes = sampling.inodes_of_group(child.pid)
         assert sampling.process(child.pid, None, inodes).sockets == 1
@@ -130,8 +130,8 @@ def test_a_connection_that_a_child_inherited_lives_on() -> None:
             f"import os, socket, time; s = socket.create_connection({server.getsockname()});"
             "os.fork() or os.setpgid(0, 0); s.send(b'x'); time.sleep(60)"
         )
-        household = stack.enter_context(Household("subjects"))
-        child = household.spawn("subject", [sys.executable, "-c", program])
+        child_processes = stack.enter_context(ChildProcesses("subjects"))
+        child = child_processes.spawn("subject", [sys.executable, "-c", program])
         accepted = stack.enter_context(server.accept()[0])
         wait_until(lambda: len(accepted.recv(2, socket.MSG_PEEK)) == 2, within_s=5, what="both processes to write")
         inodes = sampling.inodes_of_group(child.pid)

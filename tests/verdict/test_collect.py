@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.circumstances import Circumstances, Settings, Window
@@ -16,7 +17,7 @@ from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
 from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput
-from kafka_trial.verdict.collect import collect, own_events, reach_verdict
+from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.printable import plain
 from kafka_trial.verdict.scope import Scope, claim_of, scope_of
 from literal_run import make_folder

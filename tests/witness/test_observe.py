@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.concurrency import Crew
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.witness.group_questions import coordinator
 from kafka_trial.witness.observe import Observer
@@ -42,8 +42,8 @@ def _broker(*answers: bytes | None) -> Iterator[str]:
                 link.sendall(struct.pack(">ii", len(answer) + 4, correlation) + answer)
             link.recv(1)
 
-    with socket.create_server(("127.0.0.1", 0)) as listener, Crew("broker") as crew:
-        crew.start("serve", serve, listener)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadGroup("broker") as thread_group:
+        thread_group.start("serve", serve, listener)
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 

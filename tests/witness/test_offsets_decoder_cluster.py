@@ -23,7 +23,7 @@ from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.cluster.processes import process_cluster
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness import group_questions, offsets_records, questions
 from kafka_trial.witness.batches import batches, records
 from kafka_trial.witness.connection import Brokers, Connection

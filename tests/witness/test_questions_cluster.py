@@ -12,7 +12,7 @@ from confluent_kafka import Consumer
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.pool import ClusterPool
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness import group_questions, questions
 from kafka_trial.witness.connection import Brokers
 

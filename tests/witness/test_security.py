@@ -17,9 +17,9 @@ from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import read_records
 from kafka_trial.audit.request import Asked
 from kafka_trial.audit.stores import tls_context
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.witness.group_questions import coordinator
 from kafka_trial.witness.security import Credentials, Security
@@ -53,8 +53,8 @@ def _listening(*serves: Serve) -> Iterator[tuple[str, int]]:
             with link, suppress(OSError):  # whoever ends it, and how, the client's side shows
                 one(link)
 
-    with socket.create_server(("127.0.0.1", 0)) as listener, Crew("broker") as crew:
-        crew.start("serve", serve, listener)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadGroup("broker") as thread_group:
+        thread_group.start("serve", serve, listener)
         yield "localhost", listener.getsockname()[1]
 
 

@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.concurrency import Household
 from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.process.children import ChildProcesses
 from kafka_trial.witness.witness import Witness, start_witness
 
 pytestmark = pytest.mark.cluster
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.cluster
 def reading(cluster: ProcessCluster, folder: RunFolder, topic: str, *, times: str = "CreateTime") -> Iterator[Witness]:
     """A witness of a fresh topic of two partitions; ids are in the header `order`, or in $.order.id."""
     configs = {"message.timestamp.type": times}
-    with Admin(cluster.observer_bootstrap) as admin, Household("witness") as household:
+    with Admin(cluster.observer_bootstrap) as admin, ChildProcesses("witness") as child_processes:
         admin.create_topic(topic, partitions=2, replication_factor=3, configs=configs)
         arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--topic", topic]
         arguments += ["--partitions", "2", "--header", "order", "--field", "order.id"]
-        witness = start_witness(household, "sink_topic", arguments, folder=folder)
+        witness = start_witness(child_processes, "sink_topic", arguments, folder=folder)
         witness.ready(within_s=30)
         yield witness
         assert witness.stop() == 0

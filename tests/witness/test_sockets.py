@@ -12,8 +12,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from kafka_trial.concurrency import Crew, Household
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness import sockets
 
 
@@ -86,10 +87,10 @@ def _state(sport: int, states: Collection[int]) -> str | None:
 def test_sockets_are_told_apart_by_process_group() -> None:
     """A child's connection belongs to the child's group, and to no other."""
     program = "import socket,sys; s=socket.create_connection(('127.0.0.1', int(sys.argv[1]))); sys.stdin.read()"
-    with socket.create_server(("127.0.0.1", 0)) as listener, Household("sockets") as household:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ChildProcesses("sockets") as child_processes:
         listener.settimeout(10)
         theirs, ours = os.pipe()
-        child = household.spawn(
+        child = child_processes.spawn(
             "dialler", [sys.executable, "-c", program, str(listener.getsockname()[1])], stdin=theirs
         )
         accepted, (_, port) = listener.accept()
@@ -129,8 +130,8 @@ def _answer(listener: socket.socket, reply: bytes) -> None:
 )
 def test_the_probe_believes_only_a_whole_answer_to_its_own_request(reply: bytes, problem: str | None) -> None:
     """Only the answer with our correlation id and no error counts as a round trip."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, Crew("broker") as crew:
-        crew.start("answer", _answer, listener, reply)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadGroup("broker") as thread_group:
+        thread_group.start("answer", _answer, listener, reply)
         port = listener.getsockname()[1]
         if problem is None:
             assert 0 < sockets.api_versions_round_trip("127.0.0.1", port, 5) < 5
@@ -152,9 +153,9 @@ def test_the_probe_tells_refused_from_silent() -> None:
 def test_the_table_can_be_read_from_several_threads() -> None:
     """Dumps do not share a netlink socket: each thread sees whole tables."""
     counts: list[int] = []
-    with Crew("dumps") as crew:
+    with ThreadGroup("dumps") as thread_group:
         threads: list[threading.Thread] = [
-            crew.start(f"dump {n}", lambda: counts.append(len(sockets.sample()))) for n in range(4)
+            thread_group.start(f"dump {n}", lambda: counts.append(len(sockets.sample()))) for n in range(4)
         ]
         for thread in threads:
             thread.join(10)

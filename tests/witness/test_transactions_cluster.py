@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.concurrency import Household
 from kafka_trial.history.store import create_run_folder
+from kafka_trial.process.children import ChildProcesses
 from kafka_trial.witness.witness import start_witness
 
 pytestmark = pytest.mark.cluster
@@ -26,9 +26,9 @@ def test_ends_and_what_was_taken_back_and_what_is_open(cluster: ProcessCluster, 
         for each in (topic, output):
             admin.create_topic(each, partitions=1, replication_factor=3)
     arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history)]
-    with Household("witness") as household:
+    with ChildProcesses("witness") as child_processes:
         arguments += ["--topic", topic, "--output", output]
-        witness = start_witness(household, "transactions", arguments, folder=folder)
+        witness = start_witness(child_processes, "transactions", arguments, folder=folder)
         witness.ready(within_s=30)
         _three_transactions(cluster.observer_bootstrap, name, (topic, output))
         assert witness.snapshot(within_s=30) == "complete"

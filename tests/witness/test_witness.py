@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.concurrency import Household
-from kafka_trial.dialogue import start_dialogue
 from kafka_trial.errors import StartError
 from kafka_trial.history.event import from_line
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.rpc import start_child_rpc
 from kafka_trial.witness.witness import Witness, snapshot_all
 
 PROGRAM = """
@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.waiting import pause
+from kafka_trial.process.waiting import pause
 from kafka_trial.witness.post import Answer, serve
 
 class Watching:
@@ -41,8 +41,8 @@ with Recorder(Path(sys.argv[1]), "w") as recorder:
 @contextmanager
 def _witness(folder: Path, behaviour: str) -> Iterator[Witness]:
     argv = [sys.executable, "-c", PROGRAM, str(folder), behaviour]
-    with Household("witness") as household:
-        witness = Witness("w", start_dialogue(household, "witness", argv, stderr=folder / "stderr"))
+    with ChildProcesses("witness") as child_processes:
+        witness = Witness("w", start_child_rpc(child_processes, "witness", argv, stderr=folder / "stderr"))
         yield witness
         witness.stop(within_s=2)
 

@@ -18,10 +18,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.concurrency import Household
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness.witness import Witness, snapshot_all, start_witnesses
 
 pytestmark = pytest.mark.cluster
@@ -60,8 +60,8 @@ def _watched(cluster: ProcessCluster, path: Path) -> Iterator[Watched]:
     folder = create_run_folder(path / "run", "test", "test")
     with Admin(cluster.observer_bootstrap) as admin:
         admin.create_topic(name, partitions=PARTITIONS, replication_factor=3)
-    with cluster.lease_lanes(2) as lanes, Household("witnesses") as household:
-        started = start_witnesses(household, cluster, folder=folder, topic=name, group=name, lanes=lanes)
+    with cluster.lease_lanes(2) as lanes, ChildProcesses("witnesses") as child_processes:
+        started = start_witnesses(child_processes, cluster, folder=folder, topic=name, group=name, lanes=lanes)
         for witness in started:
             witness.ready(within_s=30)
         yield Watched(cluster, folder, name, name, lanes, started)

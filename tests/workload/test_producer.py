@@ -13,12 +13,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
-from kafka_trial.concurrency import Household
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
-from kafka_trial.waiting import wait_until
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 from kafka_trial.workload.taken_back import ABORTED
 from lab.bench.producer import bench_producer
@@ -29,7 +29,7 @@ Start = Callable[[Load], ProducerHandle]
 
 
 @dataclass(frozen=True)
-class Stage:
+class TrialEnvironment:
     """A lane, a fresh topic, a run folder, and a way to start producers on them."""
 
     cluster: Cluster
@@ -51,27 +51,27 @@ class Stage:
 
 
 @pytest.fixture
-def stage(cluster: Cluster, tmp_path: Path) -> Iterator[Stage]:
-    """A stage on a fresh topic of six partitions."""
+def environment(cluster: Cluster, tmp_path: Path) -> Iterator[TrialEnvironment]:
+    """A workload on a fresh topic of six partitions."""
     with _stage(cluster, tmp_path, configs={}) as made:
         yield made
 
 
-def test_every_acknowledged_record_lies_where_the_history_says(stage: Stage) -> None:
+def test_every_acknowledged_record_lies_where_the_history_says(environment: TrialEnvironment) -> None:
     """Opening burst, steady load and a burst: partition, offset, id, key, size and checksum agree with the topic."""
-    producer = stage.start(LOAD)
+    producer = environment.start(LOAD)
     assert producer.opening_burst(within_s=30) == 500
     producer.steady()
     producer.burst(100)
-    wait_until(lambda: len(stage.sends("ok")) > 1000, within_s=30, what="some steady load")
+    wait_until(lambda: len(environment.sends("ok")) > 1000, within_s=30, what="some steady load")
     counts = producer.stop(within_s=20)
-    invoked, acknowledged = stage.sends("invoke"), stage.sends("ok")
+    invoked, acknowledged = environment.sends("invoke"), environment.sends("ok")
     told = {
         (one.id, one.key, one.partition, one.offset, invoked[name].details["size_bytes"], _checksum(invoked[name]))
         for name, one in acknowledged.items()
     }
     assert (told, counts) == (
-        {_told(record) for record in stage.records()},
+        {_told(record) for record in environment.records()},
         {"sent": len(invoked), "ok": len(invoked), "fail": 0, "info": 0},
     )
 
@@ -80,123 +80,137 @@ def test_the_same_seed_sends_the_same_bytes(cluster: Cluster, tmp_path: Path) ->
     """Ids, keys and checksums of two runs are equal."""
     seen = []
     for number in range(2):
-        with _stage(cluster, tmp_path / str(number), configs={}) as stage:
-            stage.start(LOAD).opening_burst(within_s=30)
-            seen.append([(name, one.key, _checksum(one)) for name, one in stage.sends("invoke").items()])
+        with _stage(cluster, tmp_path / str(number), configs={}) as environment:
+            environment.start(LOAD).opening_burst(within_s=30)
+            seen.append([(name, one.key, _checksum(one)) for name, one in environment.sends("invoke").items()])
     assert (seen[0] == seen[1], len(seen[0])) == (True, 500)
 
 
-def test_what_a_stall_leaves_undecided_is_info(stage: Stage) -> None:
+def test_what_a_stall_leaves_undecided_is_info(environment: TrialEnvironment) -> None:
     """Requests held in the network may arrive later: nobody knows, so never fail."""
-    producer = stage.start(LOAD)
+    producer = environment.start(LOAD)
     producer.opening_burst(within_s=30)
-    _stall(stage)
+    _stall(environment)
     producer.burst(100)
     counts = producer.stop(within_s=1)
-    assert (counts, set(stage.sends("info")), _messages(stage, "info") <= {"_PURGE_INFLIGHT", "_PURGE_QUEUE"}) == (
+    assert (
+        counts,
+        set(environment.sends("info")),
+        _messages(environment, "info") <= {"_PURGE_INFLIGHT", "_PURGE_QUEUE"},
+    ) == (
         {"sent": 600, "ok": 500, "fail": 0, "info": 100},
-        set(stage.sends("invoke")) - set(stage.sends("ok")),
+        set(environment.sends("invoke")) - set(environment.sends("ok")),
         True,
     )
 
 
-def test_aborted_records_fail_and_no_committed_reader_finds_them(stage: Stage) -> None:
+def test_aborted_records_fail_and_no_committed_reader_finds_them(environment: TrialEnvironment) -> None:
     """They were written, in transactions that were taken back: `fail`, and everything else is in the topic."""
-    producer = stage.start(replace(LOAD, aborted_ratio=0.2))
+    producer = environment.start(replace(LOAD, aborted_ratio=0.2))
     producer.opening_burst(within_s=30)
     producer.steady()
-    wait_until(lambda: len(stage.sends("fail")) > 100, within_s=30, what="some aborted records")
+    wait_until(lambda: len(environment.sends("fail")) > 100, within_s=30, what="some aborted records")
     counts = producer.stop(within_s=20)
-    assert _messages(stage, "fail") == {ABORTED}
+    assert _messages(environment, "fail") == {ABORTED}
     assert (counts["fail"] > 100, counts["info"]) == (True, 0)
-    assert {dict(record.headers())["kt-id"].decode() for record in stage.records()} == set(stage.sends("ok"))
-    hidden = {dict(record.headers())["kt-id"].decode() for record in stage.records(isolation="read_uncommitted")}
-    assert hidden == set(stage.sends("ok")) | set(stage.sends("fail"))
+    assert {dict(record.headers())["kt-id"].decode() for record in environment.records()} == set(
+        environment.sends("ok")
+    )
+    hidden = {dict(record.headers())["kt-id"].decode() for record in environment.records(isolation="read_uncommitted")}
+    assert hidden == set(environment.sends("ok")) | set(environment.sends("fail"))
 
 
 def test_records_beyond_the_topics_limit_fail(cluster: Cluster, tmp_path: Path) -> None:
     """Too large is refused before it is appended: definitely not in the topic, and no opening to build on."""
-    with _stage(cluster, tmp_path, configs={"max.message.bytes": "1000"}) as stage:
-        producer = stage.start(Load(opening_burst=20, size_bytes_min=5000, size_bytes_max=5000))
+    with _stage(cluster, tmp_path, configs={"max.message.bytes": "1000"}) as environment:
+        producer = environment.start(Load(opening_burst=20, size_bytes_min=5000, size_bytes_max=5000))
         with pytest.raises(UnjudgeableError, match="expected 20 acknowledgements"):
             producer.opening_burst(within_s=30)
         counts = producer.stop(within_s=5)
-        assert (counts["fail"], stage.records(), _messages(stage, "fail")) == (20, [], {"MSG_SIZE_TOO_LARGE"})
+        assert (counts["fail"], environment.records(), _messages(environment, "fail")) == (
+            20,
+            [],
+            {"MSG_SIZE_TOO_LARGE"},
+        )
 
 
-def test_ten_megabytes_pass(stage: Stage) -> None:
+def test_ten_megabytes_pass(environment: TrialEnvironment) -> None:
     """The largest records a scenario may ask for arrive whole."""
     size = SIZE_BYTES_LIMIT
-    stage.start(Load(opening_burst=3, size_bytes_min=size, size_bytes_max=size)).opening_burst(within_s=60)
-    assert [len(record.value()) for record in stage.records()] == [size] * 3
+    environment.start(Load(opening_burst=3, size_bytes_min=size, size_bytes_max=size)).opening_burst(within_s=60)
+    assert [len(record.value()) for record in environment.records()] == [size] * 3
 
 
-def test_no_record_is_in_kafka_without_an_invoke(stage: Stage) -> None:
+def test_no_record_is_in_kafka_without_an_invoke(environment: TrialEnvironment) -> None:
     """Killed with -9 at full speed: every record that got through has its invoke in the file."""
-    producer = stage.start(Load(opening_burst=1_000_000, records_max=1_000_000, size_bytes_min=100, size_bytes_max=100))
-    producer._dialogue.tell("open")
-    wait_until(lambda: stage.folder.history.joinpath("workload.jsonl").stat().st_size > 5e6, within_s=30, what="sends")
+    producer = environment.start(
+        Load(opening_burst=1_000_000, records_max=1_000_000, size_bytes_min=100, size_bytes_max=100)
+    )
+    producer._rpc.tell("open")
+    wait_until(
+        lambda: environment.folder.history.joinpath("workload.jsonl").stat().st_size > 5e6, within_s=30, what="sends"
+    )
     producer.child.kill()
     producer.child.wait(within_s=10)
-    arrived = {_told(record)[0] for record in stage.records()}
-    assert (len(arrived) > 1000, arrived - set(stage.sends("invoke"))) == (True, set())
+    arrived = {_told(record)[0] for record in environment.records()}
+    assert (len(arrived) > 1000, arrived - set(environment.sends("invoke"))) == (True, set())
 
 
-def test_a_dead_producer_is_told(stage: Stage) -> None:
+def test_a_dead_producer_is_told(environment: TrialEnvironment) -> None:
     """Its history is incomplete, so the trial cannot be judged; the error says how it ended."""
-    producer = stage.start(LOAD)
+    producer = environment.start(LOAD)
     producer.child.kill()
     producer.child.wait(within_s=10)
     with pytest.raises(UnjudgeableError, match=r"exited with -9|Broken pipe"):
         producer.stop(within_s=1)
 
 
-def test_a_closed_pipe_is_a_stop(stage: Stage) -> None:
+def test_a_closed_pipe_is_a_stop(environment: TrialEnvironment) -> None:
     """A harness that goes leaves a whole file behind, with the fate of every send."""
-    producer = stage.start(LOAD)
+    producer = environment.start(LOAD)
     producer.opening_burst(within_s=30)
     producer.close()
-    assert (producer.child.wait(within_s=20), len(stage.sends("ok"))) == (0, 500)
+    assert (producer.child.wait(within_s=20), len(environment.sends("ok"))) == (0, 500)
 
 
 def test_a_missing_topic_is_named(cluster: Cluster, tmp_path: Path) -> None:
     """The process ends at once and its complaint is in the error."""
-    with _stage(cluster, tmp_path, configs={}) as stage, Household("test") as household:
-        options = {"bootstrap": stage.lane.bootstrap, "folder": create_run_folder(tmp_path / "other", "s", "c")}
+    with _stage(cluster, tmp_path, configs={}) as environment, ChildProcesses("test") as child_processes:
+        options = {"bootstrap": environment.lane.bootstrap, "folder": create_run_folder(tmp_path / "other", "s", "c")}
         with pytest.raises(UnjudgeableError, match="'nowhere'"):
-            start_producer(household, topic="nowhere", load=LOAD, seed=1, **options)  # type: ignore[arg-type]
+            start_producer(child_processes, topic="nowhere", load=LOAD, seed=1, **options)  # type: ignore[arg-type]
 
 
-def test_the_bench_measures_both_ways(stage: Stage, tmp_path: Path) -> None:
+def test_the_bench_measures_both_ways(environment: TrialEnvironment, tmp_path: Path) -> None:
     """Each round sends every record once with recording and once without; only the former leaves events."""
     bursts, ratio = bench_producer(
-        bootstrap=stage.lane.bootstrap, topic=stage.topic, folder=tmp_path, records=2000, rounds=1
+        bootstrap=environment.lane.bootstrap, topic=environment.topic, folder=tmp_path, records=2000, rounds=1
     )
     lines = [len(path.read_bytes().splitlines()) for path in sorted(tmp_path.glob("0-*/history/workload.jsonl"))]
     assert ([one.records for one in bursts], ratio > 0, lines) == ([2000, 2000], True, [4002, 2])
 
 
 @contextmanager
-def _stage(cluster: Cluster, folder: Path, *, configs: dict[str, str]) -> Iterator[Stage]:
+def _stage(cluster: Cluster, folder: Path, *, configs: dict[str, str]) -> Iterator[TrialEnvironment]:
     topic = f"t-{secrets.token_hex(4)}"
     with (
         cluster.lease_lanes(1) as (lane,),
         Admin(cluster.observer_bootstrap) as admin,
-        Household("test") as household,
+        ChildProcesses("test") as child_processes,
     ):
         admin.create_topic(topic, partitions=6, replication_factor=3, configs=configs)
         run = create_run_folder(folder / "run", "s", "c")
 
         def start(load: Load) -> ProducerHandle:
-            return start_producer(household, bootstrap=lane.bootstrap, topic=topic, folder=run, load=load, seed=7)
+            return start_producer(child_processes, bootstrap=lane.bootstrap, topic=topic, folder=run, load=load, seed=7)
 
-        yield Stage(cluster, lane, topic, run, start)
+        yield TrialEnvironment(cluster, lane, topic, run, start)
 
 
-def _stall(stage: Stage) -> None:
-    for proxy in stage.lane.proxies.values():
+def _stall(environment: TrialEnvironment) -> None:
+    for proxy in environment.lane.proxies.values():
         for stream in ("upstream", "downstream"):
-            stage.cluster.toxiproxy.add_toxic(proxy, f"stall-{stream}", "bandwidth", stream, {"rate": 0})
+            environment.cluster.toxiproxy.add_toxic(proxy, f"stall-{stream}", "bandwidth", stream, {"rate": 0})
 
 
 def _read(bootstrap: str, topic: str, *, isolation: str = "read_committed") -> list[Any]:
@@ -245,5 +259,5 @@ def _checksum(invoke: Event) -> int:
     return int(invoke.details["checksum"])
 
 
-def _messages(stage: Stage, outcome: str) -> set[str]:
-    return {event.details["message"].partition(":")[0] for event in stage.sends(outcome).values()}
+def _messages(environment: TrialEnvironment, outcome: str) -> set[str]:
+    return {event.details["message"].partition(":")[0] for event in environment.sends(outcome).values()}

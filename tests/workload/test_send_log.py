@@ -1,4 +1,4 @@
-"""The pen of the workload writes what the event module would, in the order of the clock, and forgets no send."""
+"""The event writer of the workload writes what the event module would, by the clock; no send is forgotten."""
 
 from itertools import count
 from pathlib import Path

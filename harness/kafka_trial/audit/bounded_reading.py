@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from kafka_trial.audit.request import Asked, Limits
 from kafka_trial.errors import InputError, UnjudgeableError
-from kafka_trial.waiting import pause
+from kafka_trial.process.waiting import pause
 from kafka_trial.witness import questions
 from kafka_trial.witness.batches import Batch, batches
 from kafka_trial.witness.connection import Brokers, NoAnswerError

@@ -34,7 +34,7 @@ from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import InputError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RUN_SCHEMA, RunFolder, create_run_folder
-from kafka_trial.narrator import Narrator
+from kafka_trial.trial.console import Console
 from kafka_trial.witness import group_questions, questions
 from kafka_trial.witness.connection import Brokers, NoAnswerError
 from kafka_trial.witness.questions import Topic
@@ -53,7 +53,7 @@ class Export:
     folder: RunFolder
     brokers: Brokers
     ground: Ground
-    narrator: Narrator
+    console: Console
     until_s: float
     unread: list[tuple[str, str]] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ class Export:
         self.unread += [(evidence, sentence) for sentence in sentences]
 
 
-def export(asked: Asked, *, out: Path | None, narrator: Narrator) -> RunFolder:
+def export(asked: Asked, *, out: Path | None, console: Console) -> RunFolder:
     """Exports what an audit needs into a new run folder and returns it.
 
     Raises:
@@ -76,12 +76,12 @@ def export(asked: Asked, *, out: Path | None, narrator: Narrator) -> RunFolder:
         check_table(asked.sink, _span(asked, settle=settle_ns(settings_of(asked)), earliest_ns=asked.from_ns))
     with ExitStack() as stack:
         brokers = stack.enter_context(connect(asked))
-        narrator.phase("look", f"for topic {asked.topic} and group {asked.group} at {asked.bootstrap}")
+        console.phase("look", f"for topic {asked.topic} and group {asked.group} at {asked.bootstrap}")
         ground = look(brokers, asked)
-        refuse_unknown_group(brokers, asked, ground, narrator)
+        refuse_unknown_group(brokers, asked, ground, console)
         folder = create_run_folder(out, KIND, _file_name(asked.group))
         until_s = time.monotonic() + asked.limits.minutes_max * 60
-        this = Export(asked, folder, brokers, ground, narrator, until_s)
+        this = Export(asked, folder, brokers, ground, console, until_s)
         _write_run_json(this)
         read = _offsets(this)
         settings = settings_of(asked, read.told)
@@ -94,7 +94,7 @@ def export(asked: Asked, *, out: Path | None, narrator: Narrator) -> RunFolder:
     return folder
 
 
-def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground, narrator: Narrator) -> None:
+def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground, console: Console) -> None:
     """Asks the group's coordinator, which is who leads its partition of the offsets log, whether there is such a group.
 
     Raises:
@@ -107,7 +107,7 @@ def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground, narrato
         )
     except NoAnswerError as error:
         if acl := missing_acl(error, asked, operation="DESCRIBE"):
-            narrator.say(f"{acl}. Whether there is such a group now cannot be asked; its offsets log will tell")
+            console.say(f"{acl}. Whether there is such a group now cannot be asked; its offsets log will tell")
         return
     if state.state == group_questions.DEAD:
         raise InputError(
@@ -118,7 +118,7 @@ def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground, narrato
 
 def _offsets(this: Export) -> OffsetsRead:
     asked, settle = this.asked, settle_ns(settings_of(this.asked))
-    this.narrator.phase("offsets", f"reading partition {this.ground.log_partition} of {OFFSETS_TOPIC}")
+    this.console.phase("offsets", f"reading partition {this.ground.log_partition} of {OFFSETS_TOPIC}")
     with Recorder(this.folder.history, "offsets", buffer_events=BUFFER_EVENTS) as recorder:
         log, budget = Log.of(this.brokers, OFFSETS_TOPIC), this.budget()
         read = read_offsets(
@@ -132,7 +132,7 @@ def _offsets(this: Export) -> OffsetsRead:
 def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> int:
     """Reads the records that somebody still had to read, and returns the time of the earliest of them."""
     asked, topic = this.asked, this.ground.topic
-    this.narrator.phase("topic", f"reading what {asked.group} had left to read of {asked.topic}")
+    this.console.phase("topic", f"reading what {asked.group} had left to read of {asked.topic}")
     with Recorder(this.folder.history, "observer", buffer_events=BUFFER_EVENTS) as recorder:
         log = Log.of(this.brokers, asked.topic)
         tell_topic(log, topic, _configs(this, topic), recorder)
@@ -161,7 +161,7 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
         return this.brokers.broker(leader, lambda connection: questions.topic_configs(connection, topic.name, CONFIGS))
     except NoAnswerError as error:
         if acl := missing_acl(error, this.asked, operation="DESCRIBE_CONFIGS", topic=topic.name):
-            this.narrator.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")
+            this.console.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")
         return {}
 
 
@@ -174,7 +174,7 @@ def _sink(this: Export, span: Span) -> None:
     asked, sink = this.asked, this.asked.sink
     if sink is None:
         return
-    this.narrator.phase("sink", f"reading the ids in {sink.name}")
+    this.console.phase("sink", f"reading the ids in {sink.name}")
     with Recorder(this.folder.history, "sink", buffer_events=BUFFER_EVENTS) as recorder:
         for topic in this.ground.sinks:
             log, configs = Log.of(this.brokers, topic.name), _configs(this, topic)
@@ -188,7 +188,7 @@ def _sink(this: Export, span: Span) -> None:
 
 def _requests(this: Export) -> None:
     if this.asked.request_logs:
-        this.narrator.phase("requests", f"reading {len(this.asked.request_logs)} request logs")
+        this.console.phase("requests", f"reading {len(this.asked.request_logs)} request logs")
         this.missing("requests", read_request_logs(this.asked, this.folder.history))
 
 

@@ -1,11 +1,11 @@
 """The readers of an audit: the records of a topic, by several threads side by side, and no more than allowed.
 
-They hand what they read to one pen, which writes JSON lines; the judge makes its Parquet of them.
+They hand what they read to one event writer, which writes JSON lines; the judge makes its Parquet of them.
 
 Why not Parquet at once, a part from each reader? A part that is cut off in the middle is lost whole, where a line is
 not; and the JSON lines are the truth of every run folder: a history of two forms would be read in two ways, and could
 be damaged in two. It would save little: of the 14 µs that a record costs on a small machine, 9 go into taking its batch
-apart and 5 into the pen, so that 10^7 of them, twice what is read unasked, take two minutes and a half. Threads wait
+apart and 5 into the writer, so that 10^7 of them, twice what is read unasked, take two minutes and a half. Threads wait
 for brokers side by side, but Python takes batches apart one at a time; processes would not, and are not built: they
 would read faster from brokers that others need.
 
@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from kafka_trial.audit.bounded_reading import Budget, Log, connect, shares
 from kafka_trial.audit.request import NS_PER_MS, Asked
 from kafka_trial.audit.sink import Identity
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError, UnjudgeableError
-from kafka_trial.history.recorder import Pen
+from kafka_trial.history.recorder import EventWriter
+from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.witness.batches import COMMIT, Batch, Record, ended, records
 from kafka_trial.witness.primitives import DecodeError
 from kafka_trial.witness.record_ids import record_id
@@ -53,11 +53,11 @@ Take = Callable[[Found], object]
 class Taken:
     """Writes the records of the audited topic down; `earliest_ns` is the time of the oldest, `nameless` have no id."""
 
-    def __init__(self, asked: Asked, pen: Pen) -> None:
+    def __init__(self, asked: Asked, event_writer: EventWriter) -> None:
         self.earliest_ns = asked.until_ns
         self.nameless = 0
         self._topic = asked.topic
-        self._pen = pen
+        self._pen = event_writer
         self._lock = threading.Lock()
 
     def take(self, found: Found) -> None:
@@ -160,9 +160,9 @@ def read_records(
     work = Work(asked, topic, ranges, budget, identity, take, reading)
     wanted = [partition for partition, (low, high) in ranges.items() if low < high]
     try:
-        with Crew("audit", join_within_s=JOIN_WITHIN_S) as crew:
+        with ThreadGroup("audit", join_within_s=JOIN_WITHIN_S) as thread_group:
             for number, share in enumerate(shares(wanted, asked.limits.readers) if wanted else ()):
-                crew.start(f"{topic} {number}", _read_share, work, share)
+                thread_group.start(f"{topic} {number}", _read_share, work, share)
     except UnjudgeableError as error:
         if isinstance(error.__cause__, InputError):
             raise error.__cause__ from error

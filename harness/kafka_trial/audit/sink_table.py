@@ -24,7 +24,7 @@ from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.audit.sink import SQLITE, Sink, sqlite_file
 from kafka_trial.audit.sink_topic import Span
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
-from kafka_trial.history.recorder import Pen
+from kafka_trial.history.recorder import EventWriter
 
 CONNECT_WITHIN_S = 10
 CHECK_WITHIN_S = 30.0
@@ -68,7 +68,7 @@ def check_table(sink: Sink, span: Span) -> None:
         _columns(cursor)
 
 
-def read_sink_table(sink: Sink, span: Span, budget: Budget, pen: Pen) -> Rows:
+def read_sink_table(sink: Sink, span: Span, budget: Budget, event_writer: EventWriter) -> Rows:
     """Puts the statement to the database, records its ids, and returns what became of the rows.
 
     Where the statement gives times, rows count that were written in the span; one without a time does not.
@@ -86,13 +86,13 @@ def read_sink_table(sink: Sink, span: Span, budget: Budget, pen: Pen) -> Rows:
                 if not budget.take(size_bytes=len(str(row[0])), records=1):
                     found.unread.append(budget.spent or MINUTES)
                     break
-                _take(row, found, span, pen)
+                _take(row, found, span, event_writer)
     except TimeUpError:
         found.unread.append(MINUTES)
     return found
 
 
-def _take(row: Sequence[Any], found: Rows, span: Span, pen: Pen) -> None:
+def _take(row: Sequence[Any], found: Rows, span: Span, event_writer: EventWriter) -> None:
     time_ns = _time_ns(row[1]) if found.timed else span.since_ns
     if time_ns is None:
         found.timeless += 1
@@ -101,7 +101,7 @@ def _take(row: Sequence[Any], found: Rows, span: Span, pen: Pen) -> None:
     elif row[0] is None:
         found.nameless += 1
     else:
-        pen.record("effect", time_ns=time_ns, id=_text(row[0]), outcome="ok")
+        event_writer.record("effect", time_ns=time_ns, id=_text(row[0]), outcome="ok")
 
 
 def _rows(cursor: Any) -> Iterator[Sequence[Any]]:

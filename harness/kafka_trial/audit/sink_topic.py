@@ -16,7 +16,7 @@ from kafka_trial.audit.bounded_reading import Budget, Log
 from kafka_trial.audit.readers import Found, Ranges, read_records
 from kafka_trial.audit.request import NS_PER_S, Asked
 from kafka_trial.audit.sink import Identity
-from kafka_trial.history.recorder import Pen
+from kafka_trial.history.recorder import EventWriter
 
 AHEAD_NS = 3600 * NS_PER_S  # message.timestamp.after.max.ms, an hour by default
 CLEANUP = "cleanup.policy"
@@ -76,12 +76,12 @@ class Places:
 class Ids:
     """Writes an `effect` for each id of the span; `nameless` and `timeless` count the records that cannot count."""
 
-    def __init__(self, topic: str, span: Span, pen: Pen) -> None:
+    def __init__(self, topic: str, span: Span, event_writer: EventWriter) -> None:
         self.nameless = 0
         self.timeless = 0
         self._topic = topic
         self._span = span
-        self._pen = pen
+        self._pen = event_writer
         self._lock = threading.Lock()
 
     def take(self, found: Found) -> None:
@@ -107,7 +107,7 @@ class Ids:
 
 
 def read_sink_topic(
-    log: Log, asked: Asked, span: Span, budget: Budget, pen: Pen, *, configs: Mapping[str, str | None]
+    log: Log, asked: Asked, span: Span, budget: Budget, event_writer: EventWriter, *, configs: Mapping[str, str | None]
 ) -> list[str]:
     """Reads the sink's topic and records its ids; returns what could not be read, as sentences.
 
@@ -117,7 +117,7 @@ def read_sink_topic(
     """
     if asked.sink is None:
         return []
-    places, ids = Places.of(log, span), Ids(log.topic, span, pen)
+    places, ids = Places.of(log, span), Ids(log.topic, span, event_writer)
     ranges: Ranges = places.ranges()
     reading = read_records(asked, log.topic, ranges, budget, ids.take, identity=asked.sink.identity)
     missing = *places.missing(log.topic), *reading.unread, *compacted(log.topic, configs)

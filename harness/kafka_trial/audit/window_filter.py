@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_trial.history.recorder import Pen
+from kafka_trial.history.recorder import EventWriter
 
 Fields = dict[str, Any]
 COMMITS = ("committed", "commit_tombstone", "commit_aborted")
 
 
 class Sieve:
-    """Takes the events of one group in log order and hands those that count to `pen`; times are the coordinators'."""
+    """Takes the events of one group in log order and hands on those that count; times are the coordinators'."""
 
-    def __init__(self, pen: Pen, *, topic: str, from_ns: int, until_ns: int) -> None:
+    def __init__(self, event_writer: EventWriter, *, topic: str, from_ns: int, until_ns: int) -> None:
         self.inside = 0
         self.committed: dict[int, int] = {}  # what stands at the end of the window
         self.began: dict[int, int] = {}  # what stood first, as far as the window tells
         self.seen = 0
-        self._pen = pen
+        self._pen = event_writer
         self._topic = topic
         self._from_ns, self._until_ns = from_ns, until_ns
         self._before: dict[tuple[Any, ...], tuple[str, Fields]] = {}

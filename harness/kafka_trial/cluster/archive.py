@@ -17,9 +17,9 @@ from kafka_trial.cluster.jvm import java_identity, short_hash
 from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.cluster.versions import KNOWN
-from kafka_trial.concurrency import Household
 from kafka_trial.errors import StartError
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import wait_until
 
 DRIVEN_WITHIN_S = 150.0
 
@@ -60,8 +60,8 @@ def _train(version: str, archive: Path) -> None:
 
 def _drive(bootstrap: str, *, protocols: Sequence[str]) -> None:
     """Has the clients of a process of their own use the cluster."""
-    with Household("archive training") as household:
+    with ChildProcesses("archive training") as child_processes:
         argv = [sys.executable, "-m", "kafka_trial.cluster.archive_clients", bootstrap, *protocols]
-        status = household.spawn("training clients", argv, stderr=2).wait(within_s=DRIVEN_WITHIN_S)
+        status = child_processes.spawn("training clients", argv, stderr=2).wait(within_s=DRIVEN_WITHIN_S)
     if status != 0:
         raise StartError(f"the clients that train the class-data archive ended with {status}; see what they said above")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 TOPIC = "training"
 

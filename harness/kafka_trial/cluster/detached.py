@@ -1,6 +1,6 @@
 """Clusters that stay up between commands: `cluster up | down | status | list`.
 
-Each has a holder: a process that owns the cluster's household and ends with it at SIGTERM or Ctrl-C. With `--detach`
+Each has a holder: a process that owns the cluster's processes and ends with it at SIGTERM or Ctrl-C. With `--detach`
 the holder runs in the background; `detached_state.py` says how the others find it.
 """
 
@@ -23,7 +23,6 @@ from kafka_trial.cluster.detached_state import SCHEMA, State, find, holder_of, s
 from kafka_trial.cluster.processes import ProcessCluster, process_cluster
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
-from kafka_trial.concurrency import start_detached
 from kafka_trial.errors import (
     INTERRUPTED,
     NOT_BEGUN,
@@ -34,7 +33,8 @@ from kafka_trial.errors import (
     UnjudgeableError,
     WaitTimeout,
 )
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import start_detached
+from kafka_trial.process.waiting import wait_until
 
 UP_WITHIN_S = 900.0  # the first time provisions: jars, archive, Toxiproxy
 DOWN_WITHIN_S = 60.0

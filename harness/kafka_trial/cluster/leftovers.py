@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
-from kafka_trial import supervisor
 from kafka_trial.cluster.detached_state import holder_of, states
 from kafka_trial.cluster.user_cache import cache_folder
+from kafka_trial.process import supervisor
 
 MARKER = "-Dkafka.trial.cluster="
 FOLDER_PREFIX = "kafka-trial-kt"

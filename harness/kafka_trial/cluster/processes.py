@@ -1,7 +1,7 @@
 """A cluster of processes: three combined KRaft brokers and a Toxiproxy on loopback, no Docker, no root.
 
-Booted from a formatted template and a class-data archive, all brokers at once. Children of one household: they die
-with the harness, however it dies.
+Booted from a formatted template and a class-data archive, all brokers at once. They are supervised: they die with
+the harness, however it dies.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.toxiproxy_server import toxiproxy_server
 from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
-from kafka_trial.concurrency import Child, Household
 from kafka_trial.errors import StartError, UnjudgeableError
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.waiting import wait_until
 
 BOOT_WITHIN_S = 120.0
 JVM = [
@@ -49,12 +49,12 @@ JVM = [
 class Broker:
     """One broker process; `start` starts it again on its own data."""
 
-    def __init__(self, number: int, folder: Path, household: Household, command: list[str]) -> None:
+    def __init__(self, number: int, folder: Path, child_processes: ChildProcesses, command: list[str]) -> None:
         self.id = number
         self.folder = folder
         self.request_log = folder / "requests.log"
         self.server_log = folder / "server.log"
-        self._household = household
+        self._household = child_processes
         self._command = command
         self._child: Child | None = None
 
@@ -204,20 +204,22 @@ def process_cluster(
         ports = stack.enter_context(block_of_ports(Wiring.size(brokers, lanes)))
         wiring = Wiring(ports, brokers, lanes)
         place = folder or Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
-        household = stack.enter_context(Household(f"cluster {name}", belongings=[] if keep else [place]))
+        child_processes = stack.enter_context(ChildProcesses(f"cluster {name}", belongings=[] if keep else [place]))
         made = {
-            number: _broker(number, version, place, wiring, household, flags=_archive_flags(number, archive, train))
+            number: _broker(
+                number, version, place, wiring, child_processes, flags=_archive_flags(number, archive, train)
+            )
             for number in range(brokers)
         }
         cluster = ProcessCluster(name, version, place, wiring, made)
-        _boot(cluster, server, household)
+        _boot(cluster, server, child_processes)
         yield cluster
 
 
-def _boot(cluster: ProcessCluster, server: Path, household: Household) -> None:
+def _boot(cluster: ProcessCluster, server: Path, child_processes: ChildProcesses) -> None:
     with (cluster.folder / "toxiproxy.log").open("ab") as log:
         command = [str(server), "-host", "127.0.0.1", "-port", str(cluster.wiring.toxiproxy_port)]
-        toxiproxy = household.spawn("toxiproxy", command, stdout=log, stderr=log)
+        toxiproxy = child_processes.spawn("toxiproxy", command, stdout=log, stderr=log)
     for broker in cluster.brokers.values():
         broker.start()
     try:
@@ -255,7 +257,7 @@ def _dead_broker(cluster: ProcessCluster) -> str | None:
 
 
 def _broker(
-    number: int, version: str, place: Path, wiring: Wiring, household: Household, *, flags: list[str]
+    number: int, version: str, place: Path, wiring: Wiring, child_processes: ChildProcesses, *, flags: list[str]
 ) -> Broker:
     folder = place / f"b{number}"
     data = folder / "data"
@@ -270,7 +272,7 @@ def _broker(
     (folder / "logging.xml").write_text(text)
     command = [str(find_java()), *JVM, *flags, flag, f"-Djdk.net.hosts.file={folder / 'hosts'}"]
     command += [f"-Djava.io.tmpdir={scratch}", f"-Dkafka.trial.cluster={place}", "-cp", class_path(version)]
-    return Broker(number, folder, household, [*command, "kafka.Kafka", str(folder / "server.properties")])
+    return Broker(number, folder, child_processes, [*command, "kafka.Kafka", str(folder / "server.properties")])
 
 
 def _archive_flags(number: int, archive: Path | None, train: Path | None) -> list[str]:

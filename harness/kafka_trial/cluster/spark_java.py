@@ -18,8 +18,8 @@ from pathlib import Path
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.jvm import base_archive_flags, java_identity, short_hash
 from kafka_trial.cluster.user_cache import cache_folder, made_once
-from kafka_trial.concurrency import Household
 from kafka_trial.errors import KafkaTrialError, StartError
+from kafka_trial.process.children import ChildProcesses
 
 TRAINED_WITHIN_S = 180
 RETRY_AFTER_S = 600  # a training that failed may have had no time, or no room, just then
@@ -142,9 +142,9 @@ def _train(archive: Path) -> None:
     environment = os.environ | spark_environment()
     environment["KAFKA_TRIAL_SPARK_OPTIONS"] = shlex.join([*options, f"-XX:ArchiveClassesAtExit={archive}"])
     log = archive.with_suffix(".log")
-    with Household("spark-training") as household, log.open("wb") as output:
+    with ChildProcesses("spark-training") as child_processes, log.open("wb") as output:
         command = [sys.executable, "-m", "kafka_trial.judge.training"]
-        child = household.spawn("spark-training", command, env=environment, stdout=output, stderr=output)
+        child = child_processes.spawn("spark-training", command, env=environment, stdout=output, stderr=output)
         status = child.wait(within_s=TRAINED_WITHIN_S)
     said = log.read_text(errors="replace")[-1500:]
     log.unlink()

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kafka_trial.concurrency import Household
 from kafka_trial.errors import StartError, WaitTimeout
+from kafka_trial.process.children import ChildProcesses
 
 MADE_WITHIN_S = 900
 
@@ -17,8 +17,8 @@ def run_tool(
 ) -> tuple[int, str]:
     """Runs one tool, which dies with the harness (a second one must not write where it still writes)."""
     with tempfile.TemporaryFile() as output:
-        with Household(name) as household:
-            child = household.spawn(name, command, cwd=cwd, env=env, stdout=output, stderr=output)
+        with ChildProcesses(name) as child_processes:
+            child = child_processes.spawn(name, command, cwd=cwd, env=env, stdout=output, stderr=output)
             try:
                 status = child.wait(within_s=MADE_WITHIN_S)
             except WaitTimeout as error:

@@ -19,7 +19,7 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 
 
 @dataclass(frozen=True)
-class Errand:
+class LaunchContext:
     """What the members are told: the words behind the placeholders. `sink_url` is asked per member."""
 
     topic: str
@@ -30,25 +30,25 @@ class Errand:
     sink_url: Callable[[str], str] = lambda member: ""
 
 
-def sink_topic(spec: ConsumerSpec, errand: Errand) -> str | None:
+def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
     """Returns the name of the topic that the consumer's output goes to; None where it goes elsewhere."""
-    return fill(spec.sink_topic.name, _words_of_all(spec, errand)) if spec.evidence.sink == "topic" else None
+    return fill(spec.sink_topic.name, _words_of_all(spec, launch_context)) if spec.evidence.sink == "topic" else None
 
 
 def words(
-    spec: ConsumerSpec, errand: Errand, *, member: str, incarnation: int, lane: Lane, run_dir: Path
+    spec: ConsumerSpec, launch_context: LaunchContext, *, member: str, incarnation: int, lane: Lane, run_dir: Path
 ) -> dict[str, str]:
     """Returns the value of every placeholder that `spec` uses or may use, for one incarnation of a member.
 
     Raises:
         StartError: it uses {java} or {kafka_classpath} and they cannot be provided.
     """
-    values = _words_of_all(spec, errand) | {
+    values = _words_of_all(spec, launch_context) | {
         "bootstrap": lane.bootstrap,
         "member": member,
         "incarnation": str(incarnation),
         "client_id": f"kt-{member}",
-        "sink_url": errand.sink_url(member),
+        "sink_url": launch_context.sink_url(member),
         "python": sys.executable,
         "run_dir": str(run_dir),
     }
@@ -57,20 +57,20 @@ def words(
     if "java" in used:
         values["java"] = str(find_java())
     if "kafka_classpath" in used:
-        values["kafka_classpath"] = class_path(errand.kafka_version)
+        values["kafka_classpath"] = class_path(launch_context.kafka_version)
     return values
 
 
-def _words_of_all(spec: ConsumerSpec, errand: Errand) -> dict[str, str]:
+def _words_of_all(spec: ConsumerSpec, launch_context: LaunchContext) -> dict[str, str]:
     return {
-        "group": errand.group,
-        "topics": errand.topic,
-        "members": str(errand.members),
-        "seed": str(errand.seed),
+        "group": launch_context.group,
+        "topics": launch_context.topic,
+        "members": str(launch_context.members),
+        "seed": str(launch_context.seed),
         "protocol": spec.kafka.protocol,
         "session_timeout_ms": str(round(spec.kafka.session_timeout_s * 1000)),
         "poll_interval_ms": str(round(spec.kafka.poll_interval_s * 1000)),
-        "kafka_version": errand.kafka_version,
+        "kafka_version": launch_context.kafka_version,
     }
 
 

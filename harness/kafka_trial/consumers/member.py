@@ -13,7 +13,6 @@ from signal import SIGCONT
 from typing import Any
 
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.concurrency import Child, Crew, Household
 from kafka_trial.consumers.lines import LineCutter
 from kafka_trial.consumers.output import BoundedLog, LogMatch, Reader, drain
 from kafka_trial.consumers.reading_probe import ReadingProbe
@@ -21,7 +20,9 @@ from kafka_trial.consumers.wire import Wire
 from kafka_trial.errors import StartError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.waiting import pause
+from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import pause
 
 PIPE_BYTES = 1 << 20
 BUFFERED_EVENTS = 4096
@@ -102,8 +103,8 @@ class ProcessMember:
 
     def start(
         self,
-        household: Household,
-        crew: Crew,
+        child_processes: ChildProcesses,
+        thread_group: ThreadGroup,
         argv: Sequence[str],
         *,
         env: Mapping[str, str],
@@ -119,7 +120,7 @@ class ProcessMember:
         out_read, out_write = _pipe()
         err_read, err_write = _pipe()
         try:
-            self._child = household.spawn(self.name, argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write)
+            self._child = child_processes.spawn(self.name, argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write)
         except StartError:
             os.close(out_read)
             os.close(err_read)
@@ -130,7 +131,9 @@ class ProcessMember:
             os.close(err_write)
         self._record("started", pid=self.pid, lane=self.lane.index)
         self.recorder.flush()
-        crew.start(f"{self.name}-{self.incarnation}", self._follow, out_read, err_read, dialect, crew.stop, probe)
+        thread_group.start(
+            f"{self.name}-{self.incarnation}", self._follow, out_read, err_read, dialect, thread_group.stop, probe
+        )
 
     def _follow(
         self, out_read: int, err_read: int, dialect: str, stop: threading.Event, probe: ReadingProbe | None
@@ -144,7 +147,7 @@ class ProcessMember:
                 lines = self._log("stdout", streams) if dialect == "none" else self._history(dialect, streams)
                 own_probe = probe.of(self.recorder.source) if probe else None
                 drain({out_read: lines, err_read: errors}, alive=lambda: self.alive, stop=stop, probe=own_probe)
-            while self.alive:  # it may have closed its streams and live on; the household outlives nobody
+            while self.alive:  # it may have closed its streams and live on; the process is gone all the same
                 pause(0.05)
             self._record("exited", **_exit_fields(self.exit_code), **({"asked": "no"} | self._end_fields))
 

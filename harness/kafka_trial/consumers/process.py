@@ -13,19 +13,20 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.concurrency import Crew, Household
 from kafka_trial.consumers.consumer import ConsumerSpec, Group, Member, MemberFailure
-from kafka_trial.consumers.launch import Errand, environment, words
+from kafka_trial.consumers.launch import LaunchContext, environment, words
 from kafka_trial.consumers.member import ProcessMember
 from kafka_trial.consumers.placeholders import fill
 from kafka_trial.consumers.readiness import exited, is_ready, never_assigned
 from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
-from kafka_trial.history.recorder import Pen
+from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
 
-__all__ = ["Errand", "Group", "ProcessGroup", "process_group"]
+__all__ = ["Group", "LaunchContext", "ProcessGroup", "process_group"]
 
 KILLED_WITHIN_S = 10.0
 SETTLED_S = 0.5  # a start ends in several rebalances: ready is who has been left in peace for so long
@@ -38,19 +39,19 @@ class ProcessGroup:
     def __init__(
         self,
         spec: ConsumerSpec,
-        errand: Errand,
+        launch_context: LaunchContext,
         *,
-        household: Household,
-        crew: Crew,
+        child_processes: ChildProcesses,
+        thread_group: ThreadGroup,
         lanes: Sequence[Lane],
         folder: RunFolder,
         group_size: Callable[[], int] | None,
         probe: ReadingProbe | None = None,
     ) -> None:
         self.spec = spec
-        self.errand = errand
-        self._household = household
-        self._crew = crew
+        self.launch_context = launch_context
+        self._household = child_processes
+        self._crew = thread_group
         self._lanes = list(lanes)
         self._folder = folder
         self._group_size = group_size
@@ -68,7 +69,7 @@ class ProcessGroup:
     @property
     def size(self) -> int:
         """How many members the group was given; one of a higher index is a guest, who joined further."""
-        return self.errand.members
+        return self.launch_context.members
 
     @property
     def events(self) -> Sequence[Path]:
@@ -77,7 +78,7 @@ class ProcessGroup:
 
     def start(self) -> None:
         """Starts all members at once."""
-        for index in range(self.errand.members):
+        for index in range(self.launch_context.members):
             self._start(index, incarnation=0)
 
     def wait_ready(self, within_s: float, *, alive: Callable[[], str | None] | None = None) -> list[MemberFailure]:
@@ -179,7 +180,7 @@ class ProcessGroup:
     def _values(self, member: ProcessMember) -> dict[str, str]:
         return words(
             self.spec,
-            self.errand,
+            self.launch_context,
             member=member.name,
             incarnation=member.incarnation,
             lane=member.lane,
@@ -235,25 +236,32 @@ class ProcessGroup:
 @contextmanager
 def process_group(
     spec: ConsumerSpec,
-    errand: Errand,
+    launch_context: LaunchContext,
     *,
-    household: Household,
+    child_processes: ChildProcesses,
     lanes: Sequence[Lane],
     folder: RunFolder,
     group_size: Callable[[], int] | None = None,
-    run: Pen | None = None,
+    run: EventWriter | None = None,
 ) -> Iterator[ProcessGroup]:
     """Yields the members of `spec`, not started yet; kills what is left of them at the end.
 
-    Member i runs in `lanes[i]`; lanes beyond `errand.members` are for members that join. `group_size` returns how
-    many members the coordinator knows: for consumers that do not say when they were assigned. How long lines wait to
-    be read is measured, and told to `run`.
+    Member i runs in `lanes[i]`; lanes beyond `launch_context.members` are for members that join. `group_size` returns
+    how many members the coordinator knows: for consumers that do not say when they were assigned. How long lines wait
+    to be read is measured, and told to `run`.
     """
     with ExitStack() as stack:
-        probe = None if run is None else stack.enter_context(reading_probe(household, run))
-        crew = stack.enter_context(Crew("consumers"))
+        probe = None if run is None else stack.enter_context(reading_probe(child_processes, run))
+        thread_group = stack.enter_context(ThreadGroup("consumers"))
         group = ProcessGroup(
-            spec, errand, household=household, crew=crew, lanes=lanes, folder=folder, group_size=group_size, probe=probe
+            spec,
+            launch_context,
+            child_processes=child_processes,
+            thread_group=thread_group,
+            lanes=lanes,
+            folder=folder,
+            group_size=group_size,
+            probe=probe,
         )
         try:
             yield group

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kafka_trial.concurrency import Household
 from kafka_trial.consumers import probe_writer
-from kafka_trial.history.recorder import Pen
+from kafka_trial.history.recorder import EventWriter
+from kafka_trial.process.children import ChildProcesses
 
 TELL_EVERY_NS = 1_000_000_000
 STAMPS_READ_MAX = 512
@@ -28,7 +28,7 @@ WRITER = Path(probe_writer.__file__)
 class ReaderProbe:
     """The probe of one reader: `descriptor` is read by it, beside the streams of its member."""
 
-    def __init__(self, descriptor: int, record: Pen, reader: str) -> None:
+    def __init__(self, descriptor: int, record: EventWriter, reader: str) -> None:
         self.descriptor = descriptor
         self._record = record
         self._reader = reader
@@ -65,7 +65,7 @@ class ReaderProbe:
 class ReadingProbe:
     """The probe of a trial: gives every reader one of its own; made by `reading_probe`."""
 
-    def __init__(self, record: Pen, writer: socket.socket) -> None:
+    def __init__(self, record: EventWriter, writer: socket.socket) -> None:
         self._record = record
         self._writer = writer
 
@@ -82,12 +82,12 @@ class ReadingProbe:
 
 
 @contextmanager
-def reading_probe(household: Household, record: Pen) -> Iterator[ReadingProbe]:
+def reading_probe(child_processes: ChildProcesses, record: EventWriter) -> Iterator[ReadingProbe]:
     """Yields the probe of a trial, whose process ends with the `with`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
         with theirs:
-            child = household.spawn("reading-probe", [sys.executable, "-I", "-S", WRITER], stdin=theirs.fileno())
+            child = child_processes.spawn("reading-probe", [sys.executable, "-I", "-S", WRITER], stdin=theirs.fileno())
         try:
             yield ReadingProbe(record, ours)
         finally:

@@ -19,11 +19,11 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.concurrency import Crew
 from kafka_trial.consumers.http import CLOSE, HEAD_BYTES_MAX, HOLD, Answer, Head, serve_connection
 from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
 
 HOST = "127.0.0.1"
 UP_WITHIN_S = 10.0
@@ -109,7 +109,7 @@ class Sink:
     def end(self) -> None:
         """Closes every connection and ends `serve`."""
         if self._loop is not None and self._end is not None:
-            with suppress(RuntimeError):  # the loop has ended already, by an error its crew will tell
+            with suppress(RuntimeError):  # the loop has ended already, by an error its thread group will tell
                 self._loop.call_soon_threadsafe(_finish, self._end, None)
 
     def _set(self, manner: Manner, delay_s: float) -> None:
@@ -211,14 +211,14 @@ def start_sink(
 ) -> Iterator[Sink]:
     """Yields a sink that serves, recording into `recorder`. `kill` kills a member by name, without waiting."""
     sink = Sink(recorder, json_path=json_path, kill=kill)
-    with Crew("sink") as crew:
-        crew.start("serve", sink.serve)
+    with ThreadGroup("sink") as thread_group:
+        thread_group.start("serve", sink.serve)
         wait_until(
             lambda: sink.port,
             within_s=UP_WITHIN_S,
             what="the sink to listen",
             every_s=0.005,
-            alive=lambda: repr(crew.errors[0][1]) if crew.errors else None,
+            alive=lambda: repr(thread_group.errors[0][1]) if thread_group.errors else None,
         )
         try:
             yield sink

@@ -22,7 +22,7 @@ ASKED = ("scenario.json", "schedule.json", "consumer.toml")
 
 
 def pack(folder: RunFolder, file: Path) -> None:
-    """Packs the question and the history of a run folder; whole or not at all.
+    """Packs the trial's spec and the history of a run folder; whole or not at all.
 
     Raises:
         InputError: its facts are missing or damaged.

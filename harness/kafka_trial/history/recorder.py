@@ -1,7 +1,7 @@
-"""The recorder: the pen of one source. Numbers its events, stamps them, and appends whole lines to its file.
+"""The recorder: the event writer of one source. Numbers its events, stamps them, and appends whole lines to its file.
 
 Every actor of a trial has one; two never share a file. A line is handed to the kernel whole, so what was written
-survives a kill -9 of its writer. A pen that could not write once (the disk is full) never writes again, and its file
+survives a kill -9 of its writer. A writer that could not write once (the disk is full) never writes again, and its file
 says that it was cut: the last line is torn.
 """
 
@@ -19,7 +19,7 @@ import orjson
 from kafka_trial.history.event import SCHEMA
 
 
-class Pen(Protocol):
+class EventWriter(Protocol):
     """What writes events down: a recorder, or what stands before one."""
 
     def record(self, kind: str, *, time_ns: int | None = None, **fields: Any) -> int:

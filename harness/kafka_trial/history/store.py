@@ -1,4 +1,4 @@
-"""The run folder: where one trial's question, history, logs and judgement lie (its layout is a contract).
+"""The run folder: where one trial's spec, history, logs and judgement lie (its layout is a contract).
 
 `run.json scenario.json consumer.toml schedule.json history/ logs/ cache/ verdict.json anomalies.jsonl series.parquet
 report.txt report.html`. The history is the truth; the rest can be made again from it.

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_trial.cluster.spark_java import spark_class_data_archive, spark_environment, spark_jvm_options
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError, StartError
+from kafka_trial.process.threads import ThreadGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
@@ -67,8 +67,8 @@ def warm_session(master: str | None = None) -> None:
 
 
 @cache
-def _crew() -> Crew:
-    return Crew("spark")
+def _crew() -> ThreadGroup:
+    return ThreadGroup("spark")
 
 
 _SESSIONS: dict[str, SparkSession] = {}

@@ -11,7 +11,7 @@ from kafka_trial.nemesis import evidence_processes as evidence
 from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.samples import ProcessLook, TopicLook
 from kafka_trial.nemesis.scene import Scene
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
     from kafka_trial.cluster.cluster import BrokerHandle

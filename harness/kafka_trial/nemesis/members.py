@@ -12,7 +12,7 @@ from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.samples import ProcessLook
 from kafka_trial.nemesis.scene import Scene
 from kafka_trial.nemesis.targets import member_named
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Member

@@ -16,7 +16,7 @@ from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.fault import Evidence, fault
 from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Probe
 from kafka_trial.nemesis.scene import Scene
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 NETWORK = ("member", "coordinator", "leader", "all")
 DOWN, UP = "downstream", "upstream"

@@ -18,7 +18,7 @@ from kafka_trial.nemesis.fault import Evidence, Planned, find_fault
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.scene import Scene
 from kafka_trial.nemesis.targets import resolve
-from kafka_trial.waiting import pause
+from kafka_trial.process.waiting import pause
 
 
 @dataclass(frozen=True)

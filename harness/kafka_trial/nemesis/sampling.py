@@ -19,7 +19,7 @@ from typing import Any
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.nemesis.ground import WORKLOAD, Ground, OffsetsLog
 from kafka_trial.nemesis.samples import BROKER, CLIENT, REFUSED, GroupLook, Half, Look, Probe, ProcessLook
-from kafka_trial.waiting import pause
+from kafka_trial.process.waiting import pause
 from kafka_trial.witness import sockets
 
 HOST = "127.0.0.1"

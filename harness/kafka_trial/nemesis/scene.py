@@ -14,14 +14,14 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.fault import Planned, find_fault
 from kafka_trial.nemesis.ground import WORKLOAD, Ground
 from kafka_trial.nemesis.samples import GroupLook, Look, Probe, ProcessLook, TopicLook, to_details
 from kafka_trial.nemesis.targets import Target, member_named
-from kafka_trial.waiting import pause, wait_until
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import pause, wait_until
 
 if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Member
@@ -139,9 +139,9 @@ class Scene:
         def ask(route: tuple[str, int]) -> None:
             found.extend(sampling.probe(self._routes[route], within_s=limit_s) for _ in range(times))
 
-        with Crew(f"probes of {self.fault}") as crew:
+        with ThreadGroup(f"probes of {self.fault}") as thread_group:
             for route in live:
-                crew.start(f"{route[0]}-b{route[1]}", ask, route)
+                thread_group.start(f"{route[0]}-b{route[1]}", ask, route)
         return [self._keep(phase, probe) for probe in sorted(found, key=lambda probe: (probe.client, probe.broker))]
 
     def requests_that_pass(self) -> set[tuple[str, int]]:

@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kafka_trial.concurrency import Crew
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.nemesis.fault import Planned, find_fault, step_problems
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.playing import Outcome, Show
 from kafka_trial.nemesis.targets import known_names
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import pause
 from kafka_trial.scenario import Step
-from kafka_trial.waiting import pause
 
 PLAN_SCHEMA = 1
 TICK_S = 0.25
@@ -140,11 +140,11 @@ def run_schedule(
         require_resolved(plan, known_names(ground))
     show = Show(ground, exact=exact)
     try:
-        with Crew("nemesis", join_within_s=60.0) as crew:
-            show.stop = crew.stop
-            acts = [crew.start(f"{p.no}-{p.fault}", show.play, p) for p in plan.faults]
+        with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
+            show.stop = thread_group.stop
+            acts = [thread_group.start(f"{p.no}-{p.fault}", show.play, p) for p in plan.faults]
             ends_s = time.monotonic() + plan.length_s
-            while any(act.is_alive() for act in acts) and not crew.errors and not pause(TICK_S, stop=stop):
+            while any(act.is_alive() for act in acts) and not thread_group.errors and not pause(TICK_S, stop=stop):
                 if progress:
                     progress(show.in_force(), left_s=ends_s - time.monotonic())
     finally:

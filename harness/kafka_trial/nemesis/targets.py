@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from kafka_trial.errors import InputError, UnjudgeableError, WaitTimeout, unknown_name
 from kafka_trial.nemesis.ground import Ground
 from kafka_trial.nemesis.samples import TopicLook
-from kafka_trial.waiting import wait_until
+from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
     from kafka_trial.cluster.cluster import Lane

@@ -10,40 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
-from kafka_trial.audit.collect import collect_audit
 from kafka_trial.history.event import Event, from_line
-from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.missing_lines import told
 from kafka_trial.verdict.check_results import CheckResult, VerdictInput
 from kafka_trial.verdict.coverage_gaps import coverage_gaps, faults_without_traffic
-from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.environment_failures import disturbances_counted, environment_failures, readings_counted
-from kafka_trial.verdict.files import write_verdict
 from kafka_trial.verdict.notes import notes_of
 from kafka_trial.verdict.printable import plain
 from kafka_trial.verdict.run_events import by_kind, failures_of, faults_of, told_with_proof
-from kafka_trial.verdict.scope import Scope, claim_of, scope_of
+from kafka_trial.verdict.scope import Scope
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Coverage, Finding, Judgement
 
 SOURCES = ("run", "nemesis")
-
-
-def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
-    """Returns the verdict on a judged run folder, and writes verdict.json, anomalies.jsonl and series.parquet."""
-    claim, doubts = claim_of(folder)
-    events = list(own_events(folder))
-    collected = collect(judgement, events, scope_of(folder), doubts=doubts)
-    if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
-        collected = collect_audit(folder, collected, judgement, events, claim)
-    verdict = decide(collected, claim)
-    pq.write_table(judgement.series, folder.path / "series.parquet")
-    write_verdict(folder, verdict, collected)
-    return verdict
 
 
 def collect(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> VerdictInput:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kafka_trial.clockwork import WALL_JUMP_NS
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.verdict.printable import plain
+from kafka_trial.witness.clock_sampler import WALL_JUMP_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.circumstances import Circumstances

@@ -14,7 +14,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 
 from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.waiting import pause
+from kafka_trial.process.waiting import pause
 from kafka_trial.witness.record_ids import record_id
 
 GROUP: Final = "kafka-trial-control-read"  # named in requests only: it neither joins nor commits

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.waiting import pause
+from kafka_trial.process.waiting import pause
 from kafka_trial.witness import group_questions, questions
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.witness.control_read import control_read

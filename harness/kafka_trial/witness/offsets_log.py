@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
-from kafka_trial.history.recorder import Pen, Recorder
+from kafka_trial.history.recorder import EventWriter, Recorder
 from kafka_trial.witness.batches import ABORT, Batch, ended, records
 from kafka_trial.witness.connection import Brokers
 from kafka_trial.witness.offsets_decoder import decode_key
@@ -32,7 +32,7 @@ SOURCE: Final = "offsets"
 class LogReader:
     """Turns the batches of one partition into events of the groups it follows; no cluster."""
 
-    def __init__(self, partition: int, groups: Sequence[str], recorder: Pen) -> None:
+    def __init__(self, partition: int, groups: Sequence[str], recorder: EventWriter) -> None:
         self.partition = partition
         self.undecodable = 0
         self._groups = frozenset(groups)

@@ -19,7 +19,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Top
 
 from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.waiting import pause
+from kafka_trial.process.waiting import pause
 from kafka_trial.witness import questions
 from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.witness.control_read import reader_settings

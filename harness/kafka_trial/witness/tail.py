@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.waiting import pause, wait_until
+from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.witness import questions
 from kafka_trial.witness.batches import Batch, batches
 from kafka_trial.witness.connection import Brokers, NoAnswerError

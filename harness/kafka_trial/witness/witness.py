@@ -1,4 +1,4 @@
-"""The harness's end of the witnesses: starts them in a household, tells them when to read to the end, stops them.
+"""The harness's end of the witnesses: starts them, tells them when to read to the end, stops them.
 
 A witness that died, fell behind or met something it cannot decode makes the verdict unknown: `snapshot` says which.
 """
@@ -15,10 +15,10 @@ from typing import Any, Final
 import orjson
 
 from kafka_trial.cluster.cluster import Cluster, Lane
-from kafka_trial.concurrency import Child, Household
-from kafka_trial.dialogue import Dialogue, start_dialogue
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.store import RunFolder
+from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.rpc import ChildRpc, start_child_rpc
 from kafka_trial.witness.post import BEHIND, DEAD, READY
 from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
 
@@ -40,15 +40,15 @@ class SinkTopicRead:
 class Witness:
     """One witness process. Its events are in the history, its complaints in `logs/witness-<name>.stderr`."""
 
-    def __init__(self, name: str, dialogue: Dialogue) -> None:
+    def __init__(self, name: str, rpc: ChildRpc) -> None:
         self.name = name
         self.message: str | None = None
-        self._dialogue = dialogue
+        self._rpc = rpc
         self._ready = False
 
     @property
     def child(self) -> Child:
-        return self._dialogue.child
+        return self._rpc.child
 
     @property
     def alive(self) -> bool:
@@ -67,13 +67,13 @@ class Witness:
         except (WaitTimeout, UnjudgeableError) as error:
             raise StartError(f"the witness {self.name} did not start: {error}") from error
         if answer.get("state") != READY:
-            raise StartError(f"the witness {self.name} did not start: {answer}; {self._dialogue.complaint()}")
+            raise StartError(f"the witness {self.name} did not start: {answer}; {self._rpc.complaint()}")
         self._ready = True
 
     def ask(self, *, within_s: float) -> None:
         """Tells it to read up to the end as of now; `answer` then waits for what it says."""
         with suppress(OSError):  # it has died: the answer will say so
-            self._dialogue.tell(f"snapshot {within_s:g}")
+            self._rpc.tell(f"snapshot {within_s:g}")
 
     def answer(self, *, within_s: float) -> str:
         """Returns `complete`, `behind`, `undecodable` or `dead`; `message` then says more."""
@@ -92,22 +92,22 @@ class Witness:
 
     def stop(self, *, within_s: float = STOP_WITHIN_S) -> int | None:
         """Tells it to stop and returns its exit code; one that does not in time is killed."""
-        self._dialogue.hang_up()
+        self._rpc.hang_up()
         try:
             return self.child.wait(within_s=within_s)
         except WaitTimeout:
             return self.child.end(within_s=1.0)
         finally:
-            self._dialogue.close()
+            self._rpc.close()
 
     def _answer(self, within_s: float) -> Mapping[str, Any]:
-        line = self._dialogue.answer(within_s=within_s, what=f"the witness {self.name} to answer")
+        line = self._rpc.answer(within_s=within_s, what=f"the witness {self.name} to answer")
         answer: dict[str, Any] = orjson.loads(line)
         return answer
 
 
 def start_witnesses(
-    household: Household,
+    child_processes: ChildProcesses,
     cluster: Cluster,
     *,
     folder: RunFolder,
@@ -138,10 +138,12 @@ def start_witnesses(
         commands["transactions"] = [*bootstrap, *history, "--topic", topic, *outputs]
     if sink:
         commands["sink_topic"] = [*bootstrap, *history, *(f"--{name}={value}" for name, value in vars(sink).items())]
-    return [start_witness(household, name, arguments, folder=folder) for name, arguments in commands.items()]
+    return [start_witness(child_processes, name, arguments, folder=folder) for name, arguments in commands.items()]
 
 
-def start_witness(household: Household, name: str, arguments: Sequence[str], *, folder: RunFolder) -> Witness:
+def start_witness(
+    child_processes: ChildProcesses, name: str, arguments: Sequence[str], *, folder: RunFolder
+) -> Witness:
     """Starts `python -m kafka_trial.witness.<name>` with our ends of its pipes in a Witness.
 
     Raises:
@@ -149,7 +151,7 @@ def start_witness(household: Household, name: str, arguments: Sequence[str], *, 
     """
     argv = [sys.executable, "-m", f"kafka_trial.witness.{name}", *arguments]
     stderr = folder.logs / f"witness-{name}.stderr"
-    return Witness(name, start_dialogue(household, f"witness {name}", argv, stderr=stderr))
+    return Witness(name, start_child_rpc(child_processes, f"witness {name}", argv, stderr=stderr))
 
 
 def snapshot_all(witnesses: Sequence[Witness], *, within_s: float) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The harness's end of the workload process: starts it in a household, gives it commands, and waits for its answers."""
+"""The harness's end of the workload process: starts it, gives it commands, and waits for its answers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.concurrency import Child, Household
-from kafka_trial.dialogue import Dialogue, start_dialogue
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
+from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.rpc import ChildRpc, start_child_rpc
 from kafka_trial.scenario import Burst, Load
 
 READY_WITHIN_S = 45.0
@@ -24,15 +24,15 @@ CLOSE_WITHIN_S = 15.0  # on top of the bound of `stop`: writing the rest, closin
 class ProducerHandle:
     """A running workload process: its sends are in `history/workload.jsonl`, its complaints in `logs`."""
 
-    def __init__(self, dialogue: Dialogue) -> None:
-        self._dialogue = dialogue
+    def __init__(self, rpc: ChildRpc) -> None:
+        self._rpc = rpc
         self._turn = threading.Lock()  # bursts are commanded from threads of their own
         self._stopped: dict[str, int] | None = None
         self._held = False
 
     @property
     def child(self) -> Child:
-        return self._dialogue.child
+        return self._rpc.child
 
     def opening_burst(self, *, within_s: float) -> int:
         """Sends the opening burst and returns how many records it had, once all of them are acknowledged.
@@ -82,7 +82,7 @@ class ProducerHandle:
 
     def close(self) -> None:
         """Closes our ends of the pipes: a process that still runs takes that as `stop`."""
-        self._dialogue.close()
+        self._rpc.close()
 
     def __enter__(self) -> ProducerHandle:
         return self
@@ -93,11 +93,11 @@ class ProducerHandle:
     def _ask(self, command: str, key: str, *, within_s: float) -> Any:
         with self._turn:
             try:
-                self._dialogue.tell(command)
+                self._rpc.tell(command)
             except OSError as error:
                 raise UnjudgeableError(
                     f"workload: cannot be told {command!r}: {error}; its exit status: {self.child.exit_code}; "
-                    f"{self._dialogue.complaint()}"
+                    f"{self._rpc.complaint()}"
                 ) from error
             return self.answer(key, within_s=within_s)
 
@@ -107,7 +107,7 @@ class ProducerHandle:
         Raises:
             UnjudgeableError: the process refused, died, or did not answer in time.
         """
-        line = self._dialogue.answer(within_s=within_s, what=f"the workload to answer {key!r}", every_s=0.005)
+        line = self._rpc.answer(within_s=within_s, what=f"the workload to answer {key!r}", every_s=0.005)
         body: dict[str, Any] = orjson.loads(line)
         if key not in body:
             raise UnjudgeableError(f"workload: expected an answer {key!r}, seen {body}")
@@ -115,7 +115,7 @@ class ProducerHandle:
 
 
 def start_producer(
-    household: Household,
+    child_processes: ChildProcesses,
     *,
     bootstrap: str,
     topic: str,
@@ -133,7 +133,7 @@ def start_producer(
     argv = [sys.executable, "-m", "kafka_trial.workload.producer", "--bootstrap", bootstrap, "--topic", topic]
     argv += ["--history", str(folder.history), "--load", load_to_json(load), "--seed", str(seed)]
     argv += [] if recorded else ["--unrecorded"]
-    handle = ProducerHandle(start_dialogue(household, "workload", argv, stderr=folder.logs / "workload.stderr"))
+    handle = ProducerHandle(start_child_rpc(child_processes, "workload", argv, stderr=folder.logs / "workload.stderr"))
     try:
         handle.answer("ready", within_s=READY_WITHIN_S)
     except UnjudgeableError:

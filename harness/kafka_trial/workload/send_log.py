@@ -1,4 +1,4 @@
-"""The pen of the workload: two lines for each send, written by hand because there may be 100,000 a second.
+"""The event writer of the workload: two lines for each send, written by hand because there may be 100,000 a second.
 
 The invoke of a record is with the kernel before the record is handed to the client: whatever kills the process, no
 record is in Kafka whose invoke is not in the history. Lines are byte for byte what `history.event.to_line` would

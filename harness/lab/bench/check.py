@@ -16,10 +16,10 @@ from typing import Any
 
 import psutil
 
-from kafka_trial.concurrency import Household
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
+from kafka_trial.process.children import ChildProcesses
 
 SECOND_NS = 1_000_000_000
 STEP_NS = 100_000  # between two records of a partition
@@ -152,8 +152,8 @@ def _cold(folder: RunFolder) -> float:
     """Judges in a process of its own, which finds no cache."""
     (folder.cache / "facts.json").unlink(missing_ok=True)
     began_s = time.monotonic()
-    with Household("bench") as household:
-        child = household.spawn("check", [sys.executable, "-m", "lab.bench.check", folder.path])
+    with ChildProcesses("bench") as child_processes:
+        child = child_processes.spawn("check", [sys.executable, "-m", "lab.bench.check", folder.path])
         status = child.wait(within_s=COLD_WITHIN_S)
     took_s = time.monotonic() - began_s
     if status:

@@ -18,13 +18,13 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.processes import ProcessCluster, process_cluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.concurrency import Household
 from kafka_trial.errors import PASS, InputError, UnjudgeableError, unknown_name
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.narrator import Narrator
+from kafka_trial.process.children import ChildProcesses
 from kafka_trial.scenario import Load
-from kafka_trial.session import Session
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.session import Session
 from kafka_trial.witness.witness import snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, machine, page_of, ratios
@@ -89,7 +89,7 @@ def bench_trial(runs: int) -> Iterator[Figure]:
     phases: dict[str, list[float]] = defaultdict(list)
     for _ in range(runs):
         began_s = time.monotonic()
-        with tempfile.TemporaryDirectory() as place, Session(narrator=Narrator(quiet=True)) as session:
+        with tempfile.TemporaryDirectory() as place, Session(console=Console(quiet=True)) as session:
             for name, seconds in took.items():
                 trialed = session.try_one(
                     registry.find_scenario("member-killed"),
@@ -128,14 +128,14 @@ def bench_consumer(runs: int) -> Iterator[Figure]:
     """A plain consumer of 100-byte records through a lane, against directly at the brokers."""
     speeds: dict[str, list[float]] = {"through a lane": [], "direct": []}
     with _ground(topics=["bench"]) as (cluster, _), cluster.lease_lanes(2) as lanes, ExitStack() as stack:
-        household = stack.enter_context(Household("bench"))
+        child_processes = stack.enter_context(ChildProcesses("bench"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with _producer(household, lanes[0], "bench", folder / "fill", READ_RECORDS, recorded=False) as producer:
+        with _producer(child_processes, lanes[0], "bench", folder / "fill", READ_RECORDS, recorded=False) as producer:
             producer.opening_burst(within_s=ACKNOWLEDGED_WITHIN_S)
         bootstraps = {"through a lane": lanes[1].bootstrap, "direct": cluster.observer_bootstrap}
         for number, name in _turns(runs, *bootstraps):
             given = {"bootstrap": bootstraps[name], "group": f"bench-{number}-{name.split()[-1]}"}
-            with start_reader(household, topic="bench", records=READ_RECORDS, **given) as reader:
+            with start_reader(child_processes, topic="bench", records=READ_RECORDS, **given) as reader:
                 reader.ready()
                 began_s = time.monotonic()
                 speeds[name].append(READ_RECORDS / (reader.done() - began_s))
@@ -155,15 +155,17 @@ def bench_witnesses(runs: int) -> Iterator[Figure]:
     speeds: dict[str, list[float]] = {"on": [], "off": []}
     topics = [f"bench-{number}-{name}" for number, name in _turns(runs, *speeds)]
     with _ground(topics=topics) as (cluster, _), cluster.lease_lanes(2) as lanes, ExitStack() as stack:
-        household = stack.enter_context(Household("bench"))
+        child_processes = stack.enter_context(ChildProcesses("bench"))
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for topic in topics:
             folder = create_run_folder(place / topic, "bench", "witnesses")
-            with _witnessed(household, cluster, folder, topic, lanes, on=topic.endswith("-on")):
+            with _witnessed(child_processes, cluster, folder, topic, lanes, on=topic.endswith("-on")):
                 given = {"bootstrap": lanes[1].bootstrap, "topic": topic, "group": topic}
-                with start_reader(household, records=WITNESSED_RECORDS, **given) as reader:
+                with start_reader(child_processes, records=WITNESSED_RECORDS, **given) as reader:
                     reader.ready()
-                    with _producer(household, lanes[0], topic, place / f"{topic}-load", WITNESSED_RECORDS) as producer:
+                    with _producer(
+                        child_processes, lanes[0], topic, place / f"{topic}-load", WITNESSED_RECORDS
+                    ) as producer:
                         began_s = time.monotonic()
                         producer.opening_burst(within_s=ACKNOWLEDGED_WITHIN_S)
                         took_s = reader.done() - began_s
@@ -210,12 +212,18 @@ def _ground(*, topics: list[str]) -> Iterator[tuple[ProcessCluster, Admin]]:
 
 @contextmanager
 def _witnessed(
-    household: Household, cluster: ProcessCluster, folder: RunFolder, topic: str, lanes: list[Lane], *, on: bool
+    child_processes: ChildProcesses,
+    cluster: ProcessCluster,
+    folder: RunFolder,
+    topic: str,
+    lanes: list[Lane],
+    *,
+    on: bool,
 ) -> Iterator[None]:
     if not on:
         yield
         return
-    witnesses = start_witnesses(household, cluster, folder=folder, topic=topic, group=topic, lanes=lanes)
+    witnesses = start_witnesses(child_processes, cluster, folder=folder, topic=topic, group=topic, lanes=lanes)
     for witness in witnesses:
         witness.ready()
     yield
@@ -227,14 +235,14 @@ def _witnessed(
 
 @contextmanager
 def _producer(
-    household: Household, lane: Lane, topic: str, place: Path, records: int, *, recorded: bool = True
+    child_processes: ChildProcesses, lane: Lane, topic: str, place: Path, records: int, *, recorded: bool = True
 ) -> Iterator[ProducerHandle]:
     """Yields a workload that is up, and whose opening burst are so many records at full speed."""
     load = Load(
         opening_burst=records, records_max=records + 1, size_bytes_min=RECORD_BYTES, size_bytes_max=RECORD_BYTES
     )
     with start_producer(
-        household,
+        child_processes,
         bootstrap=lane.bootstrap,
         topic=topic,
         folder=create_run_folder(place, "bench", "load"),

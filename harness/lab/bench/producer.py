@@ -10,10 +10,10 @@ from time import monotonic
 
 import psutil
 
-from kafka_trial.concurrency import Household
 from kafka_trial.history.store import create_run_folder
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.waiting import pause
 from kafka_trial.scenario import Load
-from kafka_trial.waiting import pause
 from kafka_trial.workload.handle import start_producer
 
 ACKNOWLEDGED_WITHIN_S = 120.0
@@ -60,9 +60,9 @@ def _bursts(load: Load, bootstrap: str, topic: str, folder: Path, rounds: int) -
 def _burst(load: Load, bootstrap: str, topic: str, place: Path, *, recorded: bool) -> Throughput:
     folder = create_run_folder(place, "bench", "producer")
     with (
-        Household("bench") as household,
+        ChildProcesses("bench") as child_processes,
         start_producer(
-            household, bootstrap=bootstrap, topic=topic, folder=folder, load=load, seed=1, recorded=recorded
+            child_processes, bootstrap=bootstrap, topic=topic, folder=folder, load=load, seed=1, recorded=recorded
         ) as producer,
     ):
         pause(SETTLE_S)

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka_trial.concurrency import Household
-from kafka_trial.dialogue import Dialogue, start_dialogue
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.rpc import ChildRpc, start_child_rpc
 
 COMMIT_EVERY = 1000
 SILENT_FOR_S = 30.0
@@ -23,8 +23,8 @@ READ_WITHIN_S = 300.0
 class Reader:
     """A running reader; `ready` and `done` wait for its two lines."""
 
-    def __init__(self, dialogue: Dialogue) -> None:
-        self._dialogue = dialogue
+    def __init__(self, rpc: ChildRpc) -> None:
+        self._rpc = rpc
 
     def ready(self) -> None:
         """Waits until it has partitions."""
@@ -39,19 +39,21 @@ class Reader:
         return float(self._line())
 
     def _line(self) -> bytes:
-        return self._dialogue.answer(within_s=READ_WITHIN_S, what="the measured reader", every_s=0.005)
+        return self._rpc.answer(within_s=READ_WITHIN_S, what="the measured reader", every_s=0.005)
 
 
 @contextmanager
-def start_reader(household: Household, *, bootstrap: str, topic: str, group: str, records: int) -> Iterator[Reader]:
+def start_reader(
+    child_processes: ChildProcesses, *, bootstrap: str, topic: str, group: str, records: int
+) -> Iterator[Reader]:
     """Yields a reader that has been started and is about to join."""
     argv = [sys.executable, "-m", "lab.bench.reader", bootstrap, topic, group, str(records)]
-    dialogue = start_dialogue(household, f"reader of {topic}", argv, stderr=None)
+    rpc = start_child_rpc(child_processes, f"reader of {topic}", argv, stderr=None)
     try:
-        yield Reader(dialogue)
+        yield Reader(rpc)
     finally:
-        dialogue.child.end(within_s=10.0)
-        dialogue.close()
+        rpc.child.end(within_s=10.0)
+        rpc.close()
 
 
 def main() -> int:

@@ -19,8 +19,8 @@ from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import InputError, unknown_name
-from kafka_trial.question import make_question
-from kafka_trial.session import Asked
+from kafka_trial.trial.session import Asked
+from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
 from lab.calibration.source_digests import SAME
@@ -139,8 +139,8 @@ def ask(attempt: Attempt, folder: Path) -> Asked:
             raise InputError(str(consumer), 'has no line SIN = "1" to switch the sin off')
         consumer.write_text(text.replace('SIN = "1"', 'SIN = "0"'))
     scenario = registry.find_scenario(attempt.scenario)
-    question = make_question(scenario, consumer, kafka_version=attempt.kafka_version, seed=attempt.seed)
-    return Asked(question, folder / "run")
+    trial_spec = make_trial_spec(scenario, consumer, kafka_version=attempt.kafka_version, seed=attempt.seed)
+    return Asked(trial_spec, folder / "run")
 
 
 def _copied(consumer: Path, folder: Path) -> Path:

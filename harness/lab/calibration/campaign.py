@@ -18,12 +18,12 @@ from typing import Any
 
 from kafka_trial import registry
 from kafka_trial.errors import FAIL, PASS, KafkaTrialError
-from kafka_trial.facts import folder_digest
 from kafka_trial.history.packed import SUFFIX, pack
 from kafka_trial.history.store import RunFolder
-from kafka_trial.narrator import Narrator
 from kafka_trial.scenario import scenario_to_table
-from kafka_trial.session import Asked, Session, Trialed
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.run_metadata import folder_digest
+from kafka_trial.trial.session import Asked, Session, Trialed
 from lab.calibration.attempts import (
     NOT_BEGUN,
     ROWS_NAME,
@@ -73,11 +73,11 @@ def calibrate(
     wanted = [(one, trial_digest(one)) for one in (attempts if shuffle is None else shuffled(attempts, seed=shuffle))]
     todo = [attempt for attempt, digest in wanted if (attempt, digest) not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60
-    with Narrator() as narrator:
-        _judge_again([done[one] for one in wanted if one in done], rows, narrator)
+    with Console() as console:
+        _judge_again([done[one] for one in wanted if one in done], rows, console)
     asked = {_asked(attempt): attempt for attempt in todo}
     ended = 0
-    with Narrator() as narrator, Session(narrator=Narrator(quiet=True)) as session:
+    with Console() as console, Session(console=Console(quiet=True)) as session:
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
             ended += 1
             row = _row(asked[one], outcome)
@@ -86,9 +86,9 @@ def calibrate(
                     row = replace(row, stored=_store(row.attempt, outcome.folder))
             finally:
                 append_row(rows, row)  # whatever became of the store
-            narrator.say(f"{ended}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
+            console.say(f"{ended}/{len(todo)} {asked[one]} seed {asked[one].seed}: {_told(row, one)}")
         if ended < len(todo):
-            narrator.say(f"time is up: {len(todo) - ended} of {len(todo)} trials still to run")
+            console.say(f"time is up: {len(todo) - ended} of {len(todo)} trials still to run")
     return write_page()
 
 
@@ -124,7 +124,7 @@ def trial_digest(attempt: Attempt) -> str:
     return hashlib.sha256(f"{consumer} {scenario}".encode()).hexdigest()[:16]
 
 
-def _judge_again(rows: Sequence[Row], file: Path, narrator: Narrator) -> None:
+def _judge_again(rows: Sequence[Row], file: Path, console: Console) -> None:
     """Judges those of the rows again whose judge has changed and whose history is kept; appends what comes out."""
     from kafka_trial.check import check_run
 
@@ -145,7 +145,7 @@ def _judge_again(rows: Sequence[Row], file: Path, narrator: Narrator) -> None:
             rejudged=True,
         )
         append_row(file, again)
-        narrator.say(
+        console.say(
             f"judged again: {row.attempt} seed {row.attempt.seed}: {', '.join([again.verdict, *again.violations])}"
         )
 
@@ -198,7 +198,7 @@ def _store(attempt: Attempt, folder: RunFolder) -> str:
 
 
 def _told(row: Row, one: Asked) -> str:
-    """Says what came out; of what came out right only question and history are kept."""
+    """Says what came out; of what came out right only spec and history are kept."""
     told = ", ".join([row.verdict, *row.violations])
     assert one.out is not None
     if row.as_expected:

@@ -16,17 +16,18 @@ from pathlib import Path
 
 from kafka_trial.registry import PACKAGE
 
-MAKES = ("run", "stage", "setting", "question", "registry")
+MAKES = ("trial.run", "trial.environment", "trial.setup", "trial.spec", "registry")
 MAKING_FOLDERS = ("cluster", "consumers", "history", "nemesis", "witness", "workload")  # whole, plug-ins and data too
 # Names of functions, classes, fields and arguments → what they were called when rows were made.
 FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
 # Digests of earlier harnesses → that of this one, where what differs makes no history.
 SAME = {
-    "121ec7039006e283": "28faad8fa838633d",  # was one of files, not of definitions
-    "4904fc24caaa6e2a": "28faad8fa838633d",  # counted the benchmark of the producer, which lay in `workload`
+    "121ec7039006e283": "50938b69e7cb0244",  # was one of files, not of definitions
+    # Counted the benchmark of the producer, and called trials, threads and children by other names.
+    "4904fc24caaa6e2a": "50938b69e7cb0244",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-JUDGES = ("check", "judge_process")
+JUDGES = ("check", "trial.judge_process")
 JUDGING_FOLDERS = ("invariants", "judge", "verdict")
 
 

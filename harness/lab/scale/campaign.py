@@ -1,7 +1,7 @@
 """The scale campaign: every case in turn, round by round, each measurement a line at once.
 
 A stopped campaign goes on where it stopped, as long as the harness's source is the same; the histories are made again
-from their seeds. They lie in one folder that goes with the household, however this process ends.
+from their seeds. They lie in one folder that goes with the child processes, however this process ends.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from kafka_trial.concurrency import Household
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
+from kafka_trial.process.children import ChildProcesses
 from lab.bench.figures import machine
 from lab.calibration.campaign import source_digest
 from lab.checkout import git_revision
@@ -62,7 +62,7 @@ def run_campaign(rows: Path, cases: Sequence[Case], *, runs: int, place: Path | 
         return
     expect_ready(needed, place or Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix="kafka-trial-scale-", dir=place))
-    with Household("scale", belongings=[folder]):
+    with ChildProcesses("scale", belongings=[folder]):
         histories = {case: _written(folder, number, case) for number, case in enumerate(needed)}
         smallest = min(needed, key=lambda case: case.shape.events)
         _measured(histories[smallest], CHECK, smallest)  # the first one of a machine makes Spark's archive of classes

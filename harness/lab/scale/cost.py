@@ -1,6 +1,6 @@
 """What a process costs, with everything it starts: seconds, processor seconds of its whole tree, peak memory.
 
-Processor time is the kernel's own account of all that was reaped: the household's supervisor adopts orphans (a JVM
+Processor time is the kernel's own account of all that was reaped: the supervisor of children adopts orphans (a JVM
 outlives the Python that started it) and is reaped by us; its own few hundredths of a second are in it. Memory is
 sampled, so a peak shorter than the distance of two samples may be missed.
 """
@@ -19,10 +19,11 @@ from pathlib import Path
 
 import psutil
 
-from kafka_trial.concurrency import Child, Crew, Household
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.vitals import shared_once
-from kafka_trial.waiting import pause
+from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import pause
+from kafka_trial.witness.resource_sampler import shared_once
 
 SAMPLED_EVERY_S = 0.2
 OUTPUT_MAX = 2000
@@ -49,15 +50,19 @@ def cost_of(name: str, argv: Sequence[str | Path], *, scratch: Path, within_s: f
     """
     environment = os.environ | {"TMPDIR": str(scratch)}
     before_s = _reaped_s()
-    with tempfile.TemporaryFile(dir=scratch) as output, Household(name) as household, Crew(name) as crew:
+    with (
+        tempfile.TemporaryFile(dir=scratch) as output,
+        ChildProcesses(name) as child_processes,
+        ThreadGroup(name) as thread_group,
+    ):
         began_s = time.monotonic()
-        child = household.spawn(name, argv, env=environment, stdout=output, stderr=output)
+        child = child_processes.spawn(name, argv, env=environment, stdout=output, stderr=output)
         peak = Peak()
-        crew.start("memory", peak.watch, child, crew.stop)
+        thread_group.start("memory", peak.watch, child, thread_group.stop)
         status = child.wait(within_s=within_s)
         wall_s = time.monotonic() - began_s
-        crew.join()
-        household.close()
+        thread_group.join()
+        child_processes.close()
         output.seek(0)
         said = output.read().decode(errors="replace")
     if status:

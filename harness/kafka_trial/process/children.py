@@ -1,0 +1,221 @@
+"""Child processes: named, bounded, ended; nothing else in the harness starts any.
+
+`ChildProcesses` holds them through a supervisor (`supervisor.py`), so that all of them die with the harness, however it
+dies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGTERM
+from typing import IO, Any
+
+from kafka_trial.errors import StartError
+from kafka_trial.process import supervisor
+from kafka_trial.process.waiting import wait_until
+
+
+class Child:
+    """One supervised process, leader of a session and process group of its own."""
+
+    def __init__(self, name: str, pid: int, child_processes: ChildProcesses) -> None:
+        self.name = name
+        self.pid = pid
+        self._household = child_processes
+        self._exited = threading.Event()
+        self._exit_code: int | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit status; negative for a signal's number; None while it runs."""
+        return self._exit_code
+
+    @property
+    def alive(self) -> bool:
+        return not self._exited.is_set()
+
+    def signal(self, number: int, *, group: bool = True) -> None:
+        """Sends a signal to the process group (default) or the process; silently nothing once it has been reaped."""
+        self._household._send({"signal": self.pid, "number": int(number), "group": group})
+
+    def kill(self) -> None:
+        """Kills the process group with -9."""
+        self.signal(SIGKILL)
+
+    def wait(self, *, within_s: float) -> int:
+        """Returns the exit code.
+
+        Raises:
+            WaitTimeout: still running after `within_s` seconds.
+        """
+        wait_until(
+            lambda: not self.alive, within_s=within_s, what=f"{self.name} (pid {self.pid}) to exit", every_s=0.01
+        )
+        assert self._exit_code is not None
+        return self._exit_code
+
+    def end(self, *, within_s: float = 10.0, number: int = SIGTERM) -> int:
+        """Asks it to end with `number`, kills it with -9 after `within_s` seconds, and returns the exit code."""
+        self.signal(SIGCONT)
+        self.signal(number)
+        if not self._exited.wait(within_s):
+            self.kill()
+        return self.wait(within_s=10.0)
+
+    def _gone(self, status: int) -> None:
+        self._exit_code = status
+        self._exited.set()
+
+
+class ChildProcesses:
+    """Child processes that cannot outlive the harness: a supervisor kills them when our end of a socket closes.
+
+    `belongings` are folders of theirs that go when they go: the supervisor removes them, however the harness ended.
+    """
+
+    def __init__(self, name: str, *, belongings: Sequence[Path] = ()) -> None:
+        self.name = name
+        self.children: list[Child] = []
+        self._replies: dict[int, dict[str, Any]] = {}
+        self._early_exits: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._serial = 0
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, supervisor.DATAGRAM_MAX)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno()), *map(str, belongings)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._socket = ours
+        self._listener = threading.Thread(target=self._listen, name=f"{name}/supervisor", daemon=True)
+        self._listener.start()
+
+    def spawn(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: IO[bytes] | int | None = None,
+        stdout: IO[bytes] | int | None = None,
+        stderr: IO[bytes] | int | None = None,
+    ) -> Child:
+        """Starts `argv` in a session of its own; a stream left out is /dev/null.
+
+        The caller keeps (and closes) its own copies of the descriptors it passes.
+
+        Raises:
+            StartError: the command cannot be executed, or the supervisor has died.
+        """
+        with open(os.devnull, "r+b") as null:
+            descriptors = [_descriptor(stream, null) for stream in (stdin, stdout, stderr)]
+            with self._lock:
+                self._serial += 1
+                serial = self._serial
+                order = {
+                    "spawn": serial,
+                    "argv": [str(part) for part in argv],
+                    "env": dict(os.environ if env is None else env),
+                    "cwd": str(cwd) if cwd else None,
+                }
+                self._send(order, descriptors)
+            reply = wait_until(
+                lambda: self._replies.get(serial),
+                within_s=30,
+                what=f"the supervisor to start {name}",
+                every_s=0.002,
+                alive=lambda: None if self._listener.is_alive() else "the supervisor has died",
+            )
+        if "failed" in reply:
+            raise StartError(f"cannot start {name}: {reply['error']}. Check the command and its execute permission.")
+        child = Child(name, int(reply["pid"]), self)
+        with self._lock:
+            self.children.append(child)
+            early = self._early_exits.pop(child.pid, None)
+        if early is not None:
+            child._gone(early)
+        return child
+
+    def close(self) -> None:
+        """Kills what still runs and waits for the supervisor to have reaped it and removed the belongings."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._process.wait(timeout=30)
+        self._listener.join(10)
+        self._socket.close()
+        for child in self.children:
+            if child.alive:
+                child._gone(-SIGKILL)
+
+    def _send(self, order: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
+        try:
+            socket.send_fds(self._socket, [json.dumps(order).encode()], list(descriptors))
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise StartError(f"the supervisor of {self.name} has died; its children died with it") from error
+        except OSError as error:
+            if self._process.poll() is not None or self._socket.fileno() < 0:
+                return  # signals after the end go nowhere
+            raise StartError(f"the supervisor of {self.name} cannot be reached: {error}") from error
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                message = self._socket.recv(supervisor.DATAGRAM_MAX)
+            except OSError:
+                return
+            if not message:
+                return
+            self._heard(json.loads(message))
+
+    def _heard(self, report: dict[str, Any]) -> None:
+        if "exited" not in report:
+            self._replies[int(report.get("spawned") or report["failed"])] = report
+            return
+        with self._lock:
+            child = next((c for c in self.children if c.pid == report["exited"] and c.alive), None)
+            if child is None:
+                self._early_exits[int(report["exited"])] = int(report["status"])
+                return
+        child._gone(int(report["status"]))
+
+    def __enter__(self) -> ChildProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def start_detached(argv: Sequence[str | Path], *, log: Path) -> int:
+    """Starts the one kind of process that is meant to outlive the harness, and returns its pid.
+
+    It has a session of its own and its output in `log`. What it starts in turn belongs to `ChildProcesses` of its own.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(part) for part in argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    process.returncode = 0  # not ours to reap: keeps Popen from warning that it still runs
+    return process.pid
+
+
+def _descriptor(stream: IO[bytes] | int | None, null: IO[bytes]) -> int:
+    if stream is None:
+        return null.fileno()
+    return stream if isinstance(stream, int) else stream.fileno()

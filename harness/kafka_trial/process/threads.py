@@ -1,0 +1,67 @@
+"""Threads: named, bounded, joined; nothing else in the harness starts any.
+
+A `ThreadGroup` holds threads and hands their errors to whoever joins them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+
+from kafka_trial.errors import UnjudgeableError
+
+
+class ThreadGroup:
+    """Named threads with one stop signal; leaving the `with` sets it, joins all, and re-raises the first error."""
+
+    def __init__(self, name: str, *, join_within_s: float = 30.0) -> None:
+        self.name = name
+        self.stop = threading.Event()
+        self.errors: list[tuple[str, BaseException]] = []
+        self._join_within_s = join_within_s
+        self._threads: list[threading.Thread] = []
+
+    def start(self, name: str, work: Callable[..., object], *args: object) -> threading.Thread:
+        """Starts `work(*args)` in a thread called `<group>/<name>`."""
+
+        def guarded() -> None:
+            try:
+                work(*args)
+            except BaseException as error:  # noqa: BLE001 - kept, and re-raised by whoever joins
+                self.errors.append((name, error))
+
+        thread = threading.Thread(target=guarded, name=f"{self.name}/{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def join(self) -> None:
+        """Stops and joins every thread.
+
+        Raises:
+            UnjudgeableError: a thread raised (chained), or did not end within the bound.
+        """
+        self.stop.set()
+        for thread in self._threads:
+            thread.join(self._join_within_s)
+        stuck = [thread.name for thread in self._threads if thread.is_alive()]
+        if stuck:
+            raise UnjudgeableError(f"threads did not end within {self._join_within_s:g} s: {', '.join(stuck)}")
+        if self.errors:
+            name, error = self.errors[0]
+            raise UnjudgeableError(f"{self.name}/{name} failed: {error!r}") from error
+
+    def __enter__(self) -> ThreadGroup:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.join()
+            return
+        self.stop.set()
+        with suppress(UnjudgeableError):  # the error that is already on its way says more
+            self.join()

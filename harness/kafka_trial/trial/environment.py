@@ -1,0 +1,356 @@
+"""The trial environment: everything one trial opens, in one place, closed in reverse order whatever happens.
+
+Opened by `open_trial_environment` (`setup.py`): child processes, the `run` recorder with its clock, leased lanes, a
+fresh topic and group, the sink and the members. `run.py` tells the story on it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.consumers.consumer import Group
+from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.bounds import Timing
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import pause, wait_until
+from kafka_trial.scenario import Burst
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.control_member import control_member_joins
+from kafka_trial.trial.fresh_records import FRESH_MIN, FreshRecords
+from kafka_trial.trial.group_watch import GroupWatch
+from kafka_trial.trial.progress import Progress
+from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.witness.witness import SinkTopicRead, Witness, snapshot_all, start_witnesses
+from kafka_trial.workload.handle import ProducerHandle, start_producer
+
+SNAPSHOT_WITHIN_S = 60.0
+LOAD_STOPS_WITHIN_S = 30.0
+CALIBRATION_WITHIN_S = 30.0
+CONTROL_WITHIN_S = 20.0
+SETTLED_S = 2.0
+FED_WITHIN_S = 15.0
+ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
+
+
+@dataclass
+class TrialEnvironment:
+    """What is open during one trial."""
+
+    trial_spec: TrialSpec
+    cluster: Cluster
+    folder: RunFolder
+    console: Console
+    run: Recorder
+    child_processes: ChildProcesses
+    admin: Admin
+    topic: str
+    group_name: str
+    lanes: Sequence[Lane]
+    group: Group
+    ground: Ground
+    progress: Progress
+    watch: GroupWatch
+    stack: ExitStack
+    sink_topic: SinkTopicRead | None = None
+    witnesses: Sequence[Witness] = ()
+    rate_per_s: float | None = None
+    _producer: ProducerHandle | None = field(default=None)
+
+    @property
+    def producer(self) -> ProducerHandle:
+        assert self._producer is not None, "started by `start_workload`"
+        return self._producer
+
+    def timing(self, *, backlog: int) -> Timing:
+        """Returns what the bounds of convergence follow from."""
+        return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s)
+
+    @property
+    def _transactions(self) -> bool:
+        """Whether transactions must be followed: the consumer's progress is in its own, or ours are aborted."""
+        trial_spec = self.trial_spec
+        return trial_spec.consumer.progress.kind == "transaction" or trial_spec.scenario.load.aborted_ratio > 0
+
+    def ends(self) -> Mapping[int, int]:
+        """Returns the position after the last record of each partition that there is to read now."""
+        return self.progress.update().ends(self.admin.log_ends(self.topic))
+
+    def record(self, kind: str, **fields: Any) -> None:
+        """Writes an event of the source `run`."""
+        self.run.record(kind, **fields)
+
+    def phase(self, name: str, what: str) -> None:
+        """Begins a phase: in the history and on the screen."""
+        self.record("phase", phase=name)
+        self.console.phase(name, what)
+
+    def clock_s(self) -> float:
+        """Returns the monotonic clock in seconds."""
+        return time.monotonic()
+
+    def let_pass(self, seconds: float, what: str) -> None:
+        """Lets scheduled time pass, telling how the lag goes."""
+        until_s = time.monotonic() + seconds
+        while (left_s := until_s - time.monotonic()) > 0:
+            self._expect_witnesses()
+            handled = self.progress.update().handled_total()
+            self.console.progress(f"{what}, {handled} records handled", left_s=left_s)
+            pause(min(0.25, left_s))
+
+    def start_witnesses(self) -> None:
+        """Starts the witnesses and waits until each follows its log from the first record."""
+        self.witnesses = start_witnesses(
+            self.child_processes,
+            self.cluster,
+            folder=self.folder,
+            topic=self.topic,
+            group=self.group_name,
+            lanes=self.lanes,
+            transactions=self._transactions,
+            sink=self.sink_topic,
+        )
+        for witness in self.witnesses:
+            witness.ready(within_s=30)
+
+    def start_members(self) -> bool:
+        """Starts the members; False, and their failures in the history, when they never got to work.
+
+        Then a control member of ours tries to join the same cluster: only if it can, the failure is the consumer's.
+
+        Raises:
+            UnjudgeableError: a witness has died meanwhile, or the disk is full.
+        """
+        self.group.start()
+        failures = self.group.wait_ready(self.trial_spec.scenario.limits.ready_s, alive=self._witnesses_lost)
+        self._expect_witnesses()
+        if failures:
+            self.record("control_member", state="joined" if self._control_member_joins() else "failed")
+        for failure in failures:
+            self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
+        return not failures
+
+    def start_workload(self) -> None:
+        """Starts the workload's process, which sends nothing yet."""
+        self._producer = self.stack.enter_context(
+            start_producer(
+                self.child_processes,
+                bootstrap=self.lanes[-1].bootstrap,
+                topic=self.topic,
+                folder=self.folder,
+                load=self.trial_spec.scenario.load,
+                seed=self.trial_spec.seed,
+            )
+        )
+
+    def calibrate(self) -> None:
+        """Sends the opening burst and measures how fast it drains (a time under 1 s counts as 1 s)."""
+        began_s = time.monotonic()
+        count = self.producer.opening_burst(within_s=CALIBRATION_WITHIN_S)
+        drained = self._drained(count, until_s=began_s + CALIBRATION_WITHIN_S)
+        took_s = max(1.0, time.monotonic() - began_s)
+        self.rate_per_s = rate = drained / took_s
+        self.record("calibrated", count=drained, seconds=took_s, rate=rate, all_drained=drained >= count)
+        self.console.say(
+            f"calibrated: {drained} of {count} records of the opening burst in {took_s:.1f} s, {rate:.0f}/s"
+        )
+
+    @contextmanager
+    def bursts(self, planned: Sequence[Burst]) -> Iterator[None]:
+        """Sends each burst at its instant of the faults phase, beside what the body does."""
+        began_s = time.monotonic()
+        with ThreadGroup("bursts") as thread_group:
+            for burst in planned:
+                thread_group.start(f"at {burst.at_s:g} s", self._burst_at, burst, began_s, thread_group)
+            yield
+
+    def play_schedule(self) -> None:
+        """Plays the plan; schedule.json then holds which targets the roles were."""
+        trial_spec = self.trial_spec
+        played, _ = run_schedule(self.ground, trial_spec.plan, exact=trial_spec.exact, progress=self._playing)
+        self.folder.write_json("schedule.json", plan_to_table(played))
+
+    def heal_everything(self) -> None:
+        """Makes sure that no toxic, no closed proxy and no dead broker or member is left."""
+        names = [name for lane in self.lanes for name in lane.proxies.values()]
+        self.cluster.toxiproxy.reset(names)
+        for broker in self.cluster.brokers.values():
+            if not broker.alive:
+                broker.start()
+        wait_until(
+            lambda: not self._replicas_missing(),
+            within_s=60,
+            what="every replica back in sync after healing",
+            every_s=0.25,
+            detail=lambda: "; ".join(self._replicas_missing()),
+        )
+
+    def feed_all(self) -> None:
+        """Lets the load go on until every partition got some records more since the group last changed.
+
+        What was done before says nothing of the last assignment. While a group waits for a long session to expire, the
+        load is held after a while: a backlog of minutes would tell no more. Bounded by the time in which the group must
+        have noticed whom it lost; the judge says what came too short.
+        """
+        timing = self.timing(backlog=0)
+        lost_s = max(0.0, self.watch.lost_until_ns() / 1e9 - time.monotonic())
+        fed = FreshRecords()
+        with suppress(WaitTimeout):
+            wait_until(
+                lambda: self._fed(fed),
+                within_s=lost_s + timing.session_timeout_s + timing.poll_interval_s + FED_WITHIN_S,
+                what=f"{FRESH_MIN} records more on every partition since the group last changed",
+                every_s=0.25,
+                alive=fed.given_up,
+            )
+
+    def stop_load(self) -> None:
+        """Stops the load; what is not acknowledged in time has an unknown fate."""
+        counts = self.producer.stop(within_s=LOAD_STOPS_WITHIN_S)
+        self.console.say(f"load: {counts}")
+
+    def wait_converged(self, ends: Mapping[int, int], *, within_s: float) -> None:
+        """Waits until all is handled and committed and stays so, or the time is up (the judge says which)."""
+        until_s = time.monotonic() + within_s
+        settle_s = max(SETTLED_S, 2 * self.trial_spec.consumer.progress.interval_s)
+        settled_since_s: float | None = None
+        while (now_s := time.monotonic()) < until_s:
+            self._expect_witnesses()
+            lag, unhandled = self._behind(ends)
+            self.console.progress(f"lag {lag} committed, {unhandled} unhandled", left_s=until_s - now_s)
+            settled_since_s = None if lag or unhandled else settled_since_s or now_s
+            if settled_since_s is not None and now_s - settled_since_s >= settle_s:
+                return
+            pause(0.1)
+
+    def snapshot_witnesses(self) -> None:
+        """Has every witness read up to the end of now; one that cannot makes the verdict unknown."""
+        for name, state in snapshot_all(self.witnesses, within_s=SNAPSHOT_WITHIN_S).items():
+            if state != "complete":
+                self.record("environment", message=f"the witness {name} is {state} at the snapshot")
+
+    def stop_members(self) -> None:
+        """Stops the members as their spec says."""
+        for failure in self.group.stop():
+            self.record("consumer_failure", member=failure.member, name=failure.what, message=failure.message)
+
+    def stop_witnesses(self) -> None:
+        """Stops the witnesses."""
+        for witness in self.witnesses:
+            witness.stop()
+
+    def end(self, outcome: str, message: str | None = None) -> None:
+        """Writes the last line: a history without it is truncated."""
+        self.record("end", outcome=outcome, message=message)
+
+    def expect_room(self) -> None:
+        """Ends a trial whose history can hardly be written down any more.
+
+        Raises:
+            UnjudgeableError: the disk of the run folder is full, or nearly.
+        """
+        short = shortage(self.folder.path)
+        if short:
+            raise UnjudgeableError(short)
+
+    def _playing(self, text: str, *, left_s: float) -> None:
+        self.expect_room()
+        self.console.progress(text, left_s=left_s)
+
+    def _expect_witnesses(self) -> None:
+        """Ends a trial that nothing can be concluded from any more.
+
+        Raises:
+            UnjudgeableError: a witness has died, or the disk is full (of which witnesses die).
+        """
+        lost = self._witnesses_lost()
+        if lost:
+            raise UnjudgeableError(lost)
+
+    def _witnesses_lost(self) -> str | None:
+        dead = (witness for witness in self.witnesses if not witness.alive)
+        died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
+        return shortage(self.folder.path) or next(died, None)
+
+    def _fed(self, fed: FreshRecords) -> bool:
+        self._expect_witnesses()
+        watch = self.watch.update()
+        resting = watch.rests(now_ns=time.monotonic_ns()) and self._group_is_stable()
+        if resting:
+            self.producer.resume()
+        elif fed.waits_long():
+            self.producer.hold()
+        enough = fed.look(self.admin.log_ends(self.topic), watch.changes if resting else None)
+        handled = self.progress.update().handled_total()
+        self.console.progress(f"load goes on after the last assignment, {handled} records handled", left_s=0.0)
+        return enough
+
+    def _group_is_stable(self) -> bool:
+        """Whether a classic group is in no rebalance; of others the coordinator does not say it in this way."""
+        if not self.watch.classic:
+            return True
+        try:
+            return str(self.admin.describe_group(self.group_name).get("group_state")) == "Stable"
+        except UnjudgeableError:
+            return False
+
+    def _behind(self, ends: Mapping[int, int]) -> tuple[int, int]:
+        """Returns (committed lag, unhandled records), each 0 where it cannot be seen or is not declared."""
+        progress = self.progress.update()
+        spec = self.trial_spec.consumer
+        lag = progress.lag(ends) if spec.progress.kind in ("kafka", "transaction") else 0
+        by_lines = spec.evidence.sink == "none"
+        unseen = by_lines and (spec.evidence.events == "none" or spec.evidence.stdout == "buffered")
+        if spec.claim.delivery == "at-most-once" or unseen:  # what stands in a buffer comes when the member ends
+            return lag, 0
+        return lag, max(0, progress.records(ends) - progress.handled_total())
+
+    def _drained(self, count: int, *, until_s: float) -> int:
+        """Waits until `count` records are through, or until the time is up; returns how many are."""
+        while True:
+            self._expect_witnesses()
+            lag, unhandled = self._behind(self.ends())
+            through = count - max(lag, unhandled)
+            if through >= count or time.monotonic() >= until_s:
+                return max(0, through)
+            self.console.progress(f"{through} of {count} through", left_s=until_s - time.monotonic())
+            pause(0.1)
+
+    def _burst_at(self, burst: Burst, began_s: float, thread_group: ThreadGroup) -> None:
+        if not pause(began_s + burst.at_s - time.monotonic(), stop=thread_group.stop):
+            self.producer.burst(burst.records)
+
+    def _replicas_missing(self) -> list[str]:
+        try:
+            return self.admin.under_replicated()
+        except UnjudgeableError as error:
+            return [str(error)]
+
+    def _control_member_joins(self) -> bool:
+        """A member of ours, in a group of its own on the same cluster: can anybody join at all?"""
+        return control_member_joins(
+            self.child_processes, self.lanes[-1].bootstrap, topic=self.topic, within_s=CONTROL_WITHIN_S
+        )
+
+
+def shortage(folder: Path) -> str | None:
+    """Returns what to say when the disk of a run folder has too little room left; None where it has enough."""
+    disk = shutil.disk_usage(folder)
+    if disk.total == 0 or disk.free >= ROOM_MIN_BYTES:  # 0: a file system that does not count
+        return None
+    return (
+        f"the disk of the run folder {folder} is full: {disk.free / 1e6:.1f} MB free, a history needs at least "
+        f"{ROOM_MIN_BYTES / 1e6:.0f} MB at any time; free space, or choose another place with --out"
+    )

@@ -1,0 +1,115 @@
+"""The story of one trial: prepare → steady → faults → heal → drain → snapshot → stop.
+
+Everything a phase needs is in the `TrialEnvironment` (`environment.py`), opened in `prepare` and closed by the `with`
+in `run_trial`, whatever happens in between. Nothing is judged here: facts go into the history, the judge reads them
+later.
+"""
+
+from __future__ import annotations
+
+from kafka_trial.cluster.cluster import Cluster
+from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
+from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.bounds import convergence_bound_s, stall_window_s
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.environment import TrialEnvironment
+from kafka_trial.trial.setup import open_trial_environment
+from kafka_trial.trial.spec import TrialSpec
+
+DRAIN_MARGIN_S = 2.0
+
+
+def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, console: Console) -> None:
+    """Runs one trial on `cluster` and leaves its history in `folder`.
+
+    Raises:
+        StartError: no history could be begun.
+        UnjudgeableError: the history cannot be written any more: the disk is full.
+        Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
+    """
+    try:
+        _tell(trial_spec, cluster, folder, console)
+    except OSError as error:
+        message = f"the history in {folder.path} was cut, and can only be judged unknown: {error}; free space, or"
+        raise UnjudgeableError(f"{message} choose another place with --out") from error
+
+
+def _tell(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
+    with open_trial_environment(trial_spec, cluster, folder, console) as environment:
+        try:
+            if prepare(environment):
+                steady(environment)
+                faults(environment)
+                heal(environment)
+                drain(environment)
+            snapshot(environment)
+            stop(environment)
+            environment.expect_room()  # what ran out may have cut a member's history
+            environment.end("ok")
+        except KeyboardInterrupt as interrupt:
+            environment.end("info", "interrupted by Ctrl-C")
+            raise Interrupted(f"interrupted; healed and cleaned up. The history so far: {folder.path}") from interrupt
+        except KafkaTrialError as error:
+            environment.record("environment", message=str(error))
+            environment.end("info", f"{type(error).__name__}: {error}")
+            environment.expect_room()  # where it is full, nothing more is tried: no verdict could be written
+
+
+def prepare(environment: TrialEnvironment) -> bool:
+    """Starts witnesses and members; False when the consumer never got to work where a control member did."""
+    environment.phase("prepare", f"{environment.trial_spec.members} members of {environment.trial_spec.consumer.name}")
+    environment.start_witnesses()
+    environment.start_workload()
+    return environment.start_members()
+
+
+def steady(environment: TrialEnvironment) -> None:
+    """Sends the opening burst, measures how fast it drains, then lets the steady load flow."""
+    load = environment.trial_spec.scenario.load
+    environment.phase("steady", f"opening burst of {load.opening_burst} records")
+    environment.calibrate()
+    environment.producer.steady()
+    environment.let_pass(load.steady_s, "steady load")
+
+
+def faults(environment: TrialEnvironment) -> None:
+    """Plays the schedule against the running group; the load goes on."""
+    scenario = environment.trial_spec.scenario
+    environment.phase("faults", f"{len(scenario.schedule)} planned" if scenario.schedule else "none planned")
+    began = environment.clock_s()
+    with environment.bursts(scenario.load.bursts):
+        environment.play_schedule()
+        environment.let_pass(scenario.min_faults_s - (environment.clock_s() - began), "load goes on")
+
+
+def heal(environment: TrialEnvironment) -> None:
+    """Makes the ground whole again (faults heal themselves; this makes sure); the load stops when the group has come to
+    rest, and every partition got some records more.
+    """
+    environment.phase("heal", "network, members and brokers as before")
+    environment.heal_everything()
+    environment.feed_all()
+    environment.stop_load()
+
+
+def drain(environment: TrialEnvironment) -> None:
+    """Waits until every partition has converged and stays so, or until the deadline by which it had to."""
+    ends = environment.ends()
+    bound_s = convergence_bound_s(environment.timing(backlog=environment.progress.update().lag(ends)))
+    window_s = max(bound_s, stall_window_s(environment.timing(backlog=0))) + DRAIN_MARGIN_S
+    window_s = min(window_s, environment.trial_spec.scenario.limits.drain_s)  # cut short, lateness is left undecided
+    environment.phase("drain", f"converge within {bound_s:.1f} s")
+    environment.wait_converged(ends, within_s=window_s)
+
+
+def snapshot(environment: TrialEnvironment) -> None:
+    """Has every witness read up to the end and say whether it saw all."""
+    environment.phase("snapshot", "witnesses read to the end")
+    environment.snapshot_witnesses()
+
+
+def stop(environment: TrialEnvironment) -> None:
+    """Stops the members as their spec says, then the witnesses."""
+    environment.phase("stop", "members, then witnesses")
+    environment.stop_members()
+    environment.stop_witnesses()

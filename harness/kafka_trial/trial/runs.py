@@ -1,0 +1,125 @@
+"""Several trials of one scenario and consumer, one after the other: which seeds, where they go, how they ended.
+
+What `kafka-trial run` asks for; clusters and judge stay warm between them (`session.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from kafka_trial import registry
+from kafka_trial.cluster.attached import AttachedCluster, attach
+from kafka_trial.errors import InputError, worst
+from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+
+SEEDS_MAX = 10_000
+
+
+def ask(options: Namespace) -> tuple[list[Asked], AttachedCluster | None]:
+    """Returns the trials that the words of `run` ask for, every word checked, and the cluster they are to run on.
+
+    Raises:
+        InputError: something in them is wrong; nothing has been started.
+    """
+    if options.exact and not options.schedule:
+        raise InputError("--exact", "replays recorded targets and so needs --schedule FILE")
+    if options.retry_unknown < 0:
+        raise InputError("--retry-unknown", f"{options.retry_unknown} must be 0 or more")
+    cluster = attach(options.cluster) if options.cluster else None
+    seeds = _seeds(options)
+    out = Path(options.out) if options.out else None
+    asked = [
+        Asked(_question(options, seed, cluster), out if out is None or len(seeds) == 1 else out / str(number))
+        for number, seed in enumerate(seeds, start=1)
+    ]
+    if cluster is not None:
+        _check_fits(asked[0].trial_spec, cluster)
+    return asked, cluster
+
+
+def run_all(session: Session, asked: Sequence[Asked], *, retry_unknown: int = 0) -> int:
+    """Runs and reports the trials in turn, then says how all of them ended; returns the worst status."""
+    done: list[Trialed] = []
+    try:
+        for one in asked:
+            done.append(session.try_spec(one.trial_spec, out=one.out, retry_unknown=retry_unknown))
+            with session.console.paused():
+                print("\n".join(filter(None, [done[-1].text, done[-1].tries, done[-1].ending])), flush=True)
+    finally:  # Ctrl-C, or a trial that could not begin: those before it are told
+        if len(asked) > 1:
+            with session.console.paused():
+                print("\n".join(summary(asked, done)), flush=True)
+    return worst(trialed.verdict.exit for trialed in done)
+
+
+def summary(asked: Sequence[Asked], done: Sequence[Trialed]) -> list[str]:
+    """Returns a line for each trial that was done, and one that counts them; of a retried one every try counts."""
+    lines = [
+        f"seed {one.trial_spec.seed}: {trialed.verdict.verdict}  {trialed.folder.path}"
+        + (f"  ({trialed.tries})" if trialed.tries else "")
+        for one, trialed in zip(asked, done, strict=False)
+    ]
+    counted = Counter(trialed.verdict.verdict for trialed in done)
+    words = ", ".join(f"{counted[word]} {word}" for word in ("fail", "unknown", "pass") if counted[word])
+    again = sum(len(trialed.earlier) for trialed in done)
+    tried = f"; {again} unknown before, tried again" if again else ""
+    missing = f"; {len(asked) - len(done)} not done" if len(done) < len(asked) else ""
+    return ["", *lines, f"{len(done)} trials: {words or 'none ended'}{tried}{missing}"]
+
+
+def parse_seeds(given: str) -> list[int]:
+    """Returns the seeds of `1..5`, `3,7,11`, or both mixed.
+
+    Raises:
+        InputError: it is neither, or names none, or too many.
+    """
+    seeds: list[int] = []
+    for part in given.split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:\.\.(\d+))?\s*", part)
+        if found is None:
+            raise InputError("--seeds", f"{part!r} is no seed and no range; write 1..5, or 3,7,11")
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first or last - first >= SEEDS_MAX:
+            raise InputError("--seeds", f"{part!r} must rise, by at most {SEEDS_MAX} seeds")
+        seeds += range(first, last + 1)
+    return seeds
+
+
+def _seeds(options: Namespace) -> list[int | None]:
+    """Returns the seed of each trial; None: drawn."""
+    if options.seeds is not None:
+        if options.seed is not None:
+            raise InputError("--seeds", "and --seed exclude each other: give one of them")
+        return [*parse_seeds(options.seeds)]
+    if options.repeat is not None and options.repeat < 1:
+        raise InputError("--repeat", f"{options.repeat} must be at least 1")
+    return [options.seed] * (options.repeat or 1)
+
+
+def _question(options: Namespace, seed: int | None, cluster: AttachedCluster | None) -> TrialSpec:
+    return make_trial_spec(
+        registry.find_scenario(options.scenario),
+        registry.find_consumer(options.consumer),
+        kafka_version=options.kafka or (cluster.kafka_version if cluster else None),
+        seed=seed,
+        schedule=Path(options.schedule) if options.schedule else None,
+        exact=options.exact,
+        scenario_file=registry.scenario_file(options.scenario),
+    )
+
+
+def _check_fits(trial_spec: TrialSpec, cluster: AttachedCluster) -> None:
+    problems = []
+    if trial_spec.plan.breaks_brokers:
+        problems.append(f"{trial_spec.scenario.name} breaks brokers, which are another process's; leave --cluster out")
+    if trial_spec.kafka_version != cluster.kafka_version:
+        problems.append(f"it runs Kafka {cluster.kafka_version}, not {trial_spec.kafka_version}")
+    if trial_spec.scenario.brokers != len(cluster.brokers):
+        problems.append(f"it has {len(cluster.brokers)} brokers, the scenario asks for {trial_spec.scenario.brokers}")
+    if problems:
+        raise InputError(f"--cluster {cluster.state.name}", problems)

@@ -1,0 +1,234 @@
+"""One sitting: warm clusters and one Spark session, for as many trials as follow. CLI and pytest plugin share it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kafka_trial.cluster.attached import AttachedCluster
+from kafka_trial.cluster.cluster import Cluster
+from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
+from kafka_trial.cluster.pool import ClusterPool
+from kafka_trial.errors import KafkaTrialError
+from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
+from kafka_trial.report.text import last_lines, text_report
+from kafka_trial.scenario import Scenario
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.cpu_priority import preferred
+from kafka_trial.trial.frozen_heap import frozen_heap
+from kafka_trial.trial.judge_process import JudgeProcess, judging_told
+from kafka_trial.trial.run import run_trial
+from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+from kafka_trial.verdict.decide import Verdict
+
+TRIAL_WITHIN_S = 900.0
+
+
+@dataclass(frozen=True)
+class Trialed:
+    """One trial, run and judged; `earlier` are the tries of it that were unknown because of their ground."""
+
+    folder: RunFolder
+    verdict: Verdict
+    text: str
+    earlier: tuple[Trialed, ...] = ()
+    ending: str = ""  # of what a terminal shows of it: the verdict once more, and where its page is
+
+    @property
+    def tries(self) -> str:
+        """Says how it came to its verdict where it took several tries; else empty."""
+        if not self.earlier:
+            return ""
+        word, count = self.verdict.verdict, len(self.earlier) + 1
+        places = ", ".join(str(one.folder.path) for one in self.earlier)
+        return f"unknown, tried again: {word} ({count} tries); unknown is {places}"
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One of many trials, told apart by identity: its spec, and where its run folder goes (None: the default)."""
+
+    trial_spec: TrialSpec
+    out: Path | None = None
+
+
+_Waiting = queue.SimpleQueue[Asked]
+_Done = queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError] | None]  # None: a bench has nothing left to do
+
+
+class Session:
+    """Runs trials one after the other; clusters stay warm between them unless a fault ruined them."""
+
+    def __init__(
+        self, *, console: Console | None = None, judging: bool = True, cluster: AttachedCluster | None = None
+    ) -> None:
+        """`cluster`: one that `cluster up` keeps up, for all trials; else the session boots what they need."""
+        self.console = console or Console(quiet=True)
+        self._attached = cluster
+        self._stack = ExitStack()
+        self._judge = self._start_judge() if judging else None  # Spark warms up while the cluster boots
+        self.clusters = self._stack.enter_context(ClusterPool())
+        self._stack.enter_context(preferred())  # from here on nothing can fail
+        self._stack.enter_context(frozen_heap())
+
+    def try_one(
+        self,
+        scenario: Scenario,
+        consumer: Path,
+        *,
+        kafka_version: str | None = None,
+        seed: int | None = None,
+        out: Path | None = None,
+        retry_unknown: int = 0,
+    ) -> Trialed:
+        """Runs one trial and judges it; one that is unknown because of its ground, up to `retry_unknown` times more.
+
+        Raises:
+            InputError: the consumer, scenario or version is wrong; found before anything starts.
+            StartError: no history could be begun.
+        """
+        trial_spec = make_trial_spec(scenario, consumer, kafka_version=kafka_version, seed=seed)
+        return self.try_spec(trial_spec, out=out, retry_unknown=retry_unknown)
+
+    def try_spec(self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0) -> Trialed:
+        """Runs one trial and judges it; where it is unknown because of its ground, tries again with the same seed.
+
+        Every try has a run folder of its own: `out`, then `out` with -try2, -try3 behind its name.
+        """
+        earlier: list[Trialed] = []
+        while True:
+            last = self._trialed(self.run_one(asked, out=_place(out, len(earlier))))
+            if len(earlier) >= retry_unknown or not last.verdict.retriable:
+                return replace(last, earlier=tuple(earlier)) if earlier else last
+            self.console.say(f"unknown because of its ground, is tried again: {last.verdict.reasons[0]}")
+            earlier.append(last)
+
+    def run_one(self, asked: TrialSpec, *, out: Path | None = None) -> RunFolder:
+        """Runs one trial without judging it; returns its run folder."""
+        folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
+        self.console.say(f"run folder {folder.path}, seed {asked.seed}")
+        with self._cluster_for(asked) as cluster:
+            run_trial(asked, cluster, folder, console=self.console)
+        return folder
+
+    def _cluster_for(self, asked: TrialSpec) -> AbstractContextManager[Cluster]:
+        if self._attached is not None:
+            return nullcontext(self._attached)
+        return self.clusters.cluster_for(
+            asked.kafka_version, brokers=asked.scenario.brokers, lanes=asked.lanes, alone=asked.plan.breaks_brokers
+        )
+
+    def try_many(
+        self,
+        asked: Sequence[Asked],
+        *,
+        side_by_side: int | None = None,
+        until_s: float | None = None,
+        retry_unknown: int = 0,
+    ) -> Iterator[tuple[Asked, Trialed | KafkaTrialError]]:
+        """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
+
+        Those that break brokers run one after the other, beside the rest. A trial that could not be begun yields its
+        error. After `until_s` (monotonic clock) none is begun any more; those under way are finished and yielded.
+        """
+        breaking, others = (
+            _queue(one for one in asked if one.trial_spec.plan.breaks_brokers is breaks) for breaks in (True, False)
+        )
+        done: _Done = queue.SimpleQueue()
+        benches = min(len(asked), side_by_side or os.cpu_count() or 1)
+        with ThreadGroup("trials", join_within_s=600.0) as thread_group:
+            for number in range(benches):
+                turns = (breaking, others) if number == 0 else (others, breaking)
+                thread_group.start(
+                    f"bench {number}", self._work_off, turns, done, thread_group.stop, until_s, retry_unknown
+                )
+            while benches:
+                outcome = _next(done, thread_group)
+                if outcome is None:
+                    benches -= 1
+                else:
+                    yield outcome
+
+    def _work_off(
+        self,
+        turns: Sequence[_Waiting],
+        done: _Done,
+        stop: threading.Event,
+        until_s: float | None,
+        retry_unknown: int,
+    ) -> None:
+        for waiting in turns:
+            broke = False
+            with suppress(queue.Empty):
+                while not stop.is_set() and (until_s is None or time.monotonic() < until_s):
+                    one = waiting.get_nowait()
+                    broke = one.trial_spec.plan.breaks_brokers
+                    try:
+                        done.put((one, self.try_spec(one.trial_spec, out=one.out, retry_unknown=retry_unknown)))
+                    except KafkaTrialError as error:
+                        done.put((one, error))
+            if broke:  # no other breaks brokers any more
+                self.clusters.end_unused(alone=True)
+        done.put(None)
+
+    def _trialed(self, folder: RunFolder) -> Trialed:
+        verdict = self.check(folder)
+        return Trialed(folder, verdict, text_report(folder), ending=last_lines(folder))
+
+    def check(self, folder: RunFolder) -> Verdict:
+        """Has a run folder judged by the session's judge, and returns the verdict."""
+        if self._judge is None:
+            self._judge = self._start_judge()
+        began_s = time.monotonic()
+        self.console.phase("check", judging_told(folder))
+        return self._judge.check(
+            folder, meanwhile=lambda: self.console.progress(f"{time.monotonic() - began_s:.0f} s so far")
+        )
+
+    def _start_judge(self) -> JudgeProcess:
+        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
+        judge = JudgeProcess(self._stack.enter_context(ChildProcesses("judge", belongings=[scratch])), scratch)
+        self._stack.callback(judge.close)
+        return judge
+
+    def close(self) -> None:
+        """Stops every cluster."""
+        self._stack.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _place(out: Path | None, tries: int) -> Path | None:
+    return out if out is None or tries == 0 else out.with_name(f"{out.name}-try{tries + 1}")
+
+
+def _queue(asked: Iterable[Asked]) -> _Waiting:
+    waiting: _Waiting = queue.SimpleQueue()
+    for one in asked:
+        waiting.put(one)
+    return waiting
+
+
+def _next(done: _Done, thread_group: ThreadGroup) -> tuple[Asked, Trialed | KafkaTrialError] | None:
+    wait_until(
+        lambda: not done.empty(),
+        within_s=TRIAL_WITHIN_S,
+        what="the next trial to end",
+        every_s=0.2,
+        alive=lambda: f"{thread_group.errors[0]}" if thread_group.errors else None,
+    )
+    return done.get()

@@ -1,0 +1,228 @@
+"""Setting up: opens everything one trial needs, writes down its spec, and closes in reverse order."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+
+from kafka_trial import registry
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
+from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
+from kafka_trial.consumers.launch import LaunchContext, sink_topic
+from kafka_trial.consumers.process import process_group
+from kafka_trial.consumers.sink import Sink, start_sink
+from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import RunFolder
+from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.schedule import plan_to_table
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.scenario import Scenario, Topic, scenario_to_table
+from kafka_trial.trial.cluster_logs import cluster_logs_kept
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.environment import TrialEnvironment, shortage
+from kafka_trial.trial.group_watch import GroupWatch
+from kafka_trial.trial.progress import Progress
+from kafka_trial.trial.run_metadata import run_metadata
+from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.witness.clock_sampler import sample_clock
+from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
+from kafka_trial.witness.resource_sampler import sample_resources
+from kafka_trial.witness.witness import SinkTopicRead
+
+RECORD_BYTES_MAX = 12 * 1024 * 1024
+
+
+@contextmanager
+def open_trial_environment(
+    trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console
+) -> Iterator[TrialEnvironment]:
+    """Opens everything a trial needs and closes it in reverse order.
+
+    Raises:
+        StartError: lanes, topic, processes or room on the disk are not to be had.
+        InputError: the schedule to replay is wrong.
+    """
+    with ExitStack() as stack:
+        try:
+            environment = _opened(stack, trial_spec, cluster, folder, console)
+        except OSError as error:
+            message = f"the history in {folder.path} cannot be begun: {error}; free space, or choose --out"
+            raise StartError(message) from error
+        yield environment
+
+
+def _opened(
+    stack: ExitStack, trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console
+) -> TrialEnvironment:
+    if short := shortage(folder.path):
+        raise StartError(short)
+    rng = random.Random(secrets.token_bytes(8))  # names must be fresh each time; nothing judged follows from them
+    run = stack.enter_context(Recorder(folder.history, "run"))
+    thread_group = stack.enter_context(ThreadGroup("run"))
+    child_processes = stack.enter_context(ChildProcesses("trial"))
+    stack.enter_context(cluster_logs_kept(cluster, folder.logs))
+    admin = stack.enter_context(Admin(cluster.observer_bootstrap))
+    _write_question(trial_spec, cluster, folder)
+    lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
+    thread_group.start("clock", sample_clock, run, thread_group.stop)
+    topic = _create_topic(trial_spec.scenario, cluster, admin, f"kt-{secrets.token_hex(4)}")
+    stack.callback(_delete_topic, cluster, admin, topic)
+    group_name = _group_name(rng, cluster, admin, lanes, apart=trial_spec.plan.breaks_brokers)
+    run.record("topic_named", topic=topic)
+    run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
+    sink = _sink(stack, trial_spec, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
+    launch_context = LaunchContext(
+        topic, group_name, trial_spec.seed, trial_spec.kafka_version, trial_spec.members, _sink_urls(sink)
+    )
+    output = _sink_topic(stack, trial_spec, cluster, admin, launch_context)
+    group = stack.enter_context(
+        process_group(
+            trial_spec.consumer,
+            launch_context,
+            child_processes=child_processes,
+            lanes=lanes[:-1],
+            folder=folder,
+            group_size=lambda: _group_size(admin, group_name),
+            run=run,
+        )
+    )
+    thread_group.start("vitals", sample_resources, run, lambda: group.members, thread_group.stop)
+    nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
+    ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
+    return TrialEnvironment(
+        trial_spec=trial_spec,
+        cluster=cluster,
+        folder=folder,
+        console=console,
+        run=run,
+        child_processes=child_processes,
+        admin=admin,
+        topic=topic,
+        group_name=group_name,
+        lanes=lanes,
+        group=group,
+        ground=ground,
+        progress=Progress(
+            folder,
+            topic,
+            group_name,
+            by_sends=trial_spec.scenario.load.aborted_ratio > 0,
+            by_effects=output is not None,
+        ),
+        watch=GroupWatch(folder.history, group_name, trial_spec.consumer),
+        stack=stack,
+        sink_topic=output,
+    )
+
+
+def _write_question(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:
+    facts = run_metadata(
+        seed=trial_spec.seed,
+        kafka_version=trial_spec.kafka_version,
+        consumer_file=trial_spec.consumer.path,
+        scenario_file=_scenario_file(trial_spec),
+        rebuilt_because=cluster.rebuilt_because,
+    )
+    folder.write_json("run.json", facts)
+    folder.write_json("scenario.json", scenario_to_table(trial_spec.scenario))
+    folder.write_json("schedule.json", plan_to_table(trial_spec.plan))
+    shutil.copyfile(trial_spec.consumer.path, folder.path / "consumer.toml")
+
+
+def _scenario_file(trial_spec: TrialSpec) -> str | None:
+    """Returns the file that holds the scenario; that of the run folder for a value that is registered nowhere."""
+    if trial_spec.scenario_file is not None:
+        return str(trial_spec.scenario_file)
+    known = registry.scenarios().get(trial_spec.scenario.name) == trial_spec.scenario
+    return None if known else "scenario.json"
+
+
+def _sink_topic(
+    stack: ExitStack, trial_spec: TrialSpec, cluster: Cluster, admin: Admin, launch_context: LaunchContext
+) -> SinkTopicRead | None:
+    """Creates the topic that the consumer's output goes to, if there is one; the trial's end deletes it.
+
+    Its times are the broker's: when an output was written is not to be the word of whoever wrote it.
+    """
+    name, consumer, scenario = sink_topic(trial_spec.consumer, launch_context), trial_spec.consumer, trial_spec.scenario
+    if name is None:
+        return None
+    partitions = consumer.sink_topic.partitions or scenario.topic.partitions
+    output = Topic(partitions=partitions, configs={"message.timestamp.type": "LogAppendTime"})
+    _create_topic(replace(scenario, topic=output), cluster, admin, name)
+    stack.callback(_delete_topic, cluster, admin, name)
+    field = (consumer.identity.json_path or f"$.{ID_FIELD}").removeprefix("$.")
+    return SinkTopicRead(name, partitions, consumer.identity.header or ID_HEADER, field)
+
+
+def _create_topic(scenario: Scenario, cluster: Cluster, admin: Admin, name: str) -> str:
+    topic = scenario.topic
+    configs = {
+        "min.insync.replicas": str(topic.min_insync_replicas),
+        "max.message.bytes": str(RECORD_BYTES_MAX),
+        **topic.configs,
+    }
+    brokers = admin.await_brokers(cluster.brokers)
+    assignment = {
+        partition: [brokers[(partition + place) % len(brokers)] for place in range(topic.replication_factor)]
+        for partition in range(topic.partitions)
+    }
+    admin.create_topic(
+        name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        configs=configs,
+        replica_assignment=assignment,
+    )
+    return name
+
+
+def _delete_topic(cluster: Cluster, admin: Admin, topic: str) -> None:
+    """Gives a warm cluster its disk back; what does not work ends with the cluster, and is no news about the trial."""
+    if not cluster.ruined:
+        with suppress(UnjudgeableError):
+            admin.delete_topic(topic)
+
+
+def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Sequence[Lane], *, apart: bool) -> str:
+    """Draws a group name on a partition of the offsets log of its own; `apart`: not led by the controller's broker.
+
+    Only what has the cluster to itself may move leaders: beside others it would move their coordinators.
+    """
+    offsets = admin.restore_leaders(OFFSETS_TOPIC) if apart else admin.describe(OFFSETS_TOPIC)
+    if offsets is None:
+        raise UnjudgeableError(f"{OFFSETS_TOPIC} is not there although the cluster was booted with it")
+    controller = admin.controller() if apart else None
+    good = [part.partition for part in offsets.partitions if part.leader != controller]
+    if not good:
+        raise UnjudgeableError(f"every partition of {OFFSETS_TOPIC} is led by the controller's broker, {controller}")
+    return draw_group_name(
+        rng, "kt-group-", partition=good[lanes[0].index % len(good)], partitions=len(offsets.partitions)
+    )
+
+
+def _sink(stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder, kill: Callable[[str], None]) -> Sink | None:
+    if trial_spec.consumer.evidence.sink != "http":
+        return None
+    recorder = stack.enter_context(Recorder(folder.history, "sink"))
+    return stack.enter_context(start_sink(recorder, json_path=trial_spec.consumer.identity.json_path, kill=kill))
+
+
+def _sink_urls(sink: Sink | None) -> Callable[[str], str]:
+    return sink.url if sink else lambda member: ""
+
+
+def _group_size(admin: Admin, group: str) -> int:
+    try:
+        described = admin.describe_group(group)
+        return len(described["members"]) if described.get("group_state") == "Stable" else 0
+    except UnjudgeableError:
+        return 0

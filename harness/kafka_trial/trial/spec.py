@@ -1,0 +1,91 @@
+"""The spec of one trial: which scenario, which consumer, which Kafka, which seed; every word checked."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
+from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
+from kafka_trial.errors import InputError
+from kafka_trial.history.store import read_json
+from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
+from kafka_trial.scenario import Scenario
+
+SPARE_LANES = 2  # for members that join while faults are played
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """What one trial asks. `exact`: replay the recorded targets of the plan, not their roles.
+
+    `scenario_file`: where the scenario was read from; None for one that is a value of Python.
+    """
+
+    scenario: Scenario
+    consumer: ConsumerSpec
+    kafka_version: str
+    seed: int
+    plan: Plan
+    exact: bool = False
+    scenario_file: Path | None = None
+
+    @property
+    def members(self) -> int:
+        return self.scenario.members or self.consumer.members
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes its trial takes: one for each member, spare ones, and the workload's."""
+        return self.members + SPARE_LANES + 1
+
+
+def make_trial_spec(
+    scenario: Scenario,
+    consumer: Path,
+    *,
+    kafka_version: str | None = None,
+    seed: int | None = None,
+    schedule: Path | None = None,
+    exact: bool = False,
+    scenario_file: Path | None = None,
+) -> TrialSpec:
+    """Returns a trial spec whose every word has been checked, before anything starts.
+
+    Raises:
+        InputError: something in it is wrong; all problems of one input at once.
+    """
+    spec = spec_from_toml(consumer)
+    version = find_version(kafka_version or DEFAULT_VERSION)
+    check_protocol(spec, version)
+    drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+    if schedule is None:
+        plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
+    else:
+        plan = plan_from_table(read_json(schedule), where=str(schedule))
+    if spec.evidence.sink != "http" and any(planned.fault == "crash-point" for planned in plan.faults):
+        raise InputError(str(consumer), 'the fault crash-point needs [evidence] sink = "http": members ask at its URL')
+    asked = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file)
+    if exact:
+        require_resolved(plan, _target_names(asked), where=str(schedule or "--exact"))
+    return asked
+
+
+def check_protocol(spec: ConsumerSpec, version: str) -> None:
+    """Makes sure that brokers of a version speak the consumer's group protocol.
+
+    Raises:
+        InputError: they do not.
+    """
+    if spec.kafka.protocol == "consumer" and not KNOWN[version].consumer_protocol:
+        raise InputError(
+            str(spec.path), f'protocol = "consumer" (KIP-848) needs Kafka 4.0 or newer brokers, not {version}'
+        )
+
+
+def _target_names(asked: TrialSpec) -> list[str]:
+    """Returns every name a fault of a trial can be on: members, those that join meanwhile, brokers, all."""
+    members = asked.members + sum(planned.fault == "join" for planned in asked.plan.faults)
+    brokers = (f"b{number}" for number in range(asked.scenario.brokers))
+    return [*(f"m{number}" for number in range(members)), *brokers, "all"]

@@ -1,0 +1,108 @@
+"""Several trials in turn: which seeds, where their folders go, and how the end of all of them is told."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.claim import Claim
+from kafka_trial.cli import _parser
+from kafka_trial.errors import FAIL, Interrupted
+from kafka_trial.history.store import RunFolder
+from kafka_trial.trial import runs
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.runs import ask, parse_seeds, run_all
+from kafka_trial.trial.session import Session, Trialed
+from kafka_trial.trial.spec import TrialSpec
+from kafka_trial.verdict.check_results import VerdictInput, Violation
+from kafka_trial.verdict.decide import decide
+
+PASS = decide(VerdictInput(()), Claim("unclaimed"))
+FAILED = decide(VerdictInput((), failures=(Violation("never-assigned", 1, "it never was", ()),)), Claim("unclaimed"))
+UNKNOWN = decide(VerdictInput((), ground=("the harness stood still",)), Claim("unclaimed"))
+
+
+def test_seeds_are_ranges_and_lists() -> None:
+    """Both ends belong to a range."""
+    assert [parse_seeds("1..3"), parse_seeds("7"), parse_seeds("3,7..8, 11")] == [[1, 2, 3], [7], [3, 7, 8, 11]]
+
+
+@pytest.mark.parametrize(
+    ("words", "seeds", "places"),
+    [
+        (["--seeds", "4..6", "--out", "d"], [4, 5, 6], ["d/1", "d/2", "d/3"]),
+        (["--repeat", "2", "--seed", "9"], [9, 9], [None, None]),
+        (["--seed", "9", "--out", "d"], [9], ["d"]),
+    ],
+)
+def test_each_trial_has_its_seed_and_its_folder(words: list[str], seeds: list[int], places: list[str | None]) -> None:
+    """One alone has the folder itself, as ever."""
+    asked, _ = ask(_words(*words))
+    assert [one.trial_spec.seed for one in asked] == seeds
+    assert [str(one.out) if one.out else None for one in asked] == places
+
+
+def test_repeats_without_a_seed_draw_one_each() -> None:
+    """Two trials of one drawn seed would show the same twice."""
+    asked, _ = ask(_words("--repeat", "3"))
+    assert len({one.trial_spec.seed for one in asked}) == 3
+
+
+class _Staged(Session):
+    """A session that has its verdicts in its pocket."""
+
+    def __init__(self, folder: Path, *left: Trialed | Interrupted) -> None:
+        self.console = Console(quiet=True)
+        self._folder, self._left = folder, list(left)
+
+    def try_spec(self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0) -> Trialed:
+        outcome = self._left.pop(0)
+        if isinstance(outcome, Interrupted):
+            raise outcome
+        return outcome
+
+
+def test_the_worst_verdict_is_the_status_and_all_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each report, then a line a trial; the try that was unknown is counted too."""
+    first, second = (Trialed(RunFolder(tmp_path / name), UNKNOWN, "UNKNOWN: ground") for name in ("a", "b"))
+    trials = [Trialed(RunFolder(tmp_path / "c"), PASS, "PASS: told", (first,)), Trialed(second.folder, FAILED, "FAIL")]
+    asked, _ = ask(_words("--seeds", "1..2"))
+    assert run_all(_Staged(tmp_path, *trials), asked) == FAIL
+    told = capsys.readouterr().out.splitlines()
+    assert told[-3:] == [
+        f"seed 1: pass  {tmp_path / 'c'}  (unknown, tried again: pass (2 tries); unknown is {tmp_path / 'a'})",
+        f"seed 2: fail  {tmp_path / 'b'}",
+        "2 trials: 1 fail, 1 pass; 1 unknown before, tried again",
+    ]
+
+
+def test_ctrl_c_tells_what_was_done_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two of three: the interrupt goes on to whoever ends the command."""
+    trial = Trialed(RunFolder(tmp_path), PASS, "PASS: told")
+    asked, _ = ask(_words("--seeds", "1..3"))
+    with pytest.raises(Interrupted):
+        run_all(_Staged(tmp_path, trial, trial, Interrupted("by Ctrl-C")), asked)
+    assert capsys.readouterr().out.splitlines()[-1] == "2 trials: 2 pass; 1 not done"
+
+
+def test_a_cluster_that_stays_up_takes_what_leaves_its_brokers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit is told at once, all of it."""
+    monkeypatch.setattr(runs, "attach", lambda name: _Cluster())
+    with pytest.raises(runs.InputError) as refused:
+        ask(_words("--cluster", "warm", "--kafka", "3.9.2", scenario="leader-lost"))
+    told = str(refused.value)
+    assert all(word in told for word in ("breaks brokers", "Kafka 4.3.1, not 3.9.2", "1 brokers")), told
+
+
+class _Cluster:
+    kafka_version = "4.3.1"
+    brokers = (0,)
+    state = Namespace(name="warm")
+
+
+def _words(*words: str, scenario: str = "control") -> Namespace:
+    return _parser().parse_args(["run", scenario, "--consumer", "python-at-least-once", *words])

@@ -1,0 +1,53 @@
+"""The trial spec: every word of it is checked before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from kafka_trial import registry
+from kafka_trial.errors import InputError
+from kafka_trial.nemesis.schedule import plan_to_table
+from kafka_trial.scenario import Scenario, Step
+from kafka_trial.trial.spec import make_trial_spec
+
+CONSUMER = registry.find_consumer("python-at-least-once")
+
+
+def test_a_seed_is_drawn_where_none_is_given() -> None:
+    """And is kept in the spec, so that the trial can be repeated; a given one stays."""
+    drawn = {make_trial_spec(Scenario(name="s"), CONSUMER).seed for _ in range(5)}
+    assert (len(drawn) > 1, make_trial_spec(Scenario(name="s"), CONSUMER, seed=7).seed) == (True, 7)
+
+
+@pytest.mark.parametrize(
+    ("resolved", "said"),
+    [("m9", "m9"), ("b3", "b3"), (None, "no target was recorded")],
+    ids=["no such member", "no such broker", "never recorded"],
+)
+def test_an_exact_replay_of_names_that_do_not_exist_is_refused(tmp_path: Path, resolved: str | None, said: str) -> None:
+    """Naming the fault; a member that joins meanwhile is one of those that exist."""
+    scenario = Scenario(name="s", schedule=(Step("join", "all", for_s=1), Step("kill", "member", for_s=1)))
+    table = plan_to_table(make_trial_spec(scenario, CONSUMER, seed=1).plan)
+    table["faults"][0]["resolved"], table["faults"][1]["resolved"] = "all", "m3"
+    schedule = tmp_path / "schedule.json"
+    schedule.write_bytes(orjson.dumps(table))
+    asked = make_trial_spec(scenario, CONSUMER, schedule=schedule, exact=True)
+    assert [fault.resolved for fault in asked.plan.faults] == ["all", "m3"]
+    table["faults"][1]["resolved"] = resolved
+    schedule.write_bytes(orjson.dumps(table))
+    with pytest.raises(InputError, match=said):
+        make_trial_spec(scenario, CONSUMER, schedule=schedule, exact=True)
+
+
+def test_crash_points_want_a_sink(tmp_path: Path) -> None:
+    """Members ask at its URL: a consumer without one is refused, with what to write."""
+    scenario = Scenario(name="s", schedule=(Step("crash-point", "member", for_s=1),))
+    with pytest.raises(InputError, match='sink = "http"'):
+        make_trial_spec(scenario, CONSUMER, seed=1)
+    with_sink = tmp_path / "consumer.toml"
+    text = CONSUMER.read_text().replace('events = "jsonl"', 'events = "jsonl"\nsink = "http"')
+    with_sink.write_text(text.replace('"main.py"', f'"{CONSUMER.parent / "main.py"}"'))
+    assert make_trial_spec(scenario, with_sink, seed=1).plan.faults[0].fault == "crash-point"
