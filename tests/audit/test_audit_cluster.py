@@ -19,8 +19,8 @@ from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, WRONG_INPUT
+from kafka_trial.kafka_protocol.connection import Connection
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.witness.connection import Connection
 from staged_incident import PROTOCOLS, RECORDS, STANDS_S, Staged, staged
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -14,7 +14,7 @@ from kafka_trial.audit.command_config import read_command_config
 from kafka_trial.audit.request import make_asked
 from kafka_trial.audit.stores import blocks
 from kafka_trial.errors import InputError
-from kafka_trial.witness.security import Credentials, Security
+from kafka_trial.kafka_protocol.security import Credentials, Security
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="hunter2";'
 SCRAM = PLAIN.replace("plain.Plain", "scram.Scram")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_trial.audit.offsets import Holes
-from kafka_trial.witness.batches import Batch
+from kafka_trial.kafka_protocol.batches import Batch
 
 MS = 1_000_000
 

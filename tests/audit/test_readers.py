@@ -15,10 +15,10 @@ from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import Found, Reading, Taken, read_records
 from kafka_trial.audit.request import Asked, Limits
 from kafka_trial.audit.sink import Identity
+from kafka_trial.kafka_protocol.batches import batches, records
+from kafka_trial.kafka_protocol.connection import NoAnswerError
+from kafka_trial.kafka_protocol.fetch import Fetched
 from kafka_trial.process.threads import ThreadGroup
-from kafka_trial.witness.batches import batches, records
-from kafka_trial.witness.connection import NoAnswerError
-from kafka_trial.witness.fetch import Fetched
 from witness.literal_batches import ABORT, COMMIT, TRANSACTIONAL, batch_of, marker_of
 
 PARTITIONS, BATCHES, SIZE = range(4), range(5), 10

@@ -27,9 +27,9 @@ from kafka_trial.errors import NOT_BEGUN, PASS, WRONG_INPUT
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.judge import judge_events
+from kafka_trial.kafka_protocol.connection import Brokers
+from kafka_trial.kafka_protocol.requests import metadata
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.witness.connection import Brokers
-from kafka_trial.witness.questions import metadata
 from secured_broker import PASSWORD, SecuredBroker, all_but, granted, secured_broker
 
 pytestmark = pytest.mark.cluster

@@ -16,7 +16,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.witness import sockets
+from kafka_trial.witness import socket_table
 
 STALL = {"rate": 0}
 
@@ -116,7 +116,7 @@ def _send_all(link: socket.socket, sent: bytes) -> None:
 def _taken(link: socket.socket) -> int:
     """Bytes of ours that the other end's kernel has acknowledged."""
     port = link.getsockname()[1]
-    return max((entry.bytes_acked for entry in sockets.sample() if entry.sport == port), default=0)
+    return max((entry.bytes_acked for entry in socket_table.sample() if entry.sport == port), default=0)
 
 
 @pytest.mark.cluster

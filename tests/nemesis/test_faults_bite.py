@@ -28,6 +28,8 @@ from kafka_trial.consumers.sink import start_sink
 from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
+from kafka_trial.kafka_protocol.group_requests import group_state
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.fault import list_faults
 from kafka_trial.nemesis.ground import Ground
@@ -38,8 +40,6 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Step
-from kafka_trial.witness.connection import Brokers, NoAnswerError
-from kafka_trial.witness.group_questions import group_state
 from kafka_trial.witness.witness import start_witness
 
 pytestmark = pytest.mark.cluster

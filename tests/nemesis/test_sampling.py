@@ -22,7 +22,7 @@ from kafka_trial.nemesis.samples import REFUSED
 from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.witness import sockets
+from kafka_trial.witness import socket_table
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def test_a_look_is_of_the_instant_of_its_counters(
 ) -> None:
     """On a busy machine it takes a while to find whose sockets they are; rates must not be the lower for it."""
     proxy_port, broker_port, _ = ports
-    found, looked_for_owners_ns = sockets.inodes_of_groups, []
+    found, looked_for_owners_ns = socket_table.inodes_of_groups, []
 
     def slowly(pgids: Collection[int]) -> dict[int, set[int]]:
         looked_for_owners_ns.append(time.monotonic_ns())
         return found(pgids)
 
-    monkeypatch.setattr(sockets, "inodes_of_groups", slowly)
+    monkeypatch.setattr(socket_table, "inodes_of_groups", slowly)
     look = sampling.links({("m0", 1): RoutePorts("m0", 1, proxy_port, broker_port)}, {"m0": os.getpgrp()})
     assert look.routes() == [("m0", 1)]
     assert look.time_ns <= looked_for_owners_ns[0]

@@ -12,9 +12,9 @@ import pytest
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.group_requests import coordinator
 from kafka_trial.process.threads import ThreadGroup
-from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
-from kafka_trial.witness.group_questions import coordinator
 from kafka_trial.witness.observe import Observer
 from kafka_trial.witness.record_ids import record_id
 

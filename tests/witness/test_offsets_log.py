@@ -12,9 +12,9 @@ import pytest
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import batches, ended, records
+from kafka_trial.kafka_protocol.batches import batches, ended, records
+from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.witness.offsets_log import LogReader
-from kafka_trial.witness.primitives import DecodeError
 from witness.literal_batches import (
     ABORT,
     COMMIT,

@@ -9,8 +9,8 @@ from typing import Any
 
 from kafka_trial.history.event import from_line
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import batches
-from kafka_trial.witness.primitives import DecodeError
+from kafka_trial.kafka_protocol.batches import batches
+from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.witness.transactions import TopicReader
 from witness.literal_batches import ABORT, COMMIT, TRANSACTIONAL, ZSTD, batch_of, marker_of
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.post import Answer, serve
+from kafka_trial.witness.command_pipe import Answer, serve
 
 class Watching:
     def step(self):

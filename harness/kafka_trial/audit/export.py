@@ -34,10 +34,10 @@ from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import InputError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RUN_SCHEMA, RunFolder, create_run_folder
+from kafka_trial.kafka_protocol import group_requests, requests
+from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
+from kafka_trial.kafka_protocol.requests import Topic
 from kafka_trial.trial.console import Console
-from kafka_trial.witness import group_questions, questions
-from kafka_trial.witness.connection import Brokers, NoAnswerError
-from kafka_trial.witness.questions import Topic
 
 KIND = "audit"
 CONFIGS = (CLEANUP, "retention.ms")
@@ -103,13 +103,13 @@ def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground, console
     log = Log.of(brokers, OFFSETS_TOPIC)
     try:
         state = brokers.broker(
-            log.leaders[ground.log_partition], lambda connection: group_questions.group_state(connection, asked.group)
+            log.leaders[ground.log_partition], lambda connection: group_requests.group_state(connection, asked.group)
         )
     except NoAnswerError as error:
         if acl := missing_acl(error, asked, operation="DESCRIBE"):
             console.say(f"{acl}. Whether there is such a group now cannot be asked; its offsets log will tell")
         return
-    if state.state == group_questions.DEAD:
+    if state.state == group_requests.DEAD:
         raise InputError(
             f"--group {asked.group}",
             "there is no such group now: it never was, its offsets have expired, or it was deleted. Check the name",
@@ -158,7 +158,7 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
     """Returns some configs of a topic; none where we may not describe them, which is told."""
     leader = next(part.leader for part in topic.partitions if part.leader >= 0)
     try:
-        return this.brokers.broker(leader, lambda connection: questions.topic_configs(connection, topic.name, CONFIGS))
+        return this.brokers.broker(leader, lambda connection: requests.topic_configs(connection, topic.name, CONFIGS))
     except NoAnswerError as error:
         if acl := missing_acl(error, this.asked, operation="DESCRIBE_CONFIGS", topic=topic.name):
             this.console.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")

@@ -15,11 +15,11 @@ from kafka_trial.audit.bounded_reading import Budget, Log
 from kafka_trial.audit.request import NS_PER_MS, Asked
 from kafka_trial.audit.window_filter import Sieve
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import Batch, records
-from kafka_trial.witness.offsets_decoder import decode_key, decode_value
+from kafka_trial.kafka_protocol.batches import Batch, records
+from kafka_trial.kafka_protocol.offsets_decoder import decode_key, decode_value
+from kafka_trial.kafka_protocol.offsets_records import ClassicGroup, CurrentAssignment, Member
+from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.witness.offsets_log import LogReader
-from kafka_trial.witness.offsets_records import ClassicGroup, CurrentAssignment, Member
-from kafka_trial.witness.primitives import DecodeError
 
 BEFORE_SHARE = 2  # at most 1/2 of the limits is spent on what lies before the window
 

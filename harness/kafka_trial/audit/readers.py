@@ -25,9 +25,9 @@ from kafka_trial.audit.request import NS_PER_MS, Asked
 from kafka_trial.audit.sink import Identity
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import EventWriter
+from kafka_trial.kafka_protocol.batches import COMMIT, Batch, Record, ended, records
+from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.process.threads import ThreadGroup
-from kafka_trial.witness.batches import COMMIT, Batch, Record, ended, records
-from kafka_trial.witness.primitives import DecodeError
 from kafka_trial.witness.record_ids import record_id
 
 JOIN_WITHIN_S = 24 * 3600.0  # readers end by their own limits

@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka_trial.audit.sink import Identity, Sink, identity_of, sink_of
 from kafka_trial.errors import InputError
-from kafka_trial.witness.security import UNSECURED, Security
+from kafka_trial.kafka_protocol.security import UNSECURED, Security
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000

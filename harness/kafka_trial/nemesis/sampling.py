@@ -20,7 +20,7 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.nemesis.ground import WORKLOAD, Ground, OffsetsLog
 from kafka_trial.nemesis.samples import BROKER, CLIENT, REFUSED, GroupLook, Half, Look, Probe, ProcessLook
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness import sockets
+from kafka_trial.witness import socket_table
 
 HOST = "127.0.0.1"
 # ApiVersions v0, correlation id 7, client id "kt-probe": the one request a broker answers before anything else.
@@ -61,8 +61,8 @@ def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
     Members are told by their process groups; whoever uses the lane of the load is the load. The look's time is that of
     the dump: on a busy machine it takes a while to find whose sockets they are.
     """
-    table, taken_ns = sockets.sample([sockets.ESTABLISHED]), time.monotonic_ns()
-    own_inodes = sockets.inodes_of_groups(process_groups.values())
+    table, taken_ns = socket_table.sample([socket_table.ESTABLISHED]), time.monotonic_ns()
+    own_inodes = socket_table.inodes_of_groups(process_groups.values())
     own_ports = {
         client: {entry.sport for entry in table if entry.inode in own_inodes[pgid]}
         for client, pgid in process_groups.items()
@@ -82,7 +82,7 @@ def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
 def probe(route: RoutePorts, *, within_s: float) -> Probe:
     """Makes one ApiVersions round trip through the route's proxy."""
     try:
-        answer_s = sockets.api_versions_round_trip(HOST, route.proxy_port, within_s)
+        answer_s = socket_table.api_versions_round_trip(HOST, route.proxy_port, within_s)
     except ConnectionRefusedError:
         return Probe(route.client, route.broker, None, REFUSED)
     except OSError as error:
@@ -92,14 +92,14 @@ def probe(route: RoutePorts, *, within_s: float) -> Probe:
 
 def requests_that_pass(routes: Sequence[RoutePorts]) -> set[tuple[str, int]]:
     """Returns the routes on which an own request reaches the broker: seen on the proxy's new socket towards it."""
-    old = {(entry.sport, entry.dport) for entry in sockets.sample([sockets.ESTABLISHED])}
+    old = {(entry.sport, entry.dport) for entry in socket_table.sample([socket_table.ESTABLISHED])}
     with ExitStack() as opened:
         for route in routes:
             with suppress(OSError):  # a route that refuses does not pass
                 link = opened.enter_context(socket.create_connection((HOST, route.proxy_port), timeout=1.0))
                 link.sendall(PROBE_REQUEST)
         pause(PROBE_SETTLE_S)
-        new = [e for e in sockets.sample([sockets.ESTABLISHED]) if (e.sport, e.dport) not in old]
+        new = [e for e in socket_table.sample([socket_table.ESTABLISHED]) if (e.sport, e.dport) not in old]
     by_broker = {route.broker_port: (route.client, route.broker) for route in routes}
     return {by_broker[e.dport] for e in new if e.dport in by_broker and e.bytes_acked >= len(PROBE_REQUEST)}
 
@@ -114,13 +114,13 @@ def process(pid: int, exit_code: int | None, inodes: set[int]) -> ProcessLook:
         if stat[0] not in "ZX":  # a zombie waits only for its parent
             states.append(stat[0])
             cpu_s += stat[1]
-    kept = sum(entry.inode in inodes for entry in sockets.sample([sockets.ESTABLISHED]))
+    kept = sum(entry.inode in inodes for entry in socket_table.sample([socket_table.ESTABLISHED]))
     return ProcessLook(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
 
 
 def inodes_of_group(pid: int) -> set[int]:
     """Returns the inodes of every socket that the process group `pid` holds."""
-    return sockets.inodes_of_groups([pid])[pid]
+    return socket_table.inodes_of_groups([pid])[pid]
 
 
 class GroupFold:

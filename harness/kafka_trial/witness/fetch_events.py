@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from kafka_trial.witness.primitives import NO_TOPIC_ID
+from kafka_trial.kafka_protocol.primitives import NO_TOPIC_ID
 from kafka_trial.witness.request_lines import Line
 
 K = TypeVar("K")

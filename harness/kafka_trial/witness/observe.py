@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.kafka_protocol import group_requests, requests
+from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.group_requests import GroupState
+from kafka_trial.kafka_protocol.requests import EARLIEST, LATEST, Topic
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness import group_questions, questions
-from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.witness.command_pipe import BEHIND, COMPLETE, Answer, deadline_s, serve
 from kafka_trial.witness.control_read import control_read
-from kafka_trial.witness.group_questions import GroupState
-from kafka_trial.witness.post import BEHIND, COMPLETE, Answer, deadline_s, serve
-from kafka_trial.witness.questions import EARLIEST, LATEST, Topic
 
 T = TypeVar("T")
 SOURCE: Final = "observer"
@@ -135,7 +135,7 @@ class Observer:
     def _look_at_topic(self) -> None:
         found = self._asked(
             "metadata",
-            lambda: self._brokers.anyone(lambda connection: questions.metadata(connection, [self._topic_name])),
+            lambda: self._brokers.anyone(lambda connection: requests.metadata(connection, [self._topic_name])),
         )
         if found is None:
             return
@@ -165,7 +165,7 @@ class Observer:
             return
         configs = self._asked(
             "configs",
-            lambda: self._brokers.anyone(lambda connection: questions.topic_configs(connection, topic.name, CONFIGS)),
+            lambda: self._brokers.anyone(lambda connection: requests.topic_configs(connection, topic.name, CONFIGS)),
         )
         if configs is None:
             return  # asked again at the next look
@@ -183,21 +183,21 @@ class Observer:
     def _look_at_group(self) -> None:
         node = self._asked(
             "coordinator",
-            lambda: self._brokers.anyone(lambda connection: group_questions.coordinator(connection, self._group)),
+            lambda: self._brokers.anyone(lambda connection: group_requests.coordinator(connection, self._group)),
         )
         if node is None:
             return
         self._tell(("coordinator",), "coordinator", group=self._group, leader=node)
         state = self._asked(
             "group",
-            lambda: self._brokers.broker(node, lambda at: group_questions.group_state(at, self._group)),
+            lambda: self._brokers.broker(node, lambda at: group_requests.group_state(at, self._group)),
             broker=node,
         )
         if state is not None:
             self._tell(("group_state",), "group_state", group=self._group, **_group_fields(state))
 
     def _look_at_controller(self) -> None:
-        found = self._asked("controller", lambda: self._brokers.anyone(questions.controller))
+        found = self._asked("controller", lambda: self._brokers.anyone(requests.controller))
         if found is not None and found[0] >= 0:
             self._tell(("controller",), "controller", leader=found[0], epoch=found[1])
 
@@ -205,7 +205,7 @@ class Observer:
         self, leader: int, partitions: Sequence[int], *, which: int, committed: bool = False
     ) -> dict[int, int]:
         def ask(connection: Connection) -> dict[int, int]:
-            return questions.list_offsets(connection, self._topic_name, partitions, which=which, committed=committed)
+            return requests.list_offsets(connection, self._topic_name, partitions, which=which, committed=committed)
 
         return self._asked("offsets", lambda: self._brokers.broker(leader, ask), broker=leader) or {}
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_trial.witness import offsets_records as records
-from kafka_trial.witness.offsets_decoder import decode_assignment, decode_value
-from kafka_trial.witness.offsets_records import (
+from kafka_trial.kafka_protocol import offsets_records as records
+from kafka_trial.kafka_protocol.offsets_decoder import decode_assignment, decode_value
+from kafka_trial.kafka_protocol.offsets_records import (
     ClassicGroup,
     CurrentAssignment,
     GroupEpoch,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from kafka_trial.kafka_protocol.primitives import NO_TOPIC_ID
 from kafka_trial.witness.fetch_events import FetchSessions
-from kafka_trial.witness.group_requests import GROUP_READERS
-from kafka_trial.witness.primitives import NO_TOPIC_ID
+from kafka_trial.witness.group_events import GROUP_READERS
 from kafka_trial.witness.request_fields import Body, Fields, Reader, first_error, member_of, topic_of
 from kafka_trial.witness.request_lines import Line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kafka_trial.witness.primitives import NO_TOPIC_ID
+from kafka_trial.kafka_protocol.primitives import NO_TOPIC_ID
 
 Fields = dict[str, Any]
 Body = Mapping[str, Any]

@@ -21,7 +21,7 @@ import orjson
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.post import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
+from kafka_trial.witness.command_pipe import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
 from kafka_trial.witness.request_events import Requests
 from kafka_trial.witness.request_lines import LINE_START, LineError, parse_line
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.witness.batches import ABORT, Batch, ended, records
-from kafka_trial.witness.connection import Brokers
-from kafka_trial.witness.post import serve
-from kafka_trial.witness.primitives import DecodeError
+from kafka_trial.kafka_protocol.batches import ABORT, Batch, ended, records
+from kafka_trial.kafka_protocol.connection import Brokers
+from kafka_trial.kafka_protocol.primitives import DecodeError
+from kafka_trial.witness.command_pipe import serve
 from kafka_trial.witness.record_ids import record_id
 from kafka_trial.witness.tail import Following, open_tails
 

@@ -19,7 +19,7 @@ from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.rpc import ChildRpc, start_child_rpc
-from kafka_trial.witness.post import BEHIND, DEAD, READY
+from kafka_trial.witness.command_pipe import BEHIND, DEAD, READY
 from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
 
 READY_WITHIN_S: Final = 30.0

@@ -17,14 +17,22 @@ from pathlib import Path
 from kafka_trial.registry import PACKAGE
 
 MAKES = ("trial.run", "trial.environment", "trial.setup", "trial.spec", "registry")
-MAKING_FOLDERS = ("cluster", "consumers", "history", "nemesis", "witness", "workload")  # whole, plug-ins and data too
+MAKING_FOLDERS = (
+    "cluster",
+    "consumers",
+    "history",
+    "kafka_protocol",
+    "nemesis",
+    "witness",
+    "workload",
+)  # whole, plug-ins and data too
 # Names of functions, classes, fields and arguments → what they were called when rows were made.
 FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
 # Digests of earlier harnesses → that of this one, where what differs makes no history.
 SAME = {
-    "121ec7039006e283": "50938b69e7cb0244",  # was one of files, not of definitions
+    "121ec7039006e283": "216bac51e816eac4",  # was one of files, not of definitions
     # Counted the benchmark of the producer, and called trials, threads and children by other names.
-    "4904fc24caaa6e2a": "50938b69e7cb0244",
+    "4904fc24caaa6e2a": "216bac51e816eac4",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("check", "trial.judge_process")

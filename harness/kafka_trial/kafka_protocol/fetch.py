@@ -9,9 +9,9 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_trial.witness.connection import Connection, NoAnswerError
-from kafka_trial.witness.errors import error_name
-from kafka_trial.witness.primitives import DecodeError, Reader
+from kafka_trial.kafka_protocol.connection import Connection, NoAnswerError
+from kafka_trial.kafka_protocol.errors import error_name
+from kafka_trial.kafka_protocol.primitives import DecodeError, Reader
 
 FETCH: Final = (1, 4)
 FETCH_BYTES_MAX: Final = 1 << 20

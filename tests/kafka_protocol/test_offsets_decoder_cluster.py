@@ -18,19 +18,19 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kafka_protocol.kafka_json import key_json, value_json
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.cluster.processes import process_cluster
+from kafka_trial.kafka_protocol import group_requests, offsets_records, requests
+from kafka_trial.kafka_protocol.batches import batches, records
+from kafka_trial.kafka_protocol.connection import Brokers, Connection
+from kafka_trial.kafka_protocol.fetch import fetch
+from kafka_trial.kafka_protocol.group_requests import GroupState
+from kafka_trial.kafka_protocol.offsets_decoder import decode_key, decode_value
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.witness import group_questions, offsets_records, questions
-from kafka_trial.witness.batches import batches, records
-from kafka_trial.witness.connection import Brokers, Connection
-from kafka_trial.witness.fetch import fetch
-from kafka_trial.witness.group_questions import GroupState
-from kafka_trial.witness.offsets_decoder import decode_key, decode_value
-from witness.kafka_json import key_json, value_json
 
 pytestmark = pytest.mark.cluster
 TOPIC, PARTITIONS = "orders", 4
@@ -123,7 +123,7 @@ def _records(log: Log) -> dict[tuple[int, int], tuple[bytes | None, bytes | None
     """Key and value of every record in the offsets log now, by partition and offset."""
     found: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
     with Brokers(log.bootstrap) as brokers:
-        topic = brokers.anyone(lambda connection: questions.metadata(connection, [OFFSETS_TOPIC])).topics[OFFSETS_TOPIC]
+        topic = brokers.anyone(lambda connection: requests.metadata(connection, [OFFSETS_TOPIC])).topics[OFFSETS_TOPIC]
         for partition in range(len(topic.partitions)):
             position, end = 0, 1
             while position < end:
@@ -264,7 +264,7 @@ def _quiet(bootstrap: str) -> None:
     """Waits until the sessions of static members that went away have expired: from then on the log does not grow."""
     with Brokers(bootstrap) as brokers:
         for group in ("classic", "kip848"):
-            ask = partial(group_questions.group_state, group=group)
+            ask = partial(group_requests.group_state, group=group)
             wait_until(partial(_empty, brokers, ask), within_s=30, what=f"group {group} to be empty", every_s=0.2)
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_trial.witness import offsets_records as records
-from kafka_trial.witness.offsets_decoder import decode_assignment, decode_key, decode_subscription, decode_value
-from kafka_trial.witness.offsets_records import Assignment, ConsumerPartitions, Key, OffsetCommit, Subscription
-from kafka_trial.witness.primitives import DecodeError
-from witness.kafka_json import key_json, value_json
+from kafka_protocol.kafka_json import key_json, value_json
+from kafka_trial.kafka_protocol import offsets_records as records
+from kafka_trial.kafka_protocol.offsets_decoder import decode_assignment, decode_key, decode_subscription, decode_value
+from kafka_trial.kafka_protocol.offsets_records import Assignment, ConsumerPartitions, Key, OffsetCommit, Subscription
+from kafka_trial.kafka_protocol.primitives import DecodeError
 
 DATA = Path(__file__).parent / "data"
 STORED = [

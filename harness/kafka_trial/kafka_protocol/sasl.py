@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kafka_trial.errors import InputError
-from kafka_trial.witness.errors import error_name
-from kafka_trial.witness.primitives import Reader
-from kafka_trial.witness.security import Security
+from kafka_trial.kafka_protocol.errors import error_name
+from kafka_trial.kafka_protocol.primitives import Reader
+from kafka_trial.kafka_protocol.security import Security
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 ITERATIONS_MIN: Final = 4096

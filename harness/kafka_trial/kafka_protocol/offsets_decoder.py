@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafka_trial.witness import offsets_records as records
-from kafka_trial.witness.offsets_records import (
+from kafka_trial.kafka_protocol import offsets_records as records
+from kafka_trial.kafka_protocol.offsets_records import (
     Assignment,
     ClassicGroup,
     ClassicMember,
@@ -30,7 +30,7 @@ from kafka_trial.witness.offsets_records import (
     TopicPartitions,
     Value,
 )
-from kafka_trial.witness.primitives import NO_TOPIC_ID, DecodeError, Reader
+from kafka_trial.kafka_protocol.primitives import NO_TOPIC_ID, DecodeError, Reader
 
 T = TypeVar("T")
 _KEYS_WITH_MEMBER = (records.MEMBER, records.TARGET, records.CURRENT_ASSIGNMENT)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_trial.witness.connection import Address, Connection, NoAnswerError
-from kafka_trial.witness.errors import error_name
-from kafka_trial.witness.primitives import Reader
+from kafka_trial.kafka_protocol.connection import Address, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.errors import error_name
+from kafka_trial.kafka_protocol.primitives import Reader
 
 EARLIEST: Final = -2
 LATEST: Final = -1

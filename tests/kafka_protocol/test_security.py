@@ -18,11 +18,11 @@ from kafka_trial.audit.readers import read_records
 from kafka_trial.audit.request import Asked
 from kafka_trial.audit.stores import tls_context
 from kafka_trial.errors import InputError
+from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
+from kafka_trial.kafka_protocol.group_requests import coordinator
+from kafka_trial.kafka_protocol.security import Credentials, Security
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.witness.connection import Brokers, Connection, NoAnswerError
-from kafka_trial.witness.group_questions import coordinator
-from kafka_trial.witness.security import Credentials, Security
 
 COORDINATOR_1 = struct.pack(">ihhi", 0, 0, -1, 1) + struct.pack(">h1si", 1, b"h", 9)
 HEARD = struct.pack(">hih5s", 0, 1, 5, b"PLAIN")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from kafka_trial.witness.codecs import plain_batch
-from kafka_trial.witness.primitives import DecodeError, Reader
+from kafka_trial.kafka_protocol.codecs import plain_batch
+from kafka_trial.kafka_protocol.primitives import DecodeError, Reader
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _SIZE_OFFSET: Final = 12  # the batch's length counts what comes after it

@@ -6,9 +6,9 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from kafka_trial.witness import offsets_records as records
-from kafka_trial.witness.offsets_decoder import decode_assignment, decode_subscription
-from kafka_trial.witness.offsets_records import (
+from kafka_trial.kafka_protocol import offsets_records as records
+from kafka_trial.kafka_protocol.offsets_decoder import decode_assignment, decode_subscription
+from kafka_trial.kafka_protocol.offsets_records import (
     ClassicGroup,
     ConsumerPartitions,
     CurrentAssignment,

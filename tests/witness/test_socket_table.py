@@ -15,7 +15,7 @@ import pytest
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.witness import sockets
+from kafka_trial.witness import socket_table
 
 
 @contextmanager
@@ -32,9 +32,9 @@ def connection(family: int = socket.AF_INET) -> Iterator[tuple[socket.socket, so
                 yield near, far
 
 
-def _entry(end: socket.socket) -> sockets.Socket:
+def _entry(end: socket.socket) -> socket_table.Socket:
     sport, dport = end.getsockname()[1], end.getpeername()[1]
-    return next(entry for entry in sockets.sample() if (entry.sport, entry.dport) == (sport, dport))
+    return next(entry for entry in socket_table.sample() if (entry.sport, entry.dport) == (sport, dport))
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6], ids=["ipv4", "ipv6 mapped"])
@@ -65,7 +65,9 @@ def test_a_closed_connection_is_no_longer_established() -> None:
         places = (near.getsockname()[1], near.getpeername()[1])
         near.close()
         far.close()
-        left = [entry for entry in sockets.sample() if {entry.sport, entry.dport} == set(places) and entry.established]
+        left = [
+            entry for entry in socket_table.sample() if {entry.sport, entry.dport} == set(places) and entry.established
+        ]
     assert left == []
 
 
@@ -73,14 +75,14 @@ def test_only_the_states_asked_for_are_dumped() -> None:
     """A connection whose one end was closed is half there for who asks for established ones, and whole else."""
     with connection() as (near, far):
         sport, dport = near.getsockname()[1], near.getpeername()[1]
-        assert {_state(sport, [sockets.ESTABLISHED]), _state(dport, [sockets.ESTABLISHED])} == {"established"}
+        assert {_state(sport, [socket_table.ESTABLISHED]), _state(dport, [socket_table.ESTABLISHED])} == {"established"}
         far.shutdown(socket.SHUT_WR)
-        wait_until(lambda: _state(sport, sockets.STATES) == "close-wait", within_s=5, what="the end to arrive")
-        assert (_state(sport, [sockets.ESTABLISHED]), _state(sport, [sockets.LISTEN])) == (None, None)
+        wait_until(lambda: _state(sport, socket_table.STATES) == "close-wait", within_s=5, what="the end to arrive")
+        assert (_state(sport, [socket_table.ESTABLISHED]), _state(sport, [socket_table.LISTEN])) == (None, None)
 
 
 def _state(sport: int, states: Collection[int]) -> str | None:
-    found = [entry.state for entry in sockets.sample(states) if entry.sport == sport and entry.state != "listen"]
+    found = [entry.state for entry in socket_table.sample(states) if entry.sport == sport and entry.state != "listen"]
     return found[0] if found else None
 
 
@@ -95,8 +97,10 @@ def test_sockets_are_told_apart_by_process_group() -> None:
         )
         accepted, (_, port) = listener.accept()
         with accepted:
-            inodes = sockets.inodes_of_groups([child.pid, os.getpgid(0)])
-            held = {pgid: [entry.sport for entry in sockets.sample() if entry.inode in inodes[pgid]] for pgid in inodes}
+            inodes = socket_table.inodes_of_groups([child.pid, os.getpgid(0)])
+            held = {
+                pgid: [entry.sport for entry in socket_table.sample() if entry.inode in inodes[pgid]] for pgid in inodes
+            }
             assert held[child.pid] == [port]
             assert port not in held[os.getpgid(0)]
         os.close(theirs)
@@ -105,7 +109,7 @@ def test_sockets_are_told_apart_by_process_group() -> None:
 
 def test_a_group_that_is_gone_has_no_sockets() -> None:
     """A process group without processes holds nothing."""
-    assert sockets.inodes_of_groups([2**22 + 1]) == {2**22 + 1: set()}
+    assert socket_table.inodes_of_groups([2**22 + 1]) == {2**22 + 1: set()}
 
 
 def _answer(listener: socket.socket, reply: bytes) -> None:
@@ -134,10 +138,10 @@ def test_the_probe_believes_only_a_whole_answer_to_its_own_request(reply: bytes,
         thread_group.start("answer", _answer, listener, reply)
         port = listener.getsockname()[1]
         if problem is None:
-            assert 0 < sockets.api_versions_round_trip("127.0.0.1", port, 5) < 5
+            assert 0 < socket_table.api_versions_round_trip("127.0.0.1", port, 5) < 5
         else:
             with pytest.raises(ConnectionError, match=problem):
-                sockets.api_versions_round_trip("127.0.0.1", port, 5)
+                socket_table.api_versions_round_trip("127.0.0.1", port, 5)
 
 
 def test_the_probe_tells_refused_from_silent() -> None:
@@ -145,9 +149,9 @@ def test_the_probe_tells_refused_from_silent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(TimeoutError):
-            sockets.api_versions_round_trip("127.0.0.1", port, 0.2)
+            socket_table.api_versions_round_trip("127.0.0.1", port, 0.2)
     with pytest.raises(ConnectionRefusedError):
-        sockets.api_versions_round_trip("127.0.0.1", port, 1)
+        socket_table.api_versions_round_trip("127.0.0.1", port, 1)
 
 
 def test_the_table_can_be_read_from_several_threads() -> None:
@@ -155,7 +159,7 @@ def test_the_table_can_be_read_from_several_threads() -> None:
     counts: list[int] = []
     with ThreadGroup("dumps") as thread_group:
         threads: list[threading.Thread] = [
-            thread_group.start(f"dump {n}", lambda: counts.append(len(sockets.sample()))) for n in range(4)
+            thread_group.start(f"dump {n}", lambda: counts.append(len(socket_table.sample()))) for n in range(4)
         ]
         for thread in threads:
             thread.join(10)

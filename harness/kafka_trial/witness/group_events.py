@@ -6,8 +6,8 @@ import base64
 import binascii
 from collections.abc import Iterator, Sequence
 
-from kafka_trial.witness.offsets_decoder import decode_assignment
-from kafka_trial.witness.primitives import DecodeError
+from kafka_trial.kafka_protocol.offsets_decoder import decode_assignment
+from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.witness.request_fields import Body, Fields, Reader, member_of, topic_of
 
 

@@ -6,10 +6,10 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from kafka_trial.witness.primitives import DecodeError
+from kafka_trial.kafka_protocol.primitives import DecodeError
 
 if TYPE_CHECKING:
-    from kafka_trial.witness.batches import Batch
+    from kafka_trial.kafka_protocol.batches import Batch
 
 XERIAL: Final = b"\x82SNAPPY\0"  # the framing of Java's producers; others send one plain block
 _XERIAL_HEADER_BYTES: Final = 16

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 from kafka.net.sasl.scram import ScramClient
 
-from kafka_trial.witness.sasl import messages
+from kafka_trial.kafka_protocol.sasl import messages
 
 # RFC 5802 §5 (SCRAM-SHA-1, which Kafka has not) and RFC 7677 §3, both: user "user", password "pencil".
 RFC_5802 = (

@@ -8,9 +8,9 @@ import struct
 import pyarrow as pa
 import pytest
 
-from kafka_trial.witness.batches import Batch
-from kafka_trial.witness.codecs import XERIAL, plain_batch
-from kafka_trial.witness.primitives import DecodeError
+from kafka_trial.kafka_protocol.batches import Batch
+from kafka_trial.kafka_protocol.codecs import XERIAL, plain_batch
+from kafka_trial.kafka_protocol.primitives import DecodeError
 
 PLAIN = b"records " * 1000
 
