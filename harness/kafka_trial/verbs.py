@@ -215,7 +215,7 @@ def _list_faults() -> Rows:
     from kafka_trial.nemesis.fault import list_faults
 
     return [
-        {"name": name, "summary": spec.summary, "targets": ", ".join(spec.targets), "breaks": spec.blast}
+        {"name": name, "summary": spec.summary, "targets": ", ".join(spec.targets), "breaks": spec.scope}
         for name, spec in list_faults().items()
     ]
 

@@ -208,12 +208,12 @@ def test_kill_restart_join_and_leave(tmp_path: Path) -> None:
         assert (first.alive, first.exit_code, group.members[0].alive) == (False, -signal.SIGKILL, False)
         second = group.restart(first)
         assert (second.name, second.incarnation, second.lane) == ("m0", 1, first.lane)
-        guests = [group.join(), group.join()]
-        assert [(guest.name, guest.lane.index) for guest in guests] == [("m2", 2), ("m3", 3)]
+        extra_members = [group.join(), group.join()]
+        assert [(guest.name, guest.lane.index) for guest in extra_members] == [("m2", 2), ("m3", 3)]
         with pytest.raises(UnjudgeableError, match="all 4 lanes have members"):
             group.join()
         group.wait_ready(READY_WITHIN_S)
-        group.leave(guests[0])
+        group.leave(extra_members[0])
         again = group.join()
         assert (again.name, again.incarnation) == ("m2", 1)
         group.wait_ready(READY_WITHIN_S)

@@ -10,8 +10,8 @@ import pytest
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.nemesis.asking import _header, _newest, _Reader, _round_trip, _string, ask
-from kafka_trial.nemesis.ground import _address
-from kafka_trial.nemesis.samples import Leader, TopicLook
+from kafka_trial.nemesis.context import _address
+from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 
 
 def test_the_highest_epoch_wins() -> None:
@@ -26,7 +26,7 @@ def test_nobody_answers() -> None:
     """Down and silent brokers leave everything unknown, within a bounded time."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         look = ask([silent.getsockname()], "t", "g")
-    assert replace(look, time_ns=0) == TopicLook(0)
+    assert replace(look, time_ns=0) == TopicSnapshot(0)
 
 
 @pytest.mark.cluster

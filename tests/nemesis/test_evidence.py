@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_trial.nemesis import evidence
-from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Half, Look, Probe, flow
+from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Half, LinkSnapshot, Probe, flow
 
 SECOND = 1_000_000_000
 
@@ -22,11 +22,11 @@ def look(
     port: int = 40001,
     client: str = "m0",
     queue: int = 0,
-) -> Look:
+) -> LinkSnapshot:
     """One connection of m0 through its proxy to broker 1, as the proxy's two sockets count it."""
     near = Half(client, 1, "client", port, from_client, to_client)
     far = Half(client, 1, "broker", port + 1000, from_broker, to_broker + 1, receive_queue_bytes=queue)  # + its SYN
-    return Look(int(seconds * SECOND), (near, far))
+    return LinkSnapshot(int(seconds * SECOND), (near, far))
 
 
 BEFORE = look(0, from_broker=500, to_client=500, from_client=100, to_broker=100)
@@ -48,7 +48,7 @@ REQUESTS_HELD = [
 ]
 QUEUED = [replace(one, halves=(one.halves[0], replace(one.halves[1], receive_queue_bytes=70))) for one in ANSWERS_HELD]
 IDLE = [replace(BEFORE, time_ns=SECOND), replace(BEFORE, time_ns=2 * SECOND)]
-AROUND = Look(0, ())
+AROUND = LinkSnapshot(0, ())
 NEW_PORT = [look(2, from_broker=9, to_client=9, from_client=9, to_broker=9, port=40002)]
 
 
@@ -73,7 +73,7 @@ def test_flow_says_what_was_offered_passed_and_held() -> None:
 @pytest.mark.parametrize(
     ("inside", "bit"), [(BOTH_HELD, True), (FLOWING, False), (ANSWERS_HELD, False), (IDLE, False), (NEW_PORT, False)]
 )
-def test_stall(inside: list[Look], bit: bool) -> None:
+def test_stall(inside: list[LinkSnapshot], bit: bool) -> None:
     """A stall bit when bytes were held and none passed either way; idle or flowing connections show nothing."""
     assert evidence.stall(BEFORE, inside, clients=["m0"]).bit is bit
 
@@ -92,7 +92,7 @@ def test_stall(inside: list[Look], bit: bool) -> None:
         (IDLE, ANSWERS, False),
     ],
 )
-def test_one_way(inside: list[Look], held: str, bit: bool) -> None:
+def test_one_way(inside: list[LinkSnapshot], held: str, bit: bool) -> None:
     """One direction is held only when the other is seen to pass."""
     assert evidence.one_way(BEFORE, inside, held=held, clients=["m0"]).bit is bit
 
@@ -124,7 +124,7 @@ def test_half_open_drops_and_does_not_queue() -> None:
     ("probe_ms", "inside", "bit"),
     [(405, FLOWING, True), (12, FLOWING, False), (405, IDLE, False), (405, NEW_PORT, False)],
 )
-def test_latency(probe_ms: float, inside: list[Look], bit: bool) -> None:
+def test_latency(probe_ms: float, inside: list[LinkSnapshot], bit: bool) -> None:
     """Latency bit when the probe is slower, connections live and bytes flow."""
     seen = evidence.latency(BEFORE, inside, answered(5), answered(probe_ms), rise_ms=300, clients=["m0"])
     assert seen.bit is bit
@@ -170,14 +170,16 @@ def test_slow_link_needs_more_offered_than_it_carries() -> None:
         (IDLE, reset(), False),
     ],
 )
-def test_closed(inside: list[Look], probes: list[Probe], bit: bool) -> None:
+def test_closed(inside: list[LinkSnapshot], probes: list[Probe], bit: bool) -> None:
     """Close bit when the connections are gone, and a new one does not last either."""
     assert evidence.closed(BEFORE, inside, probes, clients=["m0"]).bit is bit
 
 
 def test_closing_one_connection_of_two_is_not_closing_all() -> None:
     """A connection that goes on carrying bytes shows that the closed one ended for a reason of its own."""
-    two = Look(0, BEFORE.halves + look(0, from_broker=9, to_client=9, from_client=9, to_broker=9, port=40002).halves)
+    two = LinkSnapshot(
+        0, BEFORE.halves + look(0, from_broker=9, to_client=9, from_client=9, to_broker=9, port=40002).halves
+    )
     assert not evidence.closed(two, FLOWING, reset()).bit
 
 
@@ -190,7 +192,7 @@ def test_refusing_on_one_route_of_two_is_not_refusing() -> None:
     ("inside", "probes", "bit"),
     [([AROUND], refused(), True), ([AROUND], answered(5), False), (IDLE, refused(), False), ([AROUND], [], False)],
 )
-def test_refused(inside: list[Look], probes: list[Probe], bit: bool) -> None:
+def test_refused(inside: list[LinkSnapshot], probes: list[Probe], bit: bool) -> None:
     """Refused means: no connection kept and the probe is refused."""
     assert evidence.refused(BEFORE, inside, probes, clients=["m0"]).bit is bit
 

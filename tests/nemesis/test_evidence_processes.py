@@ -8,11 +8,11 @@ import pytest
 
 from kafka_trial.nemesis import evidence_processes as evidence
 from kafka_trial.nemesis.fault import Evidence
-from kafka_trial.nemesis.samples import GroupLook, Leader, ProcessLook, TopicLook
+from kafka_trial.nemesis.samples import GroupSnapshot, Leader, ProcessSnapshot, TopicSnapshot
 
-RUNS = ProcessLook(0, 77, states=("S",), cpu_s=1.0, sockets=3)
+RUNS = ProcessSnapshot(0, 77, states=("S",), cpu_s=1.0, sockets=3)
 STOPPED = replace(RUNS, states=("T",))
-GONE = ProcessLook(0, 77, exit_code=-9)
+GONE = ProcessSnapshot(0, 77, exit_code=-9)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ GONE = ProcessLook(0, 77, exit_code=-9)
         ([GONE, GONE], False),
     ],
 )
-def test_paused(inside: list[ProcessLook], bit: bool) -> None:
+def test_paused(inside: list[ProcessSnapshot], bit: bool) -> None:
     """A pause bit when every process of the group is stopped and its CPU time stands still."""
     assert evidence.paused(RUNS, inside).bit is bit
 
@@ -40,7 +40,7 @@ def test_paused(inside: list[ProcessLook], bit: bool) -> None:
         (GONE, GONE, False),
     ],
 )
-def test_killed(before: ProcessLook, after: ProcessLook, bit: bool) -> None:
+def test_killed(before: ProcessSnapshot, after: ProcessSnapshot, bit: bool) -> None:
     """A kill bit when the target itself ended by signal 9 and its sockets are gone."""
     assert evidence.killed(before, after).bit is bit
 
@@ -57,26 +57,26 @@ def test_replaced() -> None:
     assert not evidence.replaced(RUNS, RUNS).bit
 
 
-G1 = GroupLook(0, 4, frozenset({"a", "b"}), 2)
+G1 = GroupSnapshot(0, 4, frozenset({"a", "b"}), 2)
 
 
 @pytest.mark.parametrize(
     ("after", "change", "bit"),
     [
-        (GroupLook(1, 5, frozenset({"a", "b", "c"})), 1, True),
-        (GroupLook(1, 5, frozenset({"a"})), -1, True),
-        (GroupLook(1, 5, frozenset({"a"})), 1, False),
-        (GroupLook(1, 5, frozenset({"a", "b", "c"})), -1, False),
+        (GroupSnapshot(1, 5, frozenset({"a", "b", "c"})), 1, True),
+        (GroupSnapshot(1, 5, frozenset({"a"})), -1, True),
+        (GroupSnapshot(1, 5, frozenset({"a"})), 1, False),
+        (GroupSnapshot(1, 5, frozenset({"a", "b", "c"})), -1, False),
         (G1, 1, False),
     ],
 )
-def test_rebalanced(after: GroupLook, change: int, bit: bool) -> None:
+def test_rebalanced(after: GroupSnapshot, change: int, bit: bool) -> None:
     """A forced rebalance shows in the offsets log: a later epoch, and the members it was about."""
     assert evidence.rebalanced(G1, [after], members_change=change).bit is bit
 
 
-LED_BY_1 = TopicLook(0, (Leader(0, 1, 3, (1, 2, 3)), Leader(1, 2, 3, (1, 2, 3))), coordinator=2, controller=3)
-LED_BY_2 = TopicLook(0, (Leader(0, 2, 4, (2, 3)), Leader(1, 2, 3, (2, 3))), coordinator=2, controller=3)
+LED_BY_1 = TopicSnapshot(0, (Leader(0, 1, 3, (1, 2, 3)), Leader(1, 2, 3, (1, 2, 3))), coordinator=2, controller=3)
+LED_BY_2 = TopicSnapshot(0, (Leader(0, 2, 4, (2, 3)), Leader(1, 2, 3, (2, 3))), coordinator=2, controller=3)
 DOWN = Evidence(True, "process 9 ended by signal 9")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.nemesis.fault import BLASTS, find_fault, list_faults
+from kafka_trial.nemesis.fault import SCOPES, find_fault, list_faults
 from kafka_trial.nemesis.targets import ROLES
 
 EXPECTED = (
@@ -20,11 +20,11 @@ def test_every_kind_is_registered() -> None:
 
 
 def test_each_fault_says_what_it_does() -> None:
-    """Each has a summary, known roles and a known blast."""
+    """Each has a summary, known roles and a known scope."""
     wrong = [
         spec.name
         for spec in list_faults().values()
-        if not spec.summary.endswith(".") or not set(spec.targets) <= set(ROLES) or spec.blast not in BLASTS
+        if not spec.summary.endswith(".") or not set(spec.targets) <= set(ROLES) or spec.scope not in SCOPES
     ]
     assert wrong == []
 

@@ -31,10 +31,10 @@ from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import group_state
 from kafka_trial.nemesis import evidence, sampling
+from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import list_faults
-from kafka_trial.nemesis.ground import Ground
-from kafka_trial.nemesis.playing import Outcome
-from kafka_trial.nemesis.samples import ANSWERS, Look, flows
+from kafka_trial.nemesis.runner import Outcome
+from kafka_trial.nemesis.samples import ANSWERS, LinkSnapshot, flows
 from kafka_trial.nemesis.schedule import make_plan, run_schedule
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
@@ -74,8 +74,8 @@ def named(case: Case) -> str:
 class Arena:
     """A group at work on a cluster, a second member that is connected around its proxies, and bystanders."""
 
-    ground: Ground
-    around: Ground
+    context: FaultContext
+    around: FaultContext
     child_processes: ChildProcesses
     unused_lane: Lane
 
@@ -93,17 +93,17 @@ def arena(cluster_pool: ClusterPool, tmp_path_factory: pytest.TempPathFactory) -
         *own, load_lane, around_lane, unused_lane = lanes
         direct = replace(around_lane, bootstrap=cluster.observer_bootstrap)
         work = tmp_path_factory.mktemp("arena")
-        ground = stack.enter_context(group_at_work(cluster, admin, child_processes, work / "bites", own, load_lane))
+        context = stack.enter_context(group_at_work(cluster, admin, child_processes, work / "bites", own, load_lane))
         around = stack.enter_context(
             group_at_work(cluster, admin, child_processes, work / "around", [direct], load_lane)
         )
-        yield Arena(ground, around, child_processes, unused_lane)
+        yield Arena(context, around, child_processes, unused_lane)
 
 
 @contextmanager
 def group_at_work(
     cluster: Cluster, admin: Admin, child_processes: ChildProcesses, place: Path, lanes: Sequence[Lane], load_lane: Lane
-) -> Iterator[Ground]:
+) -> Iterator[FaultContext]:
     topic = group_name = f"{cluster.name}-{place.name}"
     folder: RunFolder = create_run_folder(place, "bites", "nemesis-target")
     members = max(1, len(lanes) - SPARE)
@@ -126,7 +126,7 @@ def group_at_work(
         group.start()
         assert group.wait_ready(30) == []
         recorder = stack.enter_context(Recorder(folder.history, "nemesis"))
-        yield Ground(cluster, group, admin, recorder, topic, group_name, folder.history, load_lane, sink)
+        yield FaultContext(cluster, group, admin, recorder, topic, group_name, folder.history, load_lane, sink)
 
 
 def produce(bootstrap: str, topic: str, stop: threading.Event) -> None:
@@ -137,54 +137,56 @@ def produce(bootstrap: str, topic: str, stop: threading.Event) -> None:
         producer.poll(0)
 
 
-def play(ground: Ground, wanted: Mapping[Case, str], **more: Any) -> dict[Case, Outcome]:
+def play(context: FaultContext, wanted: Mapping[Case, str], **more: Any) -> dict[Case, Outcome]:
     """Plays the cases at once, each on the target it is mapped to, and returns what became of each."""
     steps = [Step(fault, target, for_s=LASTING_S.get(fault, FOR_S), **more) for (fault, _), target in wanted.items()]
-    _, outcomes = run_schedule(ground, make_plan(steps, seed=5))
+    _, outcomes = run_schedule(context, make_plan(steps, seed=5))
     return dict(zip(wanted, outcomes, strict=True))
 
 
-def settle(ground: Ground) -> None:
+def settle(context: FaultContext) -> None:
     """Waits until every member fetches records, has a link to the coordinator, and no rebalance is under way or near.
 
     A member that fetches may not have been told of a rebalance yet, and a session may be about to end whose heartbeats
     an earlier fault has cut off: so each member must have committed from now on, which begins its session anew, and
     then the coordinator must call the group stable.
     """
-    names = [member.name for member in ground.members()]
-    told, heard = Follower(ground.history, "consumer-*.jsonl"), set[str | None]()
+    names = [member.name for member in context.members()]
+    told, heard = Follower(context.history, "consumer-*.jsonl"), set[str | None]()
     list(told.new_events())  # what was before is nothing to us
-    routes = sampling.routes_of(ground, [(name, broker) for name in names for broker in ground.cluster.brokers])
-    looks: list[Look] = []
+    routes = sampling.routes_of(context, [(name, broker) for name in names for broker in context.cluster.brokers])
+    looks: list[LinkSnapshot] = []
 
     def settled() -> bool:
-        looks.append(sampling.links(routes, {member.name: member.process_group for member in ground.members()}))
-        coordinator = ground.look_at_topic().coordinator
+        looks.append(sampling.links(routes, {member.name: member.process_group for member in context.members()}))
+        coordinator = context.topic_snapshot().coordinator
         known = {(name, coordinator) for name in names} <= set(looks[-1].routes())
         at_work = all(fetched_bytes(looks[-2:], name) > 0 for name in names)  # one that rebalances fetches nothing
         much = all(fetched_bytes(looks[-5:], name) > 10_000 for name in names)
         heard.update(event.member for event in told.new_events() if (event.kind, event.outcome) == ("commit", "ok"))
-        return known and at_work and much and set(names) <= heard and is_stable(ground)
+        return known and at_work and much and set(names) <= heard and is_stable(context)
 
     wait_until(
         settled,
         within_s=30,
         what="every member to be at work again",
         every_s=0.1,
-        detail=lambda: f"{ground.look_at_topic()} {looks[-1]}; since then heard of a commit: {sorted(map(str, heard))}",
+        detail=lambda: (
+            f"{context.topic_snapshot()} {looks[-1]}; since then heard of a commit: {sorted(map(str, heard))}"
+        ),
     )
 
 
-def is_stable(ground: Ground) -> bool:
+def is_stable(context: FaultContext) -> bool:
     """Asks whichever broker answers for the group: its coordinator, for the others refuse."""
-    with closing(Brokers(ground.cluster.observer_bootstrap)) as brokers:
+    with closing(Brokers(context.cluster.observer_bootstrap)) as brokers:
         try:
-            return brokers.anyone(lambda at: group_state(at, ground.group_name)).state == "Stable"
+            return brokers.anyone(lambda at: group_state(at, context.group_name)).state == "Stable"
         except NoAnswerError:  # it has just been restarted
             return False
 
 
-def fetched_bytes(looks: Sequence[Look], client: str) -> int:
+def fetched_bytes(looks: Sequence[LinkSnapshot], client: str) -> int:
     return sum(one.passed_bytes for one in flows(looks, ANSWERS) if one.route[0] == client)
 
 
@@ -206,8 +208,8 @@ def bitten(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcome]:
     outcomes: dict[Case, Outcome] = {}
     for batch in batches:
         if mine := {case: target for case, target in batch.items() if case in asked}:
-            settle(arena.ground)
-            outcomes |= play(arena.ground, mine)
+            settle(arena.context)
+            outcomes |= play(arena.context, mine)
     return outcomes
 
 
@@ -217,7 +219,7 @@ def side_by_side(kinds: Sequence[str]) -> dict[Case, str]:
 
 @pytest.fixture(scope="module")
 def sabotaged(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcome]:
-    """Plays what is asked for on a ground whose tools are blunt; as nothing happens, many at a time.
+    """Plays what is asked for on a context whose tools are blunt; as nothing happens, many at a time.
 
     But removing a `timeout` toxic closes the connections whatever its toxicity was, so half-open has no company.
     """
@@ -232,7 +234,7 @@ def sabotaged(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcom
     outcomes: dict[Case, Outcome] = {}
     for batch in batches:
         if mine := {case: case[1] for case in batch if case in asked}:
-            settle(arena.ground)
+            settle(arena.context)
             outcomes |= play(blunt(arena), mine)
     return outcomes
 
@@ -240,16 +242,16 @@ def sabotaged(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcom
 @pytest.fixture(scope="module")
 def misplaced(arena: Arena) -> dict[str, Outcome]:
     """Plays every network fault on a member, with the proxies of another lane in its place."""
-    toxiproxy, unused = arena.ground.cluster.toxiproxy, arena.unused_lane.proxies
-    instead = {name: unused[b] for member in arena.ground.members() for b, name in member.lane.proxies.items()}
+    toxiproxy, unused = arena.context.cluster.toxiproxy, arena.unused_lane.proxies
+    instead = {name: unused[b] for member in arena.context.members() for b, name in member.lane.proxies.items()}
 
     def elsewhere(call: Callable[..., None]) -> Callable[..., None]:
         return lambda proxy, *args: call(instead[proxy], *args)
 
     calls = {name: elsewhere(getattr(toxiproxy, name)) for name in ("add_toxic", "remove_toxic", "enable", "disable")}
-    cluster: Any = Blunt(arena.ground.cluster, {"toxiproxy": Blunt(toxiproxy, calls)})
-    settle(arena.ground)
-    outcomes = play(replace(arena.ground, cluster=cluster), {(kind, "member"): "member" for kind in NETWORK})
+    cluster: Any = Blunt(arena.context.cluster, {"toxiproxy": Blunt(toxiproxy, calls)})
+    settle(arena.context)
+    outcomes = play(replace(arena.context, cluster=cluster), {(kind, "member"): "member" for kind in NETWORK})
     return {kind: outcome for (kind, _), outcome in outcomes.items()}
 
 
@@ -299,13 +301,13 @@ def test_of_two_faults_on_one_link_the_later_is_healed_first(arena: Arena) -> No
 
     Whether the earlier one bit is another matter: to put a toxic behind it lets out what it held just then.
     """
-    settle(arena.ground)
+    settle(arena.context)
     steps = [Step("stall", "member:0", at_s=0.0, for_s=1.2), Step("stall", "member:0", at_s=0.6, for_s=2.0)]
-    _, (earlier, later) = run_schedule(arena.ground, make_plan(steps, seed=5))
+    _, (earlier, later) = run_schedule(arena.context, make_plan(steps, seed=5))
     assert later.evidence.bit
     for one in (earlier, later):
         assert (one.healed_traffic, one.evidence.details["connections_kept"]) == (True, True)
-    told = Follower(arena.ground.history, "nemesis.jsonl").new_events()
+    told = Follower(arena.context.history, "nemesis.jsonl").new_events()
     assert [event.details["fault_no"] for event in told if event.kind == "healed"][-2:] == [1, 0]
 
 
@@ -320,10 +322,10 @@ class Blunt:
         return self.calls[name] if name in self.calls else getattr(self.tool, name)
 
 
-def blunt(arena: Arena) -> Ground:
-    """Returns the ground with tools that do something, successfully, and to nobody who matters."""
-    ground = arena.ground
-    toxiproxy, group, unused = ground.cluster.toxiproxy, ground.group, arena.unused_lane.proxies[0]
+def blunt(arena: Arena) -> FaultContext:
+    """Returns the context with tools that do something, successfully, and to nobody who matters."""
+    context = arena.context
+    toxiproxy, group, unused = context.cluster.toxiproxy, context.group, arena.unused_lane.proxies[0]
 
     def toxicity_0(proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, Any]) -> None:
         toxiproxy.add_toxic(proxy, name, kind, stream, attributes, toxicity=0.0)
@@ -340,13 +342,13 @@ def blunt(arena: Arena) -> Ground:
         "resume": to_bystander(SIGCONT),
         "join": lambda: group.members[0],
     }
-    brokers = {number: Blunt(broker, signals) for number, broker in ground.cluster.brokers.items()}
+    brokers = {number: Blunt(broker, signals) for number, broker in context.cluster.brokers.items()}
     cluster: Any = Blunt(
-        ground.cluster, {"toxiproxy": Blunt(toxiproxy, {"add_toxic": toxicity_0, **proxies}), "brokers": brokers}
+        context.cluster, {"toxiproxy": Blunt(toxiproxy, {"add_toxic": toxicity_0, **proxies}), "brokers": brokers}
     )
     blunt_group: Any = Blunt(group, signals)
-    blunt_admin: Any = Blunt(ground.admin, {"move_leader": lambda *_, **__: None})
-    sink = ground.sink
+    blunt_admin: Any = Blunt(context.admin, {"move_leader": lambda *_, **__: None})
+    sink = context.sink
     assert sink is not None
     blunt_sink: Any = Blunt(sink, {"arm": lambda point, **_: sink.arm(point, member="nobody")})
-    return replace(ground, cluster=cluster, group=blunt_group, admin=blunt_admin, sink=blunt_sink)
+    return replace(context, cluster=cluster, group=blunt_group, admin=blunt_admin, sink=blunt_sink)

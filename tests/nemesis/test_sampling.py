@@ -17,7 +17,7 @@ import pytest
 from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import sampling
-from kafka_trial.nemesis.ground import OffsetsLog, RequestLog
+from kafka_trial.nemesis.context import OffsetsLog, RequestLog
 from kafka_trial.nemesis.samples import REFUSED
 from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
 from kafka_trial.process.children import ChildProcesses

@@ -16,9 +16,9 @@ import pytest
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import fault as faults
+from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import Evidence, Planned, fault, find_fault
-from kafka_trial.nemesis.ground import Ground
-from kafka_trial.nemesis.scene import Scene
+from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.schedule import make_plan, plan_from_table, plan_to_table, run_schedule
 from kafka_trial.nemesis.targets import Target
 from kafka_trial.scenario import Step
@@ -69,14 +69,14 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(faults, "_REGISTRY", dict(faults._REGISTRY))
     written: list[str] = []
 
-    @fault("note", targets=("all",), blast="members", heals=False, recovers_within_s=0.0)
-    def note(scene: Scene, *, name: str = "", fails: str = "") -> Iterator[Evidence]:
+    @fault("note", targets=("all",), scope="members", heals=False, recovers_within_s=0.0)
+    def note(injection: Injection, *, name: str = "", fails: str = "") -> Iterator[Evidence]:
         """Writes into a list."""
         if fails == "inject":
             raise UnjudgeableError("the injection failed")
         written.append(f"{name} injected")
         try:
-            scene.hold(lambda: None)
+            injection.hold(lambda: None)
             yield Evidence(True, "seen")
         finally:
             written.append(f"{name} healed")
@@ -87,36 +87,36 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
-    """A ground with nothing on it: one member without connections, no brokers."""
+def context(tmp_path: Path) -> Iterator[FaultContext]:
+    """A context with nothing on it: one member without connections, no brokers."""
     member = SimpleNamespace(name="m0", index=0, alive=True, process_group=0, lane=SimpleNamespace(proxies={}))
     ruined: list[str] = []
     cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append)
     group: Any = SimpleNamespace(members=[member], size=1)
     admin: Any = None
     with Recorder(tmp_path, "nemesis") as recorder:
-        yield Ground(cluster, group, admin, recorder, topic="t", group_name="g", history=tmp_path)  # type: ignore[arg-type]
+        yield FaultContext(cluster, group, admin, recorder, topic="t", group_name="g", history=tmp_path)  # type: ignore[arg-type]
 
 
 def note_step(name: str, at_s: float, for_s: float, **options: str) -> Step:
     return Step("note", "all", at_s=at_s, for_s=for_s, options={"name": name} | options)
 
 
-def journal(ground: Ground) -> list[str]:
-    lines = map(orjson.loads, ground.recorder.path.read_bytes().splitlines())
+def journal(context: FaultContext) -> list[str]:
+    lines = map(orjson.loads, context.recorder.path.read_bytes().splitlines())
     return [f"{line['kind']} {line['fault_no']}" for line in lines if line["kind"] != "sample"]
 
 
-def test_a_fault_is_journaled_with_four_instants_and_its_evidence(ground: Ground, notes: list[str]) -> None:
+def test_a_fault_is_journaled_with_four_instants_and_its_evidence(context: FaultContext, notes: list[str]) -> None:
     """Injecting, injected, healing, healed, evidence: in this order, with the resolved target in the plan."""
-    played, outcomes = run_schedule(ground, make_plan([note_step("a", 0, 0.1)], seed=1))
-    assert journal(ground) == ["injecting 0", "injected 0", "healing 0", "healed 0", "evidence 0"]
+    played, outcomes = run_schedule(context, make_plan([note_step("a", 0, 0.1)], seed=1))
+    assert journal(context) == ["injecting 0", "injected 0", "healing 0", "healed 0", "evidence 0"]
     assert (played.faults[0].resolved, outcomes[0].proven) == ("all", True)
 
 
-def test_overlapping_faults_each_heal_at_their_own_time(ground: Ground, notes: list[str]) -> None:
+def test_overlapping_faults_each_heal_at_their_own_time(context: FaultContext, notes: list[str]) -> None:
     """A short fault inside a long one is healed first."""
-    run_schedule(ground, make_plan([note_step("long", 0, 0.8), note_step("short", 0.2, 0.1)], seed=1))
+    run_schedule(context, make_plan([note_step("long", 0, 0.8), note_step("short", 0.2, 0.1)], seed=1))
     assert notes == ["long injected", "short injected", "short healed", "long healed"]
 
 
@@ -125,29 +125,29 @@ def stopping(notes: list[str], count: int, act: Callable[[], None]) -> Callable[
     return lambda text, left_s: act() if len(notes) >= count else None
 
 
-def test_stopping_heals_in_reverse_order(ground: Ground, notes: list[str]) -> None:
+def test_stopping_heals_in_reverse_order(context: FaultContext, notes: list[str]) -> None:
     """Whatever is open when the run is stopped is healed, the newest first."""
     stop = threading.Event()
     plan = make_plan([note_step("a", 0, 60), note_step("b", 0.3, 60), note_step("never", 50, 1)], seed=1)
-    run_schedule(ground, plan, stop, progress=stopping(notes, 2, stop.set))
+    run_schedule(context, plan, stop, progress=stopping(notes, 2, stop.set))
     assert notes == ["a injected", "b injected", "b healed", "a healed"]
 
 
-def test_what_a_stopped_run_did_not_wait_for_is_not_told(ground: Ground, notes: list[str]) -> None:
+def test_what_a_stopped_run_did_not_wait_for_is_not_told(context: FaultContext, notes: list[str]) -> None:
     """Stopped while it waits for traffic, a run knows neither that it came back nor that it did not."""
     stop = threading.Event()
 
-    @fault("stops", targets=("all",), blast="members", heals=True, recovers_within_s=60.0)
-    def stops(scene: Scene) -> Iterator[Evidence]:
+    @fault("stops", targets=("all",), scope="members", heals=True, recovers_within_s=60.0)
+    def stops(injection: Injection) -> Iterator[Evidence]:
         """Ends the run a moment after it was healed."""
         yield Evidence(True, "seen")
         threading.Timer(0.3, stop.set).start()
 
-    _, outcomes = run_schedule(ground, make_plan([Step("stops", "all", at_s=0, for_s=0.1)], seed=1), stop)
+    _, outcomes = run_schedule(context, make_plan([Step("stops", "all", at_s=0, for_s=0.1)], seed=1), stop)
     assert [(outcome.healed_traffic, outcome.healed_after_s) for outcome in outcomes] == [(None, None)]
 
 
-def test_ctrl_c_heals_in_reverse_order(ground: Ground, notes: list[str]) -> None:
+def test_ctrl_c_heals_in_reverse_order(context: FaultContext, notes: list[str]) -> None:
     """Ctrl-C leaves the runner only after healing."""
 
     def interrupt() -> None:
@@ -155,66 +155,66 @@ def test_ctrl_c_heals_in_reverse_order(ground: Ground, notes: list[str]) -> None
 
     plan = make_plan([note_step("a", 0, 60), note_step("b", 0.3, 60)], seed=1)
     with pytest.raises(KeyboardInterrupt):
-        run_schedule(ground, plan, progress=stopping(notes, 2, interrupt))
+        run_schedule(context, plan, progress=stopping(notes, 2, interrupt))
     assert notes == ["a injected", "b injected", "b healed", "a healed"]
 
 
-def test_an_injection_that_fails_did_not_bite(ground: Ground, notes: list[str]) -> None:
+def test_an_injection_that_fails_did_not_bite(context: FaultContext, notes: list[str]) -> None:
     """A fault that could not be injected is evidence of nothing, and the others go on."""
     plan = make_plan([note_step("a", 0, 0.1, fails="inject"), note_step("b", 0, 0.1)], seed=1)
-    _, outcomes = run_schedule(ground, plan)
+    _, outcomes = run_schedule(context, plan)
     assert [(o.evidence.bit, o.evidence.message) for o in outcomes] == [
         (False, "could not be injected: the injection failed"),
         (True, "seen"),
     ]
-    assert ground.cluster.ruined == ["note on all failed half-way: the injection failed"]
+    assert context.cluster.ruined == ["note on all failed half-way: the injection failed"]
 
 
-def test_a_healing_that_fails_is_never_silent(ground: Ground, notes: list[str]) -> None:
+def test_a_healing_that_fails_is_never_silent(context: FaultContext, notes: list[str]) -> None:
     """A fault that could not be healed ends the run as not judgeable, after the others were healed."""
     plan = make_plan([note_step("a", 0, 0.1, fails="heal"), note_step("b", 0, 0.3)], seed=1)
     with pytest.raises(UnjudgeableError, match="could not be healed"):
-        run_schedule(ground, plan)
+        run_schedule(context, plan)
     assert sorted(note for note in notes if "healed" in note) == ["a healed", "b healed"]
 
 
-def test_an_exact_replay_wants_recorded_names_that_exist(ground: Ground, notes: list[str]) -> None:
+def test_an_exact_replay_wants_recorded_names_that_exist(context: FaultContext, notes: list[str]) -> None:
     """`exact` refuses names that were never recorded, or that do not exist here."""
     table = plan_to_table(make_plan([note_step("a", 0, 0), note_step("b", 0, 0)], seed=1))
     table["faults"][1]["resolved"] = "m9"
     with pytest.raises(InputError) as raised:
-        run_schedule(ground, plan_from_table(table), exact=True)
+        run_schedule(context, plan_from_table(table), exact=True)
     assert "no target was recorded" in str(raised.value)
     assert "unknown recorded target 'm9'" in str(raised.value)
 
 
-def scene_of(ground: Ground, fault_name: str, *, for_s: float) -> Scene:
-    """Returns the scene of one fault on m0."""
+def injection_of(context: FaultContext, fault_name: str, *, for_s: float) -> Injection:
+    """Returns the injection of one fault on m0."""
     planned = Planned(0, fault_name, "member", 0.0, for_s)
     target = Target("member", "m0", members=("m0",))
-    return Scene(ground, planned, target, stop=threading.Event(), rng=random.Random(1))
+    return Injection(context, planned, target, stop=threading.Event(), rng=random.Random(1))
 
 
 @pytest.mark.parametrize(("for_s", "session_ms", "lasts_s"), [(10, 45_000, 56.25), (10, 6_000, 10), (10, None, 10)])
 def test_a_pause_outlasts_the_session_that_the_brokers_were_told(
-    for_s: float, session_ms: int | None, lasts_s: float, ground: Ground
+    for_s: float, session_ms: int | None, lasts_s: float, context: FaultContext
 ) -> None:
     """1.25 times that, and never less than its step says."""
-    with Recorder(ground.history, "offsets") as log:
+    with Recorder(context.history, "offsets") as log:
         member = {"member_id": "a"} | ({"session_timeout_ms": session_ms} if session_ms else {})
         log.record("group", group="g", protocol="classic", epoch=1, members=[member])
-    scene = scene_of(ground, "pause", for_s=for_s)
-    scene.outlast_session()
-    assert scene.for_s == lasts_s
+    injection = injection_of(context, "pause", for_s=for_s)
+    injection.outlast_session()
+    assert injection.for_s == lasts_s
 
 
-def test_a_restart_is_journaled_when_it_hits(ground: Ground) -> None:
+def test_a_restart_is_journaled_when_it_hits(context: FaultContext) -> None:
     """Not when the next incarnation is up, which takes a JVM on a busy machine long."""
-    scene = scene_of(ground, "restart", for_s=0.1)
+    injection = injection_of(context, "restart", for_s=0.1)
     events: list[str] = []
-    member = ground.group.members[0]
+    member = context.group.members[0]
     member.pid, member.exit_code = 2**22, None
-    ground.group.leave = lambda _: events.append(f"asked to stop, {journal(ground)[-1]}")  # type: ignore[method-assign]
+    context.group.leave = lambda _: events.append(f"asked to stop, {journal(context)[-1]}")  # type: ignore[method-assign]
     with suppress(StopIteration):
-        next(find_fault("restart").play(scene))
+        next(find_fault("restart").play(injection))
     assert events == ["asked to stop, injected 0"]

@@ -69,7 +69,7 @@ class Group(Protocol):
 
     @property
     def size(self) -> int:
-        """How many members the group was given; one of a higher index is a guest, who joined further."""
+        """How many members the group was given; one of a higher index is an extra member, who joined later."""
         ...
 
     @property

@@ -68,7 +68,7 @@ class ProcessGroup:
 
     @property
     def size(self) -> int:
-        """How many members the group was given; one of a higher index is a guest, who joined further."""
+        """How many members the group was given; one of a higher index is an extra member, who joined later."""
         return self.launch_context.members
 
     @property
@@ -130,10 +130,10 @@ class ProcessGroup:
         index = max((member.index for member in self._current.values()), default=-1) + 1
         if index < len(self._lanes):
             return self._start(index, incarnation=0)
-        guests = [name for name in self._left if self._current[name].index >= self.size]
-        if not guests:
+        extra_members = [name for name in self._left if self._current[name].index >= self.size]
+        if not extra_members:
             raise UnjudgeableError(f"all {len(self._lanes)} lanes have members: lease more lanes for members that join")
-        return self.restart(self._current[guests[0]])
+        return self.restart(self._current[extra_members[0]])
 
     def leave(self, member: Member) -> float:
         """Has it stop as the spec says, kills it when it does not, and returns the seconds it took."""

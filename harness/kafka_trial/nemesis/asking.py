@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
-from kafka_trial.nemesis.samples import Leader, TopicLook
+from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 
 ANSWER_WITHIN_S = 0.7
 METADATA, DESCRIBE_QUORUM = 3, 55
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 
 
-def ask(addresses: Sequence[tuple[str, int]], topic: str, group: str) -> TopicLook:
+def ask(addresses: Sequence[tuple[str, int]], topic: str, group: str) -> TopicSnapshot:
     """Returns what the brokers at `addresses` say; what none of them answers stays unknown.
 
     The coordinator of a group is the leader of its partition of `__consumer_offsets`.
@@ -37,7 +37,7 @@ def ask(addresses: Sequence[tuple[str, int]], topic: str, group: str) -> TopicLo
     offsets = _newest(answer.get(OFFSETS_TOPIC, []) for answer in answers)
     place = group_partition(group, partitions=len(offsets)) if offsets else 0
     coordinator = next((leader.broker for leader in offsets if leader.partition == place and leader.broker >= 0), None)
-    return TopicLook(
+    return TopicSnapshot(
         time_ns=time.monotonic_ns(),
         leaders=_newest(answer.get(topic, []) for answer in answers),
         coordinator=coordinator,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence_processes as evidence
 from kafka_trial.nemesis.fault import Evidence, fault
-from kafka_trial.nemesis.samples import ProcessLook, TopicLook
-from kafka_trial.nemesis.scene import Scene
+from kafka_trial.nemesis.injection import Injection
+from kafka_trial.nemesis.samples import ProcessSnapshot, TopicSnapshot
 from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -22,80 +22,82 @@ BACK_WITHIN_S = 30.0
 FAILOVER_WITHIN_S = 12.0
 
 
-def _isr_back(scene: Scene, seen: Evidence) -> Evidence:
+def _isr_back(injection: Injection, seen: Evidence) -> Evidence:
     """Adds whether the broker came back into the ISR of every partition it was in before."""
-    assert scene.target.broker is not None
-    return seen.with_details(isr_whole_again=_isr_whole_within(scene, scene.target.broker, scene.topic_before))
+    assert injection.target.broker is not None
+    return seen.with_details(
+        isr_whole_again=_isr_whole_within(injection, injection.target.broker, injection.topic_before)
+    )
 
 
-@fault("broker-kill", targets=ROLES, blast="brokers", heals=True, complete=_isr_back)
-def broker_kill(scene: Scene) -> Iterator[Evidence]:
+@fault("broker-kill", targets=ROLES, scope="brokers", heals=True, complete=_isr_back)
+def broker_kill(injection: Injection) -> Iterator[Evidence]:
     """Kills a broker with -9; it starts again when it heals."""
-    handle, was, before = _before(scene)
+    handle, was, before = _before(injection)
     try:
         handle.kill()
-        inside = _until_moved(scene, before)
-        yield _down(scene, evidence.killed(was, scene.process("inside")), before, inside)
+        inside = _until_moved(injection, before)
+        yield _down(injection, evidence.killed(was, injection.process("inside")), before, inside)
     finally:
         _start_again(handle)
 
 
-@fault("broker-restart", targets=ROLES, blast="brokers", heals=True, complete=_isr_back)
-def broker_restart(scene: Scene) -> Iterator[Evidence]:
+@fault("broker-restart", targets=ROLES, scope="brokers", heals=True, complete=_isr_back)
+def broker_restart(injection: Injection) -> Iterator[Evidence]:
     """Ends a broker with SIGTERM and starts it again at once."""
-    handle, was, before = _before(scene)
+    handle, was, before = _before(injection)
     try:
         handle.terminate()
-        down = _topic_looks_until_exit(scene, handle)
-        ended = evidence.terminated(was, scene.process("inside"))
+        down = _topic_looks_until_exit(injection, handle)
+        ended = evidence.terminated(was, injection.process("inside"))
     finally:
         _start_again(handle)
     if not ended.bit:
-        scene.hold(lambda: scene.topic("inside"))
+        injection.hold(lambda: injection.topic("inside"))
         yield ended
         return
-    inside = [*down, *_until_moved(scene, before)]
-    yield _down(scene, evidence.replaced(was, scene.process("inside")), before, inside)
+    inside = [*down, *_until_moved(injection, before)]
+    yield _down(injection, evidence.replaced(was, injection.process("inside")), before, inside)
 
 
-@fault("broker-pause", targets=ROLES, blast="brokers", heals=True, complete=_isr_back)
-def broker_pause(scene: Scene) -> Iterator[Evidence]:
+@fault("broker-pause", targets=ROLES, scope="brokers", heals=True, complete=_isr_back)
+def broker_pause(injection: Injection) -> Iterator[Evidence]:
     """Stops a broker's process (SIGSTOP) beyond its session with the controllers, and continues it."""
-    handle, was, before = _before(scene)
-    states: list[ProcessLook] = []
+    handle, was, before = _before(injection)
+    states: list[ProcessSnapshot] = []
     try:
         handle.pause()
-        inside = _until_moved(scene, before, also=lambda: states.append(scene.process("inside")))
-        yield _down(scene, evidence.paused(was, states), before, inside)
+        inside = _until_moved(injection, before, also=lambda: states.append(injection.process("inside")))
+        yield _down(injection, evidence.paused(was, states), before, inside)
     finally:
         handle.resume()
 
 
-@fault("leader-move", targets=("leader",), blast="members", heals=True)
-def leader_move(scene: Scene) -> Iterator[Evidence]:
+@fault("leader-move", targets=("leader",), scope="members", heals=True)
+def leader_move(injection: Injection) -> Iterator[Evidence]:
     """Moves a partition's leader to another in-sync replica, and back when it heals."""
-    before = scene.topic("before")
-    leader = next(one for one in before.leaders if one.partition == scene.target.partition)
+    before = injection.topic("before")
+    leader = next(one for one in before.leaders if one.partition == injection.target.partition)
     others = sorted(set(leader.isr) - {leader.broker})
     if not others:
         raise UnjudgeableError(f"partition {leader.partition} has no other in-sync replica to move its leader to")
     try:
-        scene.ground.move_leader(leader.partition, scene.rng.choice(others))
-        inside = scene.hold(lambda: scene.topic("inside"))
+        injection.context.move_leader(leader.partition, injection.rng.choice(others))
+        inside = injection.hold(lambda: injection.topic("inside"))
         yield evidence.leader_moved(before, inside, leader.partition)
     finally:
-        scene.ground.move_leader(leader.partition, leader.broker)
+        injection.context.move_leader(leader.partition, leader.broker)
 
 
-@fault("rolling-restart", targets=("all",), blast="brokers", heals=True)
-def rolling_restart(scene: Scene) -> Iterator[Evidence]:
+@fault("rolling-restart", targets=("all",), scope="brokers", heals=True)
+def rolling_restart(injection: Injection) -> Iterator[Evidence]:
     """Restarts every broker with SIGTERM, one after the other, each when the ISR is whole."""
-    before = scene.topic("before")
-    scene.injected()
+    before = injection.topic("before")
+    injection.injected()
     turns: list[Evidence] = []
-    for _, handle in sorted(scene.ground.cluster.brokers.items()):
-        turns.append(_turn(scene, handle, before))
-        if not turns[-1].bit or scene.stop.is_set():
+    for _, handle in sorted(injection.context.cluster.brokers.items()):
+        turns.append(_turn(injection, handle, before))
+        if not turns[-1].bit or injection.stop.is_set():
             break
     details = {"brokers": [dict(turn.details) for turn in turns]}
     if not turns[-1].bit:
@@ -104,61 +106,63 @@ def rolling_restart(scene: Scene) -> Iterator[Evidence]:
         yield Evidence(True, f"{len(turns)} brokers were replaced one after the other", details)
 
 
-def _turn(scene: Scene, handle: BrokerHandle, before: TopicLook) -> Evidence:
-    was = scene.process_of("before", handle)
+def _turn(injection: Injection, handle: BrokerHandle, before: TopicSnapshot) -> Evidence:
+    was = injection.process_of("before", handle)
     try:
         handle.terminate()
-        _topic_looks_until_exit(scene, handle)
-        ended = evidence.terminated(was, scene.process_of("inside", handle))
+        _topic_looks_until_exit(injection, handle)
+        ended = evidence.terminated(was, injection.process_of("inside", handle))
     finally:
         _start_again(handle)
     if not ended.bit:
         return ended
-    whole = _isr_whole_within(scene, handle.id, before)
-    seen = evidence.replaced(was, scene.process_of("inside", handle))
+    whole = _isr_whole_within(injection, handle.id, before)
+    seen = evidence.replaced(was, injection.process_of("inside", handle))
     return seen.with_details(broker=handle.id, isr_whole_again=whole)
 
 
-def _before(scene: Scene) -> tuple[BrokerHandle, ProcessLook, TopicLook]:
-    assert scene.target.broker is not None
-    handle = scene.ground.cluster.brokers[scene.target.broker]
-    before = scene.topic("before")
-    scene.topic_before = before
-    return handle, scene.process("before"), before
+def _before(injection: Injection) -> tuple[BrokerHandle, ProcessSnapshot, TopicSnapshot]:
+    assert injection.target.broker is not None
+    handle = injection.context.cluster.brokers[injection.target.broker]
+    before = injection.topic("before")
+    injection.topic_before = before
+    return handle, injection.process("before"), before
 
 
-def _down(scene: Scene, process: Evidence, before: TopicLook, inside: Sequence[TopicLook]) -> Evidence:
-    assert scene.target.broker is not None
-    return evidence.broker_down(process, before, inside, scene.target.broker, role=_role(scene))
+def _down(injection: Injection, process: Evidence, before: TopicSnapshot, inside: Sequence[TopicSnapshot]) -> Evidence:
+    assert injection.target.broker is not None
+    return evidence.broker_down(process, before, inside, injection.target.broker, role=_role(injection))
 
 
-def _role(scene: Scene) -> str:
+def _role(injection: Injection) -> str:
     """What has to move away from the broker: a fault on the leader is about its partition."""
-    role = scene.target.role.partition(":")[0]
-    return f"partition {scene.target.partition}" if role == "leader" else role
+    role = injection.target.role.partition(":")[0]
+    return f"partition {injection.target.partition}" if role == "leader" else role
 
 
-def _until_moved(scene: Scene, before: TopicLook, *, also: Callable[[], object] | None = None) -> list[TopicLook]:
+def _until_moved(
+    injection: Injection, before: TopicSnapshot, *, also: Callable[[], object] | None = None
+) -> list[TopicSnapshot]:
     """Holds, and looks on until something moved away from the broker, for detection may outlast the step."""
-    broker = scene.target.broker
+    broker = injection.target.broker
     assert broker is not None
 
-    def look() -> TopicLook:
+    def look() -> TopicSnapshot:
         if also:
             also()
-        return scene.topic("inside")
+        return injection.topic("inside")
 
-    return scene.hold_until(
-        look, lambda looks: _role(scene) in evidence.moved(before, looks, broker), within_s=FAILOVER_WITHIN_S
+    return injection.hold_until(
+        look, lambda looks: _role(injection) in evidence.moved(before, looks, broker), within_s=FAILOVER_WITHIN_S
     )
 
 
-def _topic_looks_until_exit(scene: Scene, handle: BrokerHandle) -> list[TopicLook]:
+def _topic_looks_until_exit(injection: Injection, handle: BrokerHandle) -> list[TopicSnapshot]:
     """Looks at leaders while a broker shuts down: a controlled shutdown moves them before the exit."""
-    looks: list[TopicLook] = []
+    looks: list[TopicSnapshot] = []
 
     def gone() -> bool:
-        looks.append(scene.topic("inside"))
+        looks.append(injection.topic("inside"))
         return not handle.alive
 
     with suppress(WaitTimeout):  # the process sample says that it still runs
@@ -166,10 +170,10 @@ def _topic_looks_until_exit(scene: Scene, handle: BrokerHandle) -> list[TopicLoo
     return looks
 
 
-def _isr_whole_within(scene: Scene, broker: int, before: TopicLook) -> bool:
+def _isr_whole_within(injection: Injection, broker: int, before: TopicSnapshot) -> bool:
     try:
         wait_until(
-            lambda: evidence.isr_whole(scene.topic("after"), broker, before),
+            lambda: evidence.isr_whole(injection.topic("after"), broker, before),
             within_s=BACK_WITHIN_S,
             what=f"broker {broker} to be in sync again",
             every_s=0.25,

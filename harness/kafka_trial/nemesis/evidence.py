@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kafka_trial.nemesis.fault import Evidence
 from kafka_trial.nemesis.measures import Route, all_rates, figures, kept_routes, rises, saturated_rates
-from kafka_trial.nemesis.samples import ANSWERS, REFUSED, REQUESTS, Flow, Look, Probe, flows
+from kafka_trial.nemesis.samples import ANSWERS, REFUSED, REQUESTS, Flow, LinkSnapshot, Probe, flows
 
 NO_CONNECTION = "the target had no live connection through its proxies: nothing to bite"
 
@@ -41,8 +41,8 @@ class Found:
 
 
 def latency(
-    before: Look,
-    inside: Sequence[Look],
+    before: LinkSnapshot,
+    inside: Sequence[LinkSnapshot],
     probes_before: Sequence[Probe],
     probes_inside: Sequence[Probe],
     *,
@@ -73,7 +73,7 @@ def latency(
     return evidence
 
 
-def stall(before: Look, inside: Sequence[Look], *, clients: Sequence[str] = ()) -> Evidence:
+def stall(before: LinkSnapshot, inside: Sequence[LinkSnapshot], *, clients: Sequence[str] = ()) -> Evidence:
     """Both ways: bytes were offered, none passed, what was offered is held."""
     if not before.routes():
         return Evidence(False, NO_CONNECTION)
@@ -88,8 +88,8 @@ def stall(before: Look, inside: Sequence[Look], *, clients: Sequence[str] = ()) 
 
 
 def one_way(
-    before: Look,
-    inside: Sequence[Look],
+    before: LinkSnapshot,
+    inside: Sequence[LinkSnapshot],
     *,
     held: str,
     probe_passed: frozenset[Route] = frozenset(),
@@ -120,8 +120,8 @@ def one_way(
 
 
 def dropped(
-    before: Look,
-    inside: Sequence[Look],
+    before: LinkSnapshot,
+    inside: Sequence[LinkSnapshot],
     *,
     lost: str,
     probe_passed: frozenset[Route] = frozenset(),
@@ -137,8 +137,8 @@ def dropped(
 
 
 def slow_link(
-    before: Look,
-    inside: Sequence[Look],
+    before: LinkSnapshot,
+    inside: Sequence[LinkSnapshot],
     *,
     rate_bytes_per_s: float,
     probes_inside: Sequence[Probe] = (),
@@ -165,7 +165,7 @@ def slow_link(
 
 
 def closed(
-    before: Look, inside: Sequence[Look], probes_inside: Sequence[Probe], *, clients: Sequence[str] = ()
+    before: LinkSnapshot, inside: Sequence[LinkSnapshot], probes_inside: Sequence[Probe], *, clients: Sequence[str] = ()
 ) -> Evidence:
     """No connection that carried bytes was kept, and new ones do not last either: no probe is answered.
 
@@ -187,7 +187,7 @@ def closed(
 
 
 def refused(
-    before: Look, inside: Sequence[Look], probes_inside: Sequence[Probe], *, clients: Sequence[str] = ()
+    before: LinkSnapshot, inside: Sequence[LinkSnapshot], probes_inside: Sequence[Probe], *, clients: Sequence[str] = ()
 ) -> Evidence:
     """No connection was kept, and new ones are refused."""
     if not before.routes():
@@ -203,18 +203,18 @@ def refused(
     )
 
 
-def connections_kept(before: Look, after: Look) -> bool:
+def connections_kept(before: LinkSnapshot, after: LinkSnapshot) -> bool:
     """Whether every connection that lived before still lives after."""
     return before.ports() <= after.ports()
 
 
-def traffic_again(base: Look, now: Look, *, each: Iterable[str] = ()) -> bool:
+def traffic_again(base: LinkSnapshot, now: LinkSnapshot, *, each: Iterable[str] = ()) -> bool:
     """Whether bytes moved both ways since `base`, on kept or new connections: for each client of `each`, else any."""
     moved = {client for client, broker in now.routes() if _moved(base, now, (client, broker))}
     return bool(moved) and set(each) <= moved
 
 
-def _moved(base: Look, now: Look, route: Route) -> bool:
+def _moved(base: LinkSnapshot, now: LinkSnapshot, route: Route) -> bool:
     old = base.side("client", route)
     ends = [(half, old.get(port)) for port, half in now.side("client", route).items()]
     received = sum(half.received_bytes - (start.received_bytes if start else 0) for half, start in ends)
@@ -229,7 +229,7 @@ def _held_back(pairs: Sequence[Flow]) -> Found:
     )
 
 
-def _flows_across(looks: Sequence[Look]) -> list[Flow]:
+def _flows_across(looks: Sequence[LinkSnapshot]) -> list[Flow]:
     return [*flows(looks, ANSWERS), *flows(looks, REQUESTS)]
 
 

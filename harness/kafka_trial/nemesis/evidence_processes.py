@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from signal import SIGKILL, SIGTERM
 
 from kafka_trial.nemesis.fault import Evidence
-from kafka_trial.nemesis.samples import REQUESTS, GroupLook, Look, ProcessLook, TopicLook, flows
+from kafka_trial.nemesis.samples import REQUESTS, GroupSnapshot, LinkSnapshot, ProcessSnapshot, TopicSnapshot, flows
 
 STOPPED = frozenset("Tt")
 
 
-def paused(before: ProcessLook, inside: Sequence[ProcessLook], links: Sequence[Look] = ()) -> Evidence:
+def paused(before: ProcessSnapshot, inside: Sequence[ProcessSnapshot], links: Sequence[LinkSnapshot] = ()) -> Evidence:
     """Every process of the group is stopped, uses no CPU, and sends nothing."""
     if not before.states:
         return Evidence(False, "the process was not running: nothing to pause")
@@ -31,7 +31,7 @@ def paused(before: ProcessLook, inside: Sequence[ProcessLook], links: Sequence[L
     return Evidence(True, f"process {before.pid} was stopped, used no CPU{silent}", details)
 
 
-def killed(before: ProcessLook, after: ProcessLook) -> Evidence:
+def killed(before: ProcessSnapshot, after: ProcessSnapshot) -> Evidence:
     """The process ended by signal 9 and its sockets are gone."""
     details = {"pid": before.pid, "exit_code": after.exit_code, "sockets": after.sockets}
     if not before.states:
@@ -45,7 +45,7 @@ def killed(before: ProcessLook, after: ProcessLook) -> Evidence:
     return Evidence(True, f"process {before.pid} ended by signal 9, its sockets are gone", details)
 
 
-def terminated(before: ProcessLook, after: ProcessLook) -> Evidence:
+def terminated(before: ProcessSnapshot, after: ProcessSnapshot) -> Evidence:
     """The process ended after SIGTERM, by the signal or by its own exit; a -9 by somebody else is not that."""
     details = {"pid": before.pid, "exit_code": after.exit_code, "sockets": after.sockets}
     if not before.states:
@@ -57,7 +57,7 @@ def terminated(before: ProcessLook, after: ProcessLook) -> Evidence:
     return Evidence(True, f"process {before.pid} ended with status {after.exit_code}", details)
 
 
-def replaced(before: ProcessLook, after: ProcessLook) -> Evidence:
+def replaced(before: ProcessSnapshot, after: ProcessSnapshot) -> Evidence:
     """Another process stands where the old one stood, and runs."""
     details = {"pid_before": before.pid, "pid_after": after.pid, "sockets": after.sockets}
     if before.pid == after.pid or not after.states:
@@ -65,7 +65,7 @@ def replaced(before: ProcessLook, after: ProcessLook) -> Evidence:
     return Evidence(True, f"process {after.pid} runs in the place of {before.pid}", details)
 
 
-def rebalanced(before: GroupLook, inside: Sequence[GroupLook], *, members_change: int) -> Evidence:
+def rebalanced(before: GroupSnapshot, inside: Sequence[GroupSnapshot], *, members_change: int) -> Evidence:
     """The offsets log shows a later generation or epoch, with more (`members_change` > 0) or fewer member ids."""
     seen = [look for look in inside if look.epoch is not None and look.epoch != before.epoch]
     last = inside[-1] if inside else before
@@ -80,7 +80,7 @@ def rebalanced(before: GroupLook, inside: Sequence[GroupLook], *, members_change
     return Evidence(True, f"the group moved from epoch {before.epoch} to {last.epoch}", details)
 
 
-def moved(before: TopicLook, inside: Sequence[TopicLook], broker: int) -> dict[str, str]:
+def moved(before: TopicSnapshot, inside: Sequence[TopicSnapshot], broker: int) -> dict[str, str]:
     """Returns what `broker` had before and others have now, each with a sentence: `partition 3`, `coordinator`, …
 
     Only the active controller changes leaders and in-sync replicas. So where the controller was down and they changed,
@@ -94,7 +94,7 @@ def moved(before: TopicLook, inside: Sequence[TopicLook], broker: int) -> dict[s
     return dict(sorted(moves.items()))
 
 
-def _leaders_moved(before: TopicLook, look: TopicLook, broker: int) -> dict[str, str]:
+def _leaders_moved(before: TopicSnapshot, look: TopicSnapshot, broker: int) -> dict[str, str]:
     led = {leader.partition: leader for leader in before.leaders if leader.broker == broker}
     return {
         f"partition {now.partition}": f"epoch {led[now.partition].epoch} → broker {now.broker} epoch {now.epoch}"
@@ -103,19 +103,19 @@ def _leaders_moved(before: TopicLook, look: TopicLook, broker: int) -> dict[str,
     }
 
 
-def _roles_moved(before: TopicLook, look: TopicLook, broker: int) -> dict[str, str]:
+def _roles_moved(before: TopicSnapshot, look: TopicSnapshot, broker: int) -> dict[str, str]:
     holders = {name: getattr(look, name) for name in ("coordinator", "controller") if getattr(before, name) == broker}
     return {name: f"→ broker {holder}" for name, holder in holders.items() if holder not in (None, broker)}
 
 
-def _without(before: TopicLook, look: TopicLook, broker: int) -> list[int]:
+def _without(before: TopicSnapshot, look: TopicSnapshot, broker: int) -> list[int]:
     """The partitions that had `broker` in sync before and not now."""
     had = {leader.partition for leader in before.leaders if broker in leader.isr}
     return sorted(now.partition for now in look.leaders if now.partition in had and broker not in now.isr)
 
 
 def broker_down(
-    process: Evidence, before: TopicLook, inside: Sequence[TopicLook], broker: int, *, role: str
+    process: Evidence, before: TopicSnapshot, inside: Sequence[TopicSnapshot], broker: int, *, role: str
 ) -> Evidence:
     """The process evidence holds, and `role` (`partition 3`, `coordinator`, `controller`) moved away."""
     moves = moved(before, inside, broker)
@@ -128,13 +128,13 @@ def broker_down(
     return Evidence(True, f"broker {broker}: {process.message}; {role} {moves[role]}", evidence.details)
 
 
-def isr_whole(look: TopicLook, broker: int, before: TopicLook) -> bool:
+def isr_whole(look: TopicSnapshot, broker: int, before: TopicSnapshot) -> bool:
     """Whether `broker` is back in the ISR of every partition where it was before."""
     had = {leader.partition for leader in before.leaders if broker in leader.isr}
     return had <= {leader.partition for leader in look.leaders if broker in leader.isr}
 
 
-def leader_moved(before: TopicLook, after: Sequence[TopicLook], partition: int) -> Evidence:
+def leader_moved(before: TopicSnapshot, after: Sequence[TopicSnapshot], partition: int) -> Evidence:
     """The partition is led by another broker, in a later leader epoch."""
     was = next((leader for leader in before.leaders if leader.partition == partition), None)
     seen = [leader for look in after for leader in look.leaders if leader.partition == partition]

@@ -1,16 +1,16 @@
 """The fault: what the nemesis can do, one generator each, found by name.
 
-A fault is a generator over a `Scene` (`scene.py`): inject, `yield Evidence`, heal. Everything before the yield
+A fault is a generator over an `Injection` (`injection.py`): inject, `yield Evidence`, heal. Everything before the yield
 injects and holds; the evidence is judged from samples only (`evidence.py`); everything after it heals, and must be
 reached whatever happens, so faults keep what they injected in a `with`. A fault that nobody has shown to have bitten
 makes the trial unknown.
 
 ```python
-@fault("latency", targets=NETWORK, blast="members", heals=True)
-def latency(scene: Scene, *, latency_ms: int = 400) -> Iterator[Evidence]:
-    before = scene.links("before")
-    with toxics(scene, "latency", streams=("downstream",), attributes={"latency": latency_ms}):
-        inside = scene.hold(lambda: scene.links("inside"))
+@fault("latency", targets=NETWORK, scope="members", heals=True)
+def latency(injection: Injection, *, latency_ms: int = 400) -> Iterator[Evidence]:
+    before = injection.links("before")
+    with toxics(injection, "latency", streams=("downstream",), attributes={"latency": latency_ms}):
+        inside = injection.hold(lambda: injection.links("inside"))
         yield evidence.latency(before, inside, ...)
 ```
 """
@@ -28,7 +28,7 @@ from kafka_trial import nemesis
 from kafka_trial.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from kafka_trial.nemesis.scene import Scene
+    from kafka_trial.nemesis.injection import Injection
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Evidence:
 class Fault(Protocol):
     """Inject, yield evidence, heal. Options are keyword-only and have defaults."""
 
-    def __call__(self, scene: Scene, /, **options: Any) -> Iterator[Evidence]: ...
+    def __call__(self, injection: Injection, /, **options: Any) -> Iterator[Evidence]: ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Planned:
 
 RECOVERS_WITHIN_S = 15.0  # traffic again after healing: five seconds, and time for a machine that has much else to do
 
-Complete = Callable[["Scene", Evidence], Evidence]
+Complete = Callable[["Injection", Evidence], Evidence]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class FaultSpec:
     name: str
     play: Fault
     targets: tuple[str, ...]
-    blast: str
+    scope: str
     heals: bool
     summary: str
     options: Mapping[str, Any]
@@ -88,7 +88,7 @@ class FaultSpec:
     recovers_within_s: float = RECOVERS_WITHIN_S
 
 
-BLASTS = ("members", "brokers")
+SCOPES = ("members", "brokers")
 _REGISTRY: dict[str, FaultSpec] = {}
 
 
@@ -96,14 +96,14 @@ def fault(
     name: str,
     *,
     targets: tuple[str, ...],
-    blast: str,
+    scope: str,
     heals: bool,
     complete: Complete | None = None,
     recovers_within_s: float = RECOVERS_WITHIN_S,
 ) -> Callable[[Any], Any]:
     """Registers the decorated generator as the fault called `name`."""
-    if blast not in BLASTS:
-        raise ValueError(f"blast {blast!r} is none of {BLASTS}")
+    if scope not in SCOPES:
+        raise ValueError(f"scope {scope!r} is none of {SCOPES}")
 
     def register(play: Any) -> Any:
         summary = (inspect.getdoc(play) or "").partition("\n")[0]
@@ -112,7 +112,7 @@ def fault(
             for parameter in inspect.signature(play).parameters.values()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        _REGISTRY[name] = FaultSpec(name, play, targets, blast, heals, summary, options, complete, recovers_within_s)
+        _REGISTRY[name] = FaultSpec(name, play, targets, scope, heals, summary, options, complete, recovers_within_s)
         return play
 
     return register

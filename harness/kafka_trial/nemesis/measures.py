@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Look, Probe, flow, flows
+from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, LinkSnapshot, Probe, flow, flows
 
 Route = tuple[str, int]  # client, broker
 
@@ -28,24 +28,24 @@ def _fastest(probes: Sequence[Probe]) -> dict[Route, float]:
     return fastest
 
 
-def kept_routes(inside: Sequence[Look]) -> set[Route]:
+def kept_routes(inside: Sequence[LinkSnapshot]) -> set[Route]:
     """Returns the routes with a connection that lived from the first look to the last."""
     return {port[:2] for port in inside[0].ports() & inside[-1].ports()}
 
 
-def _connection_rates(first: Look, last: Look, route: Route) -> list[float]:
+def _connection_rates(first: LinkSnapshot, last: LinkSnapshot, route: Route) -> list[float]:
     start, end = first.side("client", route), last.side("client", route)
     seconds = (last.time_ns - first.time_ns) / 1e9
     return [(end[p].sent_bytes - start[p].sent_bytes) / seconds for p in start.keys() & end.keys() if seconds > 0]
 
 
-def all_rates(looks: Sequence[Look]) -> dict[Route, float]:
+def all_rates(looks: Sequence[LinkSnapshot]) -> dict[Route, float]:
     """Returns the fastest connection of each route over the whole window, in bytes/s."""
     rates = {r: _connection_rates(looks[0], looks[-1], r) for r in looks[0].routes()} if looks else {}
     return {route: max(found) for route, found in rates.items() if found}
 
 
-def saturated_rates(looks: Sequence[Look]) -> dict[Route, float]:
+def saturated_rates(looks: Sequence[LinkSnapshot]) -> dict[Route, float]:
     """Returns the fastest connection of each route, in bytes/s, over its longest stretch that was full all along.
 
     Full is a stretch all of whose looks, two or more, found answers held by the proxy: a single one may have met bytes
@@ -59,12 +59,12 @@ def saturated_rates(looks: Sequence[Look]) -> dict[Route, float]:
     return rates
 
 
-def _held_throughout(looks: Sequence[Look], route: Route) -> list[list[Look]]:
+def _held_throughout(looks: Sequence[LinkSnapshot], route: Route) -> list[list[LinkSnapshot]]:
     runs = groupby(looks, key=lambda look: flow(look, look, route, ANSWERS).held)
     return [list(run) for held, run in runs if held]
 
 
-def figures(inside: Sequence[Look]) -> dict[str, object]:
+def figures(inside: Sequence[LinkSnapshot]) -> dict[str, object]:
     """Returns the bytes offered, passed and (at most) held in each direction, for the reader of the evidence."""
     table: dict[str, object] = {}
     for direction in (ANSWERS, REQUESTS):

@@ -14,8 +14,8 @@ from typing import Any
 
 from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Probe
-from kafka_trial.nemesis.scene import Scene
 from kafka_trial.process.waiting import wait_until
 
 NETWORK = ("member", "coordinator", "leader", "all")
@@ -23,116 +23,132 @@ DOWN, UP = "downstream", "upstream"
 LATER_HEALED_WITHIN_S = 600.0
 
 
-def _late(scene: Scene, seen: Evidence) -> Evidence:
+def _late(injection: Injection, seen: Evidence) -> Evidence:
     """Adds whether the connections lived through it, and which commits took effect after healing."""
-    kept = scene.links_before and scene.links_after and evidence.connections_kept(scene.links_before, scene.links_after)
-    return seen.with_details(connections_kept=bool(kept), commits_after=scene.commits_since())
+    kept = (
+        injection.links_before
+        and injection.links_after
+        and evidence.connections_kept(injection.links_before, injection.links_after)
+    )
+    return seen.with_details(connections_kept=bool(kept), commits_after=injection.commits_since())
 
 
-def _accepted(scene: Scene) -> dict[str, Any]:
+def _accepted(injection: Injection) -> dict[str, Any]:
     """What the brokers accepted meanwhile, as far as their witnesses have come: commits (O), requests by API (R)."""
-    return {"commits_inside": scene.commits_since(), "requests_inside": scene.requests_since()}
+    return {"commits_inside": injection.commits_since(), "requests_inside": injection.requests_since()}
 
 
-@fault("latency", targets=NETWORK, blast="members", heals=True, complete=_late)
-def latency(scene: Scene, *, latency_ms: int = 400, jitter_ms: int = 0) -> Iterator[Evidence]:
+@fault("latency", targets=NETWORK, scope="members", heals=True, complete=_late)
+def latency(injection: Injection, *, latency_ms: int = 400, jitter_ms: int = 0) -> Iterator[Evidence]:
     """Delays answers by latency_ms, give or take jitter_ms."""
-    before, calm = scene.links("before"), scene.probes("before", times=8)  # the fastest of them is calm
+    before, calm = injection.links("before"), injection.probes("before", times=8)  # the fastest of them is calm
     slow: list[Probe] = []
-    with toxics(scene, "latency", (DOWN,), {"latency": int(latency_ms), "jitter": int(jitter_ms)}):
-        inside = scene.hold(lambda: scene.links("inside"), once=lambda: slow.extend(scene.probes("inside", times=2)))
+    with toxics(injection, "latency", (DOWN,), {"latency": int(latency_ms), "jitter": int(jitter_ms)}):
+        inside = injection.hold(
+            lambda: injection.links("inside"), once=lambda: slow.extend(injection.probes("inside", times=2))
+        )
         rise_ms = 0.75 * max(0, latency_ms - jitter_ms)
-        yield evidence.latency(before, inside, calm, slow, rise_ms=rise_ms, clients=scene.clients)
+        yield evidence.latency(before, inside, calm, slow, rise_ms=rise_ms, clients=injection.clients)
 
 
-@fault("slow-link", targets=NETWORK, blast="members", heals=True, complete=_late)
-def slow_link(scene: Scene, *, rate_kb_per_s: int = 16) -> Iterator[Evidence]:
+@fault("slow-link", targets=NETWORK, scope="members", heals=True, complete=_late)
+def slow_link(injection: Injection, *, rate_kb_per_s: int = 16) -> Iterator[Evidence]:
     """Lets answers through at rate_kb_per_s kilobytes a second and connection."""
-    before = scene.links("before")
+    before = injection.links("before")
     probes: list[Probe] = []
-    with toxics(scene, "bandwidth", (DOWN,), {"rate": max(1, int(rate_kb_per_s))}):
-        inside = scene.hold(lambda: scene.links("inside"), once=lambda: probes.extend(scene.probes("inside")))
+    with toxics(injection, "bandwidth", (DOWN,), {"rate": max(1, int(rate_kb_per_s))}):
+        inside = injection.hold(
+            lambda: injection.links("inside"), once=lambda: probes.extend(injection.probes("inside"))
+        )
         rate = 1000.0 * max(1, int(rate_kb_per_s))
-        yield evidence.slow_link(before, inside, rate_bytes_per_s=rate, probes_inside=probes, clients=scene.clients)
+        yield evidence.slow_link(before, inside, rate_bytes_per_s=rate, probes_inside=probes, clients=injection.clients)
 
 
-@fault("stall", targets=NETWORK, blast="members", heals=True, complete=_late)
-def stall(scene: Scene) -> Iterator[Evidence]:
+@fault("stall", targets=NETWORK, scope="members", heals=True, complete=_late)
+def stall(injection: Injection) -> Iterator[Evidence]:
     """Holds every byte both ways; what was held arrives when it heals."""
-    before = scene.links("before")
-    with toxics(scene, "bandwidth", (DOWN, UP), {"rate": 0}):
-        inside = scene.hold(lambda: scene.links("inside"))
-        yield evidence.stall(before, inside, clients=scene.clients).with_details(**_accepted(scene))
+    before = injection.links("before")
+    with toxics(injection, "bandwidth", (DOWN, UP), {"rate": 0}):
+        inside = injection.hold(lambda: injection.links("inside"))
+        yield evidence.stall(before, inside, clients=injection.clients).with_details(**_accepted(injection))
 
 
-@fault("answers-held", targets=NETWORK, blast="members", heals=True, complete=_late)
-def answers_held(scene: Scene) -> Iterator[Evidence]:
+@fault("answers-held", targets=NETWORK, scope="members", heals=True, complete=_late)
+def answers_held(injection: Injection) -> Iterator[Evidence]:
     """Holds answers while requests pass: brokers do what the clients never hear of."""
-    before = scene.links("before")
+    before = injection.links("before")
     passed: set[tuple[str, int]] = set()
-    with toxics(scene, "bandwidth", (DOWN,), {"rate": 0}):
-        inside = scene.hold(lambda: scene.links("inside"), once=lambda: passed.update(scene.requests_that_pass()))
-        seen = evidence.one_way(before, inside, held=ANSWERS, probe_passed=frozenset(passed), clients=scene.clients)
-        yield seen.with_details(**_accepted(scene))
+    with toxics(injection, "bandwidth", (DOWN,), {"rate": 0}):
+        inside = injection.hold(
+            lambda: injection.links("inside"), once=lambda: passed.update(injection.requests_that_pass())
+        )
+        seen = evidence.one_way(before, inside, held=ANSWERS, probe_passed=frozenset(passed), clients=injection.clients)
+        yield seen.with_details(**_accepted(injection))
 
 
-@fault("requests-held", targets=NETWORK, blast="members", heals=True, complete=_late)
-def requests_held(scene: Scene) -> Iterator[Evidence]:
+@fault("requests-held", targets=NETWORK, scope="members", heals=True, complete=_late)
+def requests_held(injection: Injection) -> Iterator[Evidence]:
     """Holds requests while answers pass."""
-    before = scene.links("before")
-    with toxics(scene, "bandwidth", (UP,), {"rate": 0}):
-        inside = scene.hold(lambda: scene.links("inside"))
-        yield evidence.one_way(before, inside, held=REQUESTS, clients=scene.clients)
+    before = injection.links("before")
+    with toxics(injection, "bandwidth", (UP,), {"rate": 0}):
+        inside = injection.hold(lambda: injection.links("inside"))
+        yield evidence.one_way(before, inside, held=REQUESTS, clients=injection.clients)
 
 
-@fault("half-open", targets=NETWORK, blast="members", heals=False, complete=_late)
-def half_open(scene: Scene) -> Iterator[Evidence]:
+@fault("half-open", targets=NETWORK, scope="members", heals=False, complete=_late)
+def half_open(injection: Injection) -> Iterator[Evidence]:
     """Drops answers; live connections do not survive its removal."""
-    before = scene.links("before")
+    before = injection.links("before")
     passed: set[tuple[str, int]] = set()
-    with toxics(scene, "timeout", (DOWN,), {"timeout": 0}):
-        inside = scene.hold(lambda: scene.links("inside"), once=lambda: passed.update(scene.requests_that_pass()))
-        yield evidence.dropped(before, inside, lost=ANSWERS, probe_passed=frozenset(passed), clients=scene.clients)
+    with toxics(injection, "timeout", (DOWN,), {"timeout": 0}):
+        inside = injection.hold(
+            lambda: injection.links("inside"), once=lambda: passed.update(injection.requests_that_pass())
+        )
+        yield evidence.dropped(before, inside, lost=ANSWERS, probe_passed=frozenset(passed), clients=injection.clients)
 
 
-@fault("close", targets=NETWORK, blast="members", heals=True, complete=_late)
-def close(scene: Scene) -> Iterator[Evidence]:
+@fault("close", targets=NETWORK, scope="members", heals=True, complete=_late)
+def close(injection: Injection) -> Iterator[Evidence]:
     """Closes every connection at its next byte, new ones too, until it heals."""
-    before = scene.links("before")
+    before = injection.links("before")
     probes: list[Probe] = []
-    with toxics(scene, "reset_peer", (DOWN, UP), {"timeout": 0}):
-        inside = scene.hold(lambda: scene.links("inside"), once=lambda: probes.extend(scene.probes("inside", before)))
-        yield evidence.closed(before, inside, probes, clients=scene.clients)
+    with toxics(injection, "reset_peer", (DOWN, UP), {"timeout": 0}):
+        inside = injection.hold(
+            lambda: injection.links("inside"), once=lambda: probes.extend(injection.probes("inside", before))
+        )
+        yield evidence.closed(before, inside, probes, clients=injection.clients)
 
 
-@fault("refused", targets=NETWORK, blast="members", heals=True, complete=_late)
-def refused(scene: Scene) -> Iterator[Evidence]:
+@fault("refused", targets=NETWORK, scope="members", heals=True, complete=_late)
+def refused(injection: Injection) -> Iterator[Evidence]:
     """Closes every connection and refuses new ones."""
-    before = scene.links("before")
+    before = injection.links("before")
     probes: list[Probe] = []
-    with disabled(scene):
-        inside = scene.hold(lambda: scene.links("inside"), once=lambda: probes.extend(scene.probes("inside", before)))
-        yield evidence.refused(before, inside, probes, clients=scene.clients)
+    with disabled(injection):
+        inside = injection.hold(
+            lambda: injection.links("inside"), once=lambda: probes.extend(injection.probes("inside", before))
+        )
+        yield evidence.refused(before, inside, probes, clients=injection.clients)
 
 
 @contextmanager
-def toxics(scene: Scene, kind: str, streams: Sequence[str], attributes: Mapping[str, Any]) -> Iterator[None]:
+def toxics(injection: Injection, kind: str, streams: Sequence[str], attributes: Mapping[str, Any]) -> Iterator[None]:
     """Puts a toxic on each proxy of the target and stream, and takes them away again, the newest first."""
-    toxiproxy = scene.ground.cluster.toxiproxy
+    toxiproxy = injection.context.cluster.toxiproxy
     with ExitStack() as undo:
         with toxiproxy.adding:
-            for proxy, stream in product(scene.target.proxies, streams):
-                name = f"f{scene.no}-{kind}-{stream}"
-                undo.callback(_take_away, scene, proxy, name)  # before adding: adding may fail half-way
+            for proxy, stream in product(injection.target.proxies, streams):
+                name = f"f{injection.no}-{kind}-{stream}"
+                undo.callback(_take_away, injection, proxy, name)  # before adding: adding may fail half-way
                 toxiproxy.add_toxic(proxy, name, kind, stream, dict(attributes))
         yield
 
 
-def _take_away(scene: Scene, proxy: str, name: str) -> None:
+def _take_away(injection: Injection, proxy: str, name: str) -> None:
     """Takes a toxic away after those that a later fault put behind it; where the run is stopped, together with them."""
-    toxiproxy = scene.ground.cluster.toxiproxy
+    toxiproxy = injection.context.cluster.toxiproxy
     wait_until(
-        lambda: scene.stop.is_set() or not toxiproxy.later_toxics(proxy, name),
+        lambda: injection.stop.is_set() or not toxiproxy.later_toxics(proxy, name),
         within_s=LATER_HEALED_WITHIN_S,
         what=f"the later faults on {proxy} to be healed, so that {name} can be",
         every_s=0.1,
@@ -143,11 +159,11 @@ def _take_away(scene: Scene, proxy: str, name: str) -> None:
 
 
 @contextmanager
-def disabled(scene: Scene) -> Iterator[None]:
+def disabled(injection: Injection) -> Iterator[None]:
     """Disables each proxy of the target, and enables them again, the last first."""
-    toxiproxy = scene.ground.cluster.toxiproxy
+    toxiproxy = injection.context.cluster.toxiproxy
     with ExitStack() as undo:
-        for proxy in scene.target.proxies:
+        for proxy in injection.target.proxies:
             undo.callback(toxiproxy.enable, proxy)
             toxiproxy.disable(proxy)
         yield

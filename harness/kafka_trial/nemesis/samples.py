@@ -1,9 +1,9 @@
 """What a sample is: the frozen values that the code judging evidence sees, and nothing else.
 
-`Look` is the kernel's socket table cut down to one target (S), `Probe` an own ApiVersions round trip through the
-target's proxies (P), `ProcessLook` a process group, `TopicLook` what the brokers say of leaders, and `GroupLook` the
-group as the offsets log has it (O). They are taken by `scene.py`, written to the history, and judged by
-`evidence.py`. Counters are as the *proxy's* sockets see them.
+`LinkSnapshot` is the kernel's socket table cut down to one target (S), `Probe` an own ApiVersions round trip through
+the target's proxies (P), `ProcessSnapshot` a process group, `TopicSnapshot` what the brokers say of leaders, and
+`GroupSnapshot` the group as the offsets log has it (O). They are taken by `injection.py`, written to the history, and
+judged by `evidence.py`. Counters are as the *proxy's* sockets see them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LinkSnapshot:
     """S: every live half of a target's connections at one instant."""
 
     time_ns: int
@@ -67,7 +67,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessLook:
+class ProcessSnapshot:
     """A process group at one instant: the letters of /proc, CPU seconds, how it ended, and its sockets."""
 
     time_ns: int
@@ -89,7 +89,7 @@ class Leader:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicLook:
+class TopicSnapshot:
     """What the brokers say: leaders of the topic, coordinator of the group, controller."""
 
     time_ns: int
@@ -99,7 +99,7 @@ class TopicLook:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLook:
+class GroupSnapshot:
     """O: the newest generation (classic) or epoch (KIP-848) in the offsets log and the member ids in the group."""
 
     time_ns: int
@@ -108,7 +108,7 @@ class GroupLook:
     records: int = 0
 
 
-Sample = Look | Probe | ProcessLook | TopicLook | GroupLook
+Sample = LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot
 
 
 def to_details(sample: Sample) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Flow:
         return bool(self.held_bytes and self.held_bytes > 0) or self.queue_bytes > 0
 
 
-def flow(first: Look, last: Look, route: tuple[str, int], direction: str) -> Flow:
+def flow(first: LinkSnapshot, last: LinkSnapshot, route: tuple[str, int], direction: str) -> Flow:
     """Returns what one direction of `route` did between two looks."""
     source, sink = (BROKER, CLIENT) if direction == ANSWERS else (CLIENT, BROKER)
     taken, given = _kept(first, last, route, source), _kept(first, last, route, sink)
@@ -156,12 +156,12 @@ def flow(first: Look, last: Look, route: tuple[str, int], direction: str) -> Flo
     )
 
 
-def flows(looks: Iterable[Look], direction: str) -> list[Flow]:
+def flows(looks: Iterable[LinkSnapshot], direction: str) -> list[Flow]:
     """Returns the flow of every route between each look and the next."""
     looks = list(looks)
     return [flow(first, last, route, direction) for first, last in pairwise(looks) for route in first.routes()]
 
 
-def _kept(first: Look, last: Look, route: tuple[str, int], side: str) -> list[tuple[Half, Half]]:
+def _kept(first: LinkSnapshot, last: LinkSnapshot, route: tuple[str, int], side: str) -> list[tuple[Half, Half]]:
     start, end = first.side(side, route), last.side(side, route)
     return [(start[port], end[port]) for port in sorted(start.keys() & end.keys())]

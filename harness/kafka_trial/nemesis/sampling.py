@@ -17,8 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
-from kafka_trial.nemesis.ground import WORKLOAD, Ground, OffsetsLog
-from kafka_trial.nemesis.samples import BROKER, CLIENT, REFUSED, GroupLook, Half, Look, Probe, ProcessLook
+from kafka_trial.nemesis.context import WORKLOAD, FaultContext, OffsetsLog
+from kafka_trial.nemesis.samples import (
+    BROKER,
+    CLIENT,
+    REFUSED,
+    GroupSnapshot,
+    Half,
+    LinkSnapshot,
+    Probe,
+    ProcessSnapshot,
+)
 from kafka_trial.process.waiting import pause
 from kafka_trial.witness import socket_table
 
@@ -42,20 +51,20 @@ class RoutePorts:
 Routes = Mapping[tuple[str, int], RoutePorts]
 
 
-def routes_of(ground: Ground, wanted: Sequence[tuple[str, int]]) -> Routes:
+def routes_of(context: FaultContext, wanted: Sequence[tuple[str, int]]) -> Routes:
     """Returns the ports of each (client, broker) route."""
-    lanes = {member.name: member.lane for member in ground.group.members}
-    if ground.workload_lane is not None:
-        lanes[WORKLOAD] = ground.workload_lane
+    lanes = {member.name: member.lane for member in context.group.members}
+    if context.workload_lane is not None:
+        lanes[WORKLOAD] = context.workload_lane
     return {
         (client, broker): RoutePorts(
-            client, broker, lanes[client].ports[broker], ground.cluster.server_port(broker, lanes[client].index)
+            client, broker, lanes[client].ports[broker], context.cluster.server_port(broker, lanes[client].index)
         )
         for client, broker in wanted
     }
 
 
-def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
+def links(routes: Routes, process_groups: Mapping[str, int]) -> LinkSnapshot:
     """Returns every established half of the clients' connections on `routes`, from one dump of the socket table.
 
     Members are told by their process groups; whoever uses the lane of the load is the load. The look's time is that of
@@ -76,7 +85,7 @@ def links(routes: Routes, process_groups: Mapping[str, int]) -> Look:
             halves.append(_half(near, CLIENT, entry.dport, entry))
         elif far is not None:
             halves.append(_half(far, BROKER, entry.sport, entry))
-    return Look(taken_ns, tuple(halves))
+    return LinkSnapshot(taken_ns, tuple(halves))
 
 
 def probe(route: RoutePorts, *, within_s: float) -> Probe:
@@ -104,7 +113,7 @@ def requests_that_pass(routes: Sequence[RoutePorts]) -> set[tuple[str, int]]:
     return {by_broker[e.dport] for e in new if e.dport in by_broker and e.bytes_acked >= len(PROBE_REQUEST)}
 
 
-def process(pid: int, exit_code: int | None, inodes: set[int]) -> ProcessLook:
+def process(pid: int, exit_code: int | None, inodes: set[int]) -> ProcessSnapshot:
     """Returns a process group at one instant; `inodes` are its sockets of old, counted while still established.
 
     A socket is told by its inode, which whoever inherited it shares; its port may be somebody else's within a second.
@@ -115,7 +124,7 @@ def process(pid: int, exit_code: int | None, inodes: set[int]) -> ProcessLook:
             states.append(stat[0])
             cpu_s += stat[1]
     kept = sum(entry.inode in inodes for entry in socket_table.sample([socket_table.ESTABLISHED]))
-    return ProcessLook(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
+    return ProcessSnapshot(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
 
 
 def inodes_of_group(pid: int) -> set[int]:
@@ -134,11 +143,11 @@ class GroupFold:
         self._sessions_ms: dict[str, int] = {}
         self.commits = 0
 
-    def look(self) -> GroupLook:
+    def look(self) -> GroupSnapshot:
         """Reads on, and returns the group as of now."""
         for event in self._log.new_events():
             self._take(event.kind, event.details)
-        return GroupLook(time.monotonic_ns(), self._epoch, frozenset(self._member_ids), self._records)
+        return GroupSnapshot(time.monotonic_ns(), self._epoch, frozenset(self._member_ids), self._records)
 
     def session_s(self) -> float | None:
         """Returns the longest session of its members, as the coordinator wrote it down; None where it did not."""

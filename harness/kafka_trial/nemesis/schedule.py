@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import Planned, find_fault, step_problems
-from kafka_trial.nemesis.ground import Ground
-from kafka_trial.nemesis.playing import Outcome, Show
+from kafka_trial.nemesis.runner import FaultRunner, Outcome
 from kafka_trial.nemesis.targets import known_names
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause
@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def breaks_brokers(self) -> bool:
-        return any(find_fault(planned.fault).blast == "brokers" for planned in self.faults)
+        return any(find_fault(planned.fault).scope == "brokers" for planned in self.faults)
 
 
 def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> Plan:
@@ -119,7 +119,7 @@ def require_resolved(plan: Plan, names: Sequence[str], *, where: str = "schedule
 
 
 def run_schedule(
-    ground: Ground,
+    context: FaultContext,
     plan: Plan,
     stop: threading.Event | None = None,
     *,
@@ -137,8 +137,8 @@ def run_schedule(
         UnjudgeableError: a fault or its healing failed in a way nobody planned.
     """
     if exact:
-        require_resolved(plan, known_names(ground))
-    show = Show(ground, exact=exact)
+        require_resolved(plan, known_names(context))
+    show = FaultRunner(context, exact=exact)
     try:
         with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
             show.stop = thread_group.stop

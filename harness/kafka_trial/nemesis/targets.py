@@ -1,7 +1,7 @@
 """Targets: from a role to members, brokers and proxies, read again just before each injection.
 
-Roles: `member` (one that runs and is no guest of a `join`, drawn from the seed; `member:1` by index), `coordinator`
-(of the group), `leader` (of a partition, drawn so that it is neither coordinator nor controller where that is possible;
+Roles: `member` (one that runs and is no extra member of a `join`, drawn from the seed; `member:1` by index),
+`coordinator` (of the group), `leader` (of a partition, drawn so that it is neither coordinator nor controller where that is possible;
 `leader:3` by partition), `controller`, `all` (every member). A network fault on a broker's role reaches every leased
 lane's proxy to it.
 """
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_trial.errors import InputError, UnjudgeableError, WaitTimeout, unknown_name
-from kafka_trial.nemesis.ground import Ground
-from kafka_trial.nemesis.samples import TopicLook
+from kafka_trial.nemesis.context import FaultContext
+from kafka_trial.nemesis.samples import TopicSnapshot
 from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Target:
 
 
 def resolve(
-    ground: Ground, recorded: str | None, *, role: str, rng: random.Random, stop: threading.Event | None = None
+    context: FaultContext, recorded: str | None, *, role: str, rng: random.Random, stop: threading.Event | None = None
 ) -> Target:
     """Returns what `role` means now, or, where `recorded` is given, the member or broker of that name.
 
@@ -55,36 +55,36 @@ def resolve(
         InputError: the recorded name does not exist.
         UnjudgeableError: nobody has the role now: no member runs, no leader or coordinator is known.
     """
-    if recorded is not None and recorded not in known_names(ground):
-        raise InputError("schedule", unknown_name("recorded target", recorded, known_names(ground)))
+    if recorded is not None and recorded not in known_names(context):
+        raise InputError("schedule", unknown_name("recorded target", recorded, known_names(context)))
     kind, _, number = role.partition(":")
     if kind == "all":
-        return _members_target(ground, role, "all", ground.members())
+        return _members_target(context, role, "all", context.members())
     if kind == "member":
-        member = _member(ground, recorded or (f"m{number}" if number else None), rng)
-        return _members_target(ground, role, member.name, [member])
+        member = _member(context, recorded or (f"m{number}" if number else None), rng)
+        return _members_target(context, role, member.name, [member])
     partition = int(number) if number else None
     if recorded is not None:
-        return _broker_target(ground, role, ground.look_at_topic(), int(recorded.removeprefix("b")), partition)
-    look = _look_at_holders(ground, kind, partition, stop)
-    return _broker_target(ground, role, look, *_with_role(look, kind, partition, rng))
+        return _broker_target(context, role, context.topic_snapshot(), int(recorded.removeprefix("b")), partition)
+    look = _look_at_holders(context, kind, partition, stop)
+    return _broker_target(context, role, look, *_with_role(look, kind, partition, rng))
 
 
-def known_names(ground: Ground) -> list[str]:
+def known_names(context: FaultContext) -> list[str]:
     """Returns every name a target can have here: members, brokers, all."""
-    members = [member.name for member in sorted(ground.group.members, key=lambda member: member.index)]
-    return [*members, *(f"b{broker}" for broker in sorted(ground.cluster.brokers)), "all"]
+    members = [member.name for member in sorted(context.group.members, key=lambda member: member.index)]
+    return [*members, *(f"b{broker}" for broker in sorted(context.cluster.brokers)), "all"]
 
 
-def member_named(ground: Ground, name: str) -> Member:
+def member_named(context: FaultContext, name: str) -> Member:
     """Returns the member of that name, in whatever incarnation it is now."""
-    return next(member for member in ground.group.members if member.name == name)
+    return next(member for member in context.group.members if member.name == name)
 
 
-def _member(ground: Ground, name: str | None, rng: random.Random) -> Member:
-    running = ground.members()
-    if name is None:  # a guest comes and goes by a fault of its own: it may not have joined yet
-        running = [member for member in running if member.index < ground.group.size]
+def _member(context: FaultContext, name: str | None, rng: random.Random) -> Member:
+    running = context.members()
+    if name is None:  # an extra member comes and goes by a fault of its own: it may not have joined yet
+        running = [member for member in running if member.index < context.group.size]
     else:
         running = [member for member in running if member.name == name]
     if not running:
@@ -92,13 +92,13 @@ def _member(ground: Ground, name: str | None, rng: random.Random) -> Member:
     return rng.choice(running)
 
 
-def _members_target(ground: Ground, role: str, name: str, members: list[Member]) -> Target:
+def _members_target(context: FaultContext, role: str, name: str, members: list[Member]) -> Target:
     if not members:
         raise UnjudgeableError("no member runs: nothing to inject into. Did the consumer exit before?")
-    brokers = sorted(ground.cluster.brokers)
+    brokers = sorted(context.cluster.brokers)
     lanes = [member.lane for member in members]
-    if name == "all" and ground.workload_lane is not None:
-        lanes.append(ground.workload_lane)
+    if name == "all" and context.workload_lane is not None:
+        lanes.append(context.workload_lane)
     return Target(
         role=role,
         name=name,
@@ -108,9 +108,9 @@ def _members_target(ground: Ground, role: str, name: str, members: list[Member])
     )
 
 
-def _broker_target(ground: Ground, role: str, look: TopicLook, broker: int, partition: int | None) -> Target:
-    members = ground.members()
-    lanes = [member.lane for member in members] + ([ground.workload_lane] if ground.workload_lane else [])
+def _broker_target(context: FaultContext, role: str, look: TopicSnapshot, broker: int, partition: int | None) -> Target:
+    members = context.members()
+    lanes = [member.lane for member in members] + ([context.workload_lane] if context.workload_lane else [])
     return Target(
         role=role,
         name=f"b{broker}",
@@ -123,12 +123,14 @@ def _broker_target(ground: Ground, role: str, look: TopicLook, broker: int, part
     )
 
 
-def _look_at_holders(ground: Ground, kind: str, partition: int | None, stop: threading.Event | None) -> TopicLook:
+def _look_at_holders(
+    context: FaultContext, kind: str, partition: int | None, stop: threading.Event | None
+) -> TopicSnapshot:
     """Looks until somebody has the role: the brokers may be electing one, or be slow to answer, on a busy machine."""
-    looks: list[TopicLook] = []
+    looks: list[TopicSnapshot] = []
 
     def known() -> bool:
-        looks.append(ground.look_at_topic())
+        looks.append(context.topic_snapshot())
         return bool(_holders(looks[-1], kind, partition))
 
     def given_up() -> str | None:
@@ -139,7 +141,7 @@ def _look_at_holders(ground: Ground, kind: str, partition: int | None, stop: thr
     return looks[-1]
 
 
-def _holders(look: TopicLook, kind: str, partition: int | None) -> list[tuple[int, int | None]]:
+def _holders(look: TopicSnapshot, kind: str, partition: int | None) -> list[tuple[int, int | None]]:
     """Returns the (broker, partition) that have the role."""
     if kind == "leader":
         led = [one for one in look.leaders if one.broker >= 0 and partition in {None, one.partition}]
@@ -148,7 +150,7 @@ def _holders(look: TopicLook, kind: str, partition: int | None) -> list[tuple[in
     return [] if broker is None else [(broker, partition)]
 
 
-def _with_role(look: TopicLook, kind: str, partition: int | None, rng: random.Random) -> tuple[int, int | None]:
+def _with_role(look: TopicSnapshot, kind: str, partition: int | None, rng: random.Random) -> tuple[int, int | None]:
     holders = _holders(look, kind, partition)
     if kind != "leader":
         if not holders:
@@ -160,7 +162,7 @@ def _with_role(look: TopicLook, kind: str, partition: int | None, rng: random.Ra
     return rng.choice(apart or holders)
 
 
-def _other_roles(look: TopicLook, broker: int) -> str:
+def _other_roles(look: TopicSnapshot, broker: int) -> str:
     leads = sum(leader.broker == broker for leader in look.leaders)
     roles = [name for name in ("coordinator", "controller") if getattr(look, name) == broker]
     return f"broker {broker} leads {leads} partitions" + (f" and is {' and '.join(roles)}" if roles else "")

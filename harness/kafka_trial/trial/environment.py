@@ -21,7 +21,7 @@ from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.bounds import Timing
-from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
@@ -60,7 +60,7 @@ class TrialEnvironment:
     group_name: str
     lanes: Sequence[Lane]
     group: Group
-    ground: Ground
+    context: FaultContext
     progress: Progress
     watch: GroupWatch
     stack: ExitStack
@@ -179,7 +179,7 @@ class TrialEnvironment:
     def play_schedule(self) -> None:
         """Plays the plan; schedule.json then holds which targets the roles were."""
         trial_spec = self.trial_spec
-        played, _ = run_schedule(self.ground, trial_spec.plan, exact=trial_spec.exact, progress=self._playing)
+        played, _ = run_schedule(self.context, trial_spec.plan, exact=trial_spec.exact, progress=self._playing)
         self.folder.write_json("schedule.json", plan_to_table(played))
 
     def heal_everything(self) -> None:

@@ -20,7 +20,7 @@ from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.nemesis.ground import Ground
+from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
@@ -96,7 +96,7 @@ def _opened(
     )
     thread_group.start("vitals", sample_resources, run, lambda: group.members, thread_group.stop)
     nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
-    ground = Ground(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
+    context = FaultContext(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
     return TrialEnvironment(
         trial_spec=trial_spec,
         cluster=cluster,
@@ -109,7 +109,7 @@ def _opened(
         group_name=group_name,
         lanes=lanes,
         group=group,
-        ground=ground,
+        context=context,
         progress=Progress(
             folder,
             topic,

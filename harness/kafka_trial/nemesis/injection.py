@@ -1,7 +1,7 @@
-"""The scene: one injection of one fault, with its target, its samples, and its lines in the history.
+"""One injection of one fault, with its target, its samples, and its lines in the history.
 
-A fault asks the scene for samples `before`, calls `hold` for the time it is in force (which journals `injected` and
-looks inside), and yields evidence. The scene decides nothing: it takes samples, writes each down, hands them on.
+A fault asks the injection for samples `before`, calls `hold` for the time it is in force (which journals `injected` and
+looks inside), and yields evidence. The injection decides nothing: it takes samples, writes each down, hands them on.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
+from kafka_trial.nemesis.context import WORKLOAD, FaultContext
 from kafka_trial.nemesis.fault import Planned, find_fault
-from kafka_trial.nemesis.ground import WORKLOAD, Ground
-from kafka_trial.nemesis.samples import GroupLook, Look, Probe, ProcessLook, TopicLook, to_details
+from kafka_trial.nemesis.samples import GroupSnapshot, LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, to_details
 from kafka_trial.nemesis.targets import Target, member_named
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Member
 
 T = TypeVar("T")
-S = TypeVar("S", Look, Probe, ProcessLook, TopicLook, GroupLook)
+S = TypeVar("S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot)
 
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
 LOOK_EVERY_S = 0.5
 LOOKS_MAX = 12
 OUTLASTING = 1.25  # sessions: one expires at its end, or at the coordinator's next look
 STARTS_WITHIN_S = 20.0  # a member's process, from its start to its first connection
-WITNESSES = {Look: "S", Probe: "P", ProcessLook: "process", TopicLook: "metadata", GroupLook: "O"}
+WITNESSES = {LinkSnapshot: "S", Probe: "P", ProcessSnapshot: "process", TopicSnapshot: "metadata", GroupSnapshot: "O"}
 
 
 class Actor(Protocol):
@@ -46,35 +46,35 @@ class Actor(Protocol):
     def exit_code(self) -> int | None: ...
 
 
-class Scene:
+class Injection:
     """One injection. `target` is what the role meant just before it; `rng` draws from the fault's own seed."""
 
     def __init__(
         self,
-        ground: Ground,
+        context: FaultContext,
         planned: Planned,
         target: Target,
         *,
         stop: threading.Event,
         rng: random.Random,
     ) -> None:
-        self.ground = ground
+        self.context = context
         self.planned = planned
         self.no = planned.no
         self.fault = planned.fault
         self.for_s = planned.for_s
-        self.blast = find_fault(planned.fault).blast
+        self.scope = find_fault(planned.fault).scope
         self.target = target
         self.stop = stop
         self.rng = rng
-        self._group = sampling.GroupFold(ground.offsets_log())
+        self._group = sampling.GroupFold(context.offsets_log())
         self._group_before = self._group.look()
         self._commits_counted = self._group.commits
         self._inodes_before: set[int] = set()
-        self.topic_before = TopicLook(0)
-        self.links_before: Look | None = None
-        self.links_after: Look | None = None
-        self._requests = ground.request_log()
+        self.topic_before = TopicSnapshot(0)
+        self.links_before: LinkSnapshot | None = None
+        self.links_after: LinkSnapshot | None = None
+        self._requests = context.request_log()
         self._injected = False
 
     @property
@@ -84,7 +84,7 @@ class Scene:
 
     def member(self) -> Member:
         """Returns the one member that is the target, in its current incarnation."""
-        return member_named(self.ground, self.target.name)
+        return member_named(self.context, self.target.name)
 
     def outlast_session(self) -> None:
         """Makes the step last until the session of its member has expired, as far as the coordinator told it."""
@@ -123,14 +123,14 @@ class Scene:
             self._injected = True
             self.journal("injected")
 
-    def links(self, phase: str) -> Look:
+    def links(self, phase: str) -> LinkSnapshot:
         """S: the live connections of the target's members through its proxies."""
         look = self._keep(phase, sampling.links(self._routes, self._process_groups()))
         if phase == "before":
             self.links_before = look
         return look
 
-    def probes(self, phase: str, known: Look | None = None, *, times: int = 1) -> list[Probe]:
+    def probes(self, phase: str, known: LinkSnapshot | None = None, *, times: int = 1) -> list[Probe]:
         """P: own round trips, `times` each, side by side on every live route: those of `known`, else those live now."""
         live = (known or sampling.links(self._routes, self._process_groups())).routes()
         limit_s = max(1.0, min(3.0, self.for_s))
@@ -149,32 +149,32 @@ class Scene:
         live = sampling.links(self._routes, self._process_groups()).routes()
         return sampling.requests_that_pass([self._routes[route] for route in live])
 
-    def process(self, phase: str) -> ProcessLook:
+    def process(self, phase: str) -> ProcessSnapshot:
         """The process group of the target: the broker's, or the member's in its current incarnation."""
         if self.target.broker is not None:
-            return self.process_of(phase, self.ground.cluster.brokers[self.target.broker])
+            return self.process_of(phase, self.context.cluster.brokers[self.target.broker])
         return self.process_of(phase, self.member())
 
-    def process_of(self, phase: str, actor: Actor) -> ProcessLook:
+    def process_of(self, phase: str, actor: Actor) -> ProcessSnapshot:
         """The process group that a member or broker leads."""
         if phase == "before":
             self._inodes_before = sampling.inodes_of_group(actor.pid)
         return self._keep(phase, sampling.process(actor.pid, actor.exit_code, self._inodes_before))
 
-    def topic(self, phase: str) -> TopicLook:
+    def topic(self, phase: str) -> TopicSnapshot:
         """What the brokers say of leaders, coordinator and controller, over the observer's listener.
 
         Inside, a target that is a broker is not asked: it is down, paused, or knows less than the others.
         """
-        without = self.target.broker if phase == "inside" and self.blast == "brokers" else None
-        return self._keep(phase, self.ground.look_at_topic(without=without))
+        without = self.target.broker if phase == "inside" and self.scope == "brokers" else None
+        return self._keep(phase, self.context.topic_snapshot(without=without))
 
-    def group_look(self, phase: str) -> GroupLook:
+    def group_snapshot(self, phase: str) -> GroupSnapshot:
         """O: the group as the offsets log has it up to now."""
         return self._keep(phase, self._group.look())
 
     def group_since(self) -> dict[str, Any]:
-        """What the offsets log shows of the group since the scene began, for the evidence."""
+        """What the offsets log shows of the group since the injection began, for the evidence."""
         now, before = self._group.look(), self._group_before
         return {
             "epoch_before": before.epoch,
@@ -184,7 +184,7 @@ class Scene:
         }
 
     def commits_since(self) -> int:
-        """O: how many commits of the group took effect since the last call (the first: since the scene began)."""
+        """O: how many commits of the group took effect since the last call (the first: since the injection began)."""
         before = self._commits_counted
         self._group.look()
         self._commits_counted = self._group.commits
@@ -192,7 +192,7 @@ class Scene:
 
     def requests_since(self) -> dict[str, int]:
         """R: how many requests of each API the brokers answered on the target's lanes since the last call."""
-        lanes = {member_named(self.ground, name).lane.index for name in self.target.members}
+        lanes = {member_named(self.context, name).lane.index for name in self.target.members}
         return self._requests.count(lanes)
 
     def member_again(self) -> None:
@@ -202,7 +202,7 @@ class Scene:
         """
         if self.member().alive:
             return
-        self.ground.group.restart(self.member())
+        self.context.group.restart(self.member())
         with suppress(WaitTimeout):
             wait_until(
                 lambda: self.stop.is_set() or self._recovery_look().routes(),
@@ -222,7 +222,7 @@ class Scene:
         def again() -> bool:
             nonlocal latest
             # Asked each time: another fault may have a member down by now.
-            each = [name for name in self.clients if member_named(self.ground, name).alive]
+            each = [name for name in self.clients if member_named(self.context, name).alive]
             latest = self._recovery_look()
             return evidence.traffic_again(base, latest, each=each)
 
@@ -239,7 +239,7 @@ class Scene:
 
     def journal(self, kind: str, **fields: Any) -> None:
         """Writes one line about this injection into the history."""
-        self.ground.recorder.record(
+        self.context.recorder.record(
             kind,
             fault_no=self.no,
             fault=self.fault,
@@ -255,19 +255,19 @@ class Scene:
 
     @cached_property
     def _routes(self) -> sampling.Routes:
-        return sampling.routes_of(self.ground, self.target.routes)
+        return sampling.routes_of(self.context, self.target.routes)
 
     @cached_property
     def _recovery_routes(self) -> sampling.Routes:
-        if self.blast == "members":
+        if self.scope == "members":
             return self._routes
-        clients = [*self.target.members, *([WORKLOAD] if self.ground.workload_lane else [])]
+        clients = [*self.target.members, *([WORKLOAD] if self.context.workload_lane else [])]
         return sampling.routes_of(
-            self.ground, [(name, broker) for name in clients for broker in self.ground.cluster.brokers]
+            self.context, [(name, broker) for name in clients for broker in self.context.cluster.brokers]
         )
 
-    def _recovery_look(self) -> Look:
+    def _recovery_look(self) -> LinkSnapshot:
         return sampling.links(self._recovery_routes, self._process_groups())
 
     def _process_groups(self) -> dict[str, int]:
-        return {member.name: member.process_group for member in self.ground.group.members if member.alive}
+        return {member.name: member.process_group for member in self.context.group.members if member.alive}

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
+from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import Evidence, Planned, find_fault
-from kafka_trial.nemesis.ground import Ground
-from kafka_trial.nemesis.scene import Scene
+from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.targets import resolve
 from kafka_trial.process.waiting import pause
 
@@ -42,16 +42,16 @@ class Outcome:
 class _Open:
     """A fault in force."""
 
-    scene: Scene
+    injection: Injection
     play: Iterator[Evidence]
     evidence: Evidence
 
 
-class Show:
+class FaultRunner:
     """The faults being played; `opened` is in the order of injection."""
 
-    def __init__(self, ground: Ground, *, exact: bool) -> None:
-        self.ground = ground
+    def __init__(self, context: FaultContext, *, exact: bool) -> None:
+        self.context = context
         self.exact = exact
         self.stop = threading.Event()
         self.opened: list[_Open] = []
@@ -62,7 +62,8 @@ class Show:
         """Names the faults in force."""
         with self._lock:
             return (
-                ", ".join(f"{act.scene.fault} on {act.scene.target.name}" for act in self.opened) or "no fault in force"
+                ", ".join(f"{act.injection.fault} on {act.injection.target.name}" for act in self.opened)
+                or "no fault in force"
             )
 
     def play(self, planned: Planned) -> None:
@@ -86,45 +87,47 @@ class Show:
 
     def _inject(self, planned: Planned) -> _Open | None:
         spec = find_fault(planned.fault)
-        scene: Scene | None = None
+        injection: Injection | None = None
         try:
             rng = random.Random(planned.seed)
             recorded = planned.resolved if self.exact else None
-            target = resolve(self.ground, recorded, role=planned.target, rng=rng, stop=self.stop)
+            target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop)
             planned = replace(planned, resolved=target.name)
-            scene = Scene(self.ground, planned, target, stop=self.stop, rng=rng)
-            scene.journal("injecting")
-            play = spec.play(scene, **planned.options)
-            act = _Open(scene, play, Evidence(False, "in force, not judged yet"))
+            injection = Injection(self.context, planned, target, stop=self.stop, rng=rng)
+            injection.journal("injecting")
+            play = spec.play(injection, **planned.options)
+            act = _Open(injection, play, Evidence(False, "in force, not judged yet"))
             with self._lock:
                 self.opened.append(act)
             act.evidence = next(play)
         except (KafkaTrialError, OSError) as error:
-            self._failed(planned, scene, error)
+            self._failed(planned, injection, error)
             return None
         return act
 
     def _heal(self, act: _Open, *, stopping: bool = False) -> None:
-        scene, spec = act.scene, find_fault(act.scene.fault)
-        scene.journal("healing")
+        injection, spec = act.injection, find_fault(act.injection.fault)
+        injection.journal("healing")
         try:
             with suppress(StopIteration):
                 next(act.play)
         except (KafkaTrialError, OSError) as error:
-            self.ground.cluster.ruin(f"{scene.fault} on {scene.target.name} could not be healed: {error}")
-            raise UnjudgeableError(f"{scene.fault} on {scene.target.name} could not be healed: {error}") from error
+            self.context.cluster.ruin(f"{injection.fault} on {injection.target.name} could not be healed: {error}")
+            raise UnjudgeableError(
+                f"{injection.fault} on {injection.target.name} could not be healed: {error}"
+            ) from error
         finally:
             self._forget(act)
-            scene.journal("healed")
-        healed_after_s = None if stopping else scene.traffic_within(spec.recovers_within_s)
-        unasked = stopping or (healed_after_s is None and scene.stop.is_set())
+            injection.journal("healed")
+        healed_after_s = None if stopping else injection.traffic_within(spec.recovers_within_s)
+        unasked = stopping or (healed_after_s is None and injection.stop.is_set())
         healed_traffic = None if unasked else healed_after_s is not None
-        evidence = act.evidence if stopping or not spec.complete else spec.complete(scene, act.evidence)
-        self._settle(scene, Outcome(scene.planned, evidence, healed_traffic, spec.heals, healed_after_s))
+        evidence = act.evidence if stopping or not spec.complete else spec.complete(injection, act.evidence)
+        self._settle(injection, Outcome(injection.planned, evidence, healed_traffic, spec.heals, healed_after_s))
 
-    def _settle(self, scene: Scene, outcome: Outcome) -> None:
+    def _settle(self, injection: Injection, outcome: Outcome) -> None:
         evidence = outcome.evidence
-        scene.journal(
+        injection.journal(
             "evidence",
             bit=evidence.bit,
             heals=outcome.heals,
@@ -136,18 +139,18 @@ class Show:
         with self._lock:
             self.outcomes.append(outcome)
 
-    def _failed(self, planned: Planned, scene: Scene | None, error: Exception) -> None:
+    def _failed(self, planned: Planned, injection: Injection | None, error: Exception) -> None:
         """An injection that raised has undone itself (its `with` was left); says so, and that it did not bite.
 
         Whether undoing worked to the last is not known, so nobody else may use the cluster.
         """
-        if scene is not None:
+        if injection is not None:
             with self._lock:
-                self.opened = [act for act in self.opened if act.scene is not scene]
-            scene.journal("healed", message=str(error))
-            self.ground.cluster.ruin(f"{planned.fault} on {planned.resolved} failed half-way: {error}")
+                self.opened = [act for act in self.opened if act.injection is not injection]
+            injection.journal("healed", message=str(error))
+            self.context.cluster.ruin(f"{planned.fault} on {planned.resolved} failed half-way: {error}")
         evidence = Evidence(False, f"could not be injected: {error}")
-        self.ground.recorder.record(
+        self.context.recorder.record(
             "evidence",
             fault_no=planned.no,
             fault=planned.fault,

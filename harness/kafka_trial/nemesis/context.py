@@ -1,4 +1,4 @@
-"""The ground: everything a fault may touch or ask in one trial, handed to the nemesis by the run.
+"""The context: everything a fault may touch or ask in one trial, handed to the nemesis by the run.
 
 Faults reach brokers, proxies and leaders through the Cluster protocol and members through the Group protocol; the
 history is read back only for what witnesses of the brokers wrote into it (O and R).
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kafka_trial.history.event import Event
 from kafka_trial.history.follow import Follower
 from kafka_trial.nemesis.asking import ask
-from kafka_trial.nemesis.samples import TopicLook
+from kafka_trial.nemesis.samples import TopicSnapshot
 
 if TYPE_CHECKING:
     from kafka_trial.cluster.admin import Admin
@@ -30,7 +30,7 @@ WORKLOAD = "workload"  # the load as a client, beside the members m0, m1, …
 
 
 @dataclass(frozen=True)
-class Ground:
+class FaultContext:
     """What the nemesis may touch: `cluster` and its proxies, the `group` under trial; what it may ask: `admin`.
 
     `admin` is the nemesis's own (a short answer time, and not shared with other threads); `recorder` is the one of the
@@ -54,7 +54,7 @@ class Ground:
         """Returns the members that run now, by index."""
         return sorted((member for member in self.group.members if member.alive), key=lambda member: member.index)
 
-    def look_at_topic(self, *, without: int | None = None) -> TopicLook:
+    def topic_snapshot(self, *, without: int | None = None) -> TopicSnapshot:
         """Asks every broker but `without` who leads and who coordinates; what nobody answers stays unknown."""
         addresses = dict(enumerate(self.cluster.observer_bootstrap.split(",")))
         return ask(
