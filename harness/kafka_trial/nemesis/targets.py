@@ -1,9 +1,8 @@
 """Targets: from a role to members, brokers and proxies, read again just before each injection.
 
 Roles: `member` (one that runs and is no extra member of a `join`, drawn from the seed; `member:1` by index),
-`coordinator` (of the group), `leader` (of a partition, drawn so that it is neither coordinator nor controller where that
-is possible;
-`leader:3` by partition), `controller`, `all` (every member). A network fault on a broker's role reaches every leased
+`coordinator` (of the group), `leader` (of a partition, drawn so that it is neither coordinator nor controller where
+that is possible; `leader:3` by partition), `controller`, `all` (every member). A network fault on a broker's role reaches every leased
 lane's proxy to it.
 """
 
