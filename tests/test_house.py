@@ -103,7 +103,7 @@ ONLY_IN = {
     "duckdb": {"lab.scale.duck"},
     "psycopg": {"audit.sink_table"},
     "sqlite3": {"audit.sink_table"},
-    "kafka": {"workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
+    "kafka": {"kafka_protocol", "workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
 }
 
 

@@ -230,7 +230,7 @@ def _list_invariants() -> Rows:
             "summary": invariant.summary,
             "family": invariant.family,
             "level": invariant.level,
-            "breaks": ", ".join(breaks(invariant.name)) or "none, counted",
+            "breaks": ", ".join(breaks(invariant.rule)) or "none, counted",
         }
         for invariant in list_invariants()
     ]

@@ -7,14 +7,12 @@ import pytest
 from kafka_trial.errors import InputError
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.registry import CHECKOUT
-from kafka_trial.report.advice import ADVICE
 from kafka_trial.report.explain import explain, page
-from kafka_trial.verdict.claim_rules import RULES
 
 
 def test_every_anomaly_has_advice() -> None:
-    """One entry each, and none for an anomaly that does not exist."""
-    assert set(ADVICE) == {one.name for one in list_invariants()} == set(RULES)
+    """Its docstring says the usual cause and the remedy, a sentence each at least."""
+    assert [one.name for one in list_invariants() if not one.cause.endswith(".") or not one.remedy.endswith(".")] == []
 
 
 def test_the_page_of_anomalies_is_generated() -> None:

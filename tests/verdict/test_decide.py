@@ -12,9 +12,8 @@ import pytest
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.delivery import KILLED_UNHEARD
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.invariant import Anomaly, list_invariants
 from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput, Violation
-from kafka_trial.verdict.claim_rules import RULES
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import verdict_to_table, write_verdict
 from kafka_trial.verdict.messages import message
@@ -22,7 +21,7 @@ from kafka_trial.verdict.messages import message
 AT_LEAST_ONCE = Claim("at-least-once")
 AT_MOST_ONCE = Claim("at-most-once")
 UNCLAIMED = Claim("unclaimed", order="none")
-NAMES = tuple(RULES)
+NAMES = tuple(one.name for one in sorted(list_invariants(), key=lambda one: one.severity))
 SETTLED = {"recovered": True, "own": True, "restart_inside": False}
 NOT_BITTEN = Fault("member-pause", "m0", "member", bit=False, evidence="it ran on")
 BITTEN = Fault("member-pause", "m0", "member", bit=True, evidence="stopped")

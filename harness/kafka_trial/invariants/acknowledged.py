@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, members_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -35,7 +36,16 @@ WHOSE = "the member says that it was stored, the request log that it was refused
 NOBODY = -1  # the member of what a broker acknowledged
 
 
-@invariant("commit-lost", family="commits", needs=("offsets log", "snapshot"), level="none", progress_in_kafka=True)
+@invariant(
+    "commit-lost",
+    family="commits",
+    needs=("offsets log", "snapshot"),
+    level="none",
+    progress_in_kafka=True,
+    severity=130,
+    rule=Rule(always),
+    message="{committed_offset} was acknowledged on {place}, by {by}, and {instead}",
+)
 def commit_lost(batch: Batch) -> Findings:
     """A commit was acknowledged, to the member or by the request log, and its position is nowhere in the offsets log.
 
@@ -49,6 +59,11 @@ def commit_lost(batch: Batch) -> Findings:
     not looked at.
 
     Smallest history: `commit` ok 1, phase snapshot, and the witness read to the end.
+
+    Usual cause: The client said that a position was stored, and it is not there: an error per partition that nobody
+    looked at, a refused commit that was swallowed.
+
+    Remedy: Look at the error of each partition in the commit's answer, not only at the call's; ask again or rewind.
     """
     acked = _acknowledged(batch)
     log = batch.of(Kind.COMMITTED)

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.claim import Claim
+from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, always, not_an_operators
 from kafka_trial.invariants.commits_log import OPERATOR, requests_of
+from kafka_trial.invariants.explanation import sharing_an_event
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -32,7 +35,42 @@ if TYPE_CHECKING:
 NO_LATER_END = "no log end was read after it"
 
 
-@invariant("commit-regression", family="commits", needs=("offsets log",), level="none", progress_in_kafka=True)
+def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    own = attributes.get("own")
+    if attributes.get("by_operator"):
+        return "tolerated", "made by an operator, from outside the members"
+    if not attributes.get("recovered") or claim.commits == "monotonic":
+        return VIOLATION
+    if attributes.get("restart_inside") or own is False:
+        return VIOLATION
+    if own is None:
+        return "undecided", "nobody knows who made the backward commit"
+    return "tolerated", "the owner's own, passed by later commits, with no restart inside: it settled"
+
+
+def _zombie_commit(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("fell") or attributes.get("skipped_record"):
+        return VIOLATION
+    return "tolerated", "the committed offset did not fall, and no record was skipped by it"
+
+
+@invariant(
+    "commit-regression",
+    family="commits",
+    needs=("offsets log",),
+    level="none",
+    progress_in_kafka=True,
+    severity=150,
+    rule=Rule(always, _regression),
+    message="the committed offset of {place} fell from {from} to {to} and {recovery}",
+    deciding=(
+        "by_operator",
+        "recovered",
+        "own",
+        "restart_inside",
+    ),
+    follows={"zombie-commit": sharing_an_event},
+)
 def commit_regression(batch: Batch) -> Findings:
     """The committed offset fell below where it had been: one anomaly an episode, until it is back where it was.
 
@@ -41,6 +79,11 @@ def commit_regression(batch: Batch) -> Findings:
     as a wobble: the owner's own, passed by later commits, with no restart inside (claim: commits = settling).
 
     Smallest history: committed 12, committed 11.
+
+    Usual cause: An older position was committed after a newer one: an asynchronous commit that was retried, two threads
+    that commit, or a member that committed for a partition it had lost.
+
+    Remedy: Commit from one thread and never retry an older position; on revocation wait for commits under way.
     """
     episodes = regressions(batch)
     log = batch.commits
@@ -64,7 +107,20 @@ def commit_regression(batch: Batch) -> Findings:
     return Findings(rows, [(picked(log["source"], place, -1), picked(log["seq"], place, -1)) for place in places])
 
 
-@invariant("zombie-commit", family="commits", needs=("offsets log", "requests"), level="none", progress_in_kafka=True)
+@invariant(
+    "zombie-commit",
+    family="commits",
+    needs=("offsets log", "requests"),
+    level="none",
+    progress_in_kafka=True,
+    severity=140,
+    rule=Rule(always, _zombie_commit),
+    message="member {member} committed {committed_offset} on {place}, which it did not own there{harm}",
+    deciding=(
+        "fell",
+        "skipped_record",
+    ),
+)
 def zombie_commit(batch: Batch) -> Findings:
     """A member that did not own the partition at that place of the log committed there, and was not refused.
 
@@ -73,6 +129,12 @@ def zombie_commit(batch: Batch) -> Findings:
     one is, nobody knows of a silent consumer.
 
     Smallest history: group record gives the partition to m1, OffsetCommit 11 on m0's lane, committed 11.
+
+    Usual cause: A member committed for a partition that another one owned by then; the broker takes it from any live
+    member.
+
+    Remedy: Commit only partitions that are assigned right now; forget the positions of a partition when it is revoked
+    or lost. Cooperative or KIP-848 rebalancing makes it rarer, a guard before the commit ends it.
     """
     log = batch.commits
     zombie = log.take((log["committer"] >= 0) & (log["owned"] == 0))
@@ -101,7 +163,17 @@ def zombie_commit(batch: Batch) -> Findings:
     return Findings(rows, proofs, [strange, ("nothing tells whether it skipped a record", nobody_knows)])
 
 
-@invariant("commit-past-end", family="commits", needs=("offsets log", "log ends"), level="none", progress_in_kafka=True)
+@invariant(
+    "commit-past-end",
+    family="commits",
+    needs=("offsets log", "log ends"),
+    level="none",
+    progress_in_kafka=True,
+    severity=160,
+    rule=Rule(always, not_an_operators),
+    message="{committed_offset} was committed on {place}, past the log end {log_end}",
+    deciding=("by_operator",),
+)
 def commit_past_end(batch: Batch) -> Findings:
     """A position beyond the end of the log was committed: a restart there finds no record, and resets by policy.
 
@@ -109,6 +181,10 @@ def commit_past_end(batch: Batch) -> Findings:
     first log end that was read after the commit was seen; never legal.
 
     Smallest history: committed 15, log end 10.
+
+    Usual cause: A position beyond the end of the log was committed: an offset counted twice (+1), or of another topic.
+
+    Remedy: Commit the offset of the last record done plus one, and nothing computed from anything else.
     """
     log = batch.commits
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")

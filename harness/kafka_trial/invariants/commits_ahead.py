@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
 from kafka_trial.invariants.commits_log import OPERATOR, asked_at, first_covering, requested
 from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -44,6 +45,10 @@ UNDECIDED = {KILLED_UNHEARD: "unheard", READ_LATE: "read_late"}  # because, and 
     needs=("records", "handled", "offsets log", "commit times"),
     level="sink",
     progress_in_kafka=True,
+    severity=170,
+    rule=Rule(under("at-least-once", "exactly-once"), not_an_operators, core=("at-least-once", "exactly-once")),
+    message="{committed_offset} was committed on {place} before record {offset} was processed",
+    deciding=("by_operator",),
 )
 def commit_ahead(batch: Batch) -> Findings:
     """A position was committed before every record below it had been handled: a crash there loses records.
@@ -56,6 +61,11 @@ def commit_ahead(batch: Batch) -> Findings:
     was never handled counts. So do records below an earlier position, where it fell and rises again.
 
     Smallest history: `delivered` 0, `commit` invoke 1, `processed` 0.
+
+    Usual cause: A position was committed before the records below it were done: auto-commit, or offsets stored at
+    hand-out.
+
+    Remedy: Commit after the work. With librdkafka: enable.auto.offset.store=false and store_offsets() after the work.
     """
     rising = _rising(batch)
     both = stacked(_ahead_by_own_word(batch), _ahead_by_log(batch, rising))

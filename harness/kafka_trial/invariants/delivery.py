@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.claim import Claim
 from kafka_trial.invariants.by_effects import done_again
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, under
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
 from kafka_trial.invariants.excused_skips import in_flight
+from kafka_trial.invariants.explanation import in_the_range, on_the_partition
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -31,8 +34,33 @@ if TYPE_CHECKING:
 KILLED_UNHEARD = "committed by a member that was killed with -9 and could not say what it had handled"
 
 
+def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("by_operator"):
+        return "tolerated", "skipped by an operator's commit, from outside the members"
+    if claim.delivery == "at-most-once" and attributes.get("in_flight_at_crash"):
+        return "tolerated", "in flight at a crash: at-most-once allows it"
+    return VIOLATION
+
+
 @invariant(
-    "skipped", family="delivery", needs=("records", "handled", "offsets log"), level="sink", progress_in_kafka=True
+    "skipped",
+    family="delivery",
+    needs=("records", "handled", "offsets log"),
+    level="sink",
+    progress_in_kafka=True,
+    severity=10,
+    rule=Rule(
+        under("at-least-once", "at-most-once", "exactly-once"),
+        _skipped,
+        core=("at-least-once", "at-most-once", "exactly-once"),
+        moot={"at-most-once": (KILLED_UNHEARD,)},
+    ),
+    message="record {offset} of {place} was committed past and never processed",
+    deciding=(
+        "by_operator",
+        "in_flight_at_crash",
+    ),
+    follows={"commit-ahead": in_the_range},
 )
 def skipped(batch: Batch) -> Findings:
     """A record was committed past, and never handled: it is lost.
@@ -43,6 +71,12 @@ def skipped(batch: Batch) -> Findings:
     committed after its last line is undecided.
 
     Smallest history: records 0 and 1, `processed` 1, committed 2.
+
+    Usual cause: The position was committed before the work: auto-commit of records that were only handed out, a commit
+    of the batch before it is done, or a failed record that was logged and passed over.
+
+    Remedy: Commit after the work and only what was done; switch off enable.auto.offset.store or enable.auto.commit;
+    give a failed record somewhere to go (a retry, a dead-letter topic) before the position passes it.
     """
     lost = _never_handled(batch, committed=True)
     covered_by = first_covering(batch, lost["slice"], lost["offset"])
@@ -63,7 +97,17 @@ def skipped(batch: Batch) -> Findings:
     )
 
 
-@invariant("unseen", family="delivery", needs=("records", "handled", "snapshot"), level="sink", settled=True)
+@invariant(
+    "unseen",
+    family="delivery",
+    needs=("records", "handled", "snapshot"),
+    level="sink",
+    settled=True,
+    severity=30,
+    rule=Rule(under("at-least-once", "exactly-once"), core=("at-least-once", "exactly-once")),
+    message="record {offset} of {place} was never processed, although the drain was over",
+    follows={"stuck-partition": on_the_partition},
+)
 def unseen(batch: Batch) -> Findings:
     """A record was not committed past, and not handled by the end of the drain.
 
@@ -71,13 +115,25 @@ def unseen(batch: Batch) -> Findings:
     the drain goes on, which is why it is judged at the snapshot, and undecided where the drain was shorter than B.
 
     Smallest history: records 0 and 1, `processed` 0, committed 1, phase drain; thirteen seconds later phase snapshot.
+
+    Usual cause: The partition was assigned and not read to its end: it stayed paused, was starved, or its handler hung.
+
+    Remedy: Look at stuck-partition; resume what was paused after every rebalance; bound the handler's time.
     """
     late = _never_handled(batch, committed=False)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"])
     return Findings(rows, [(late["source"], late["seq"])])
 
 
-@invariant("redelivered", family="delivery", needs=("possessions", "work"), level="sink")
+@invariant(
+    "redelivered",
+    family="delivery",
+    needs=("possessions", "work"),
+    level="sink",
+    severity=300,
+    rule=Rule(under("at-most-once"), core=("at-most-once",)),
+    message="record {offset} of {place} was delivered again",
+)
 def redelivered(batch: Batch) -> Findings:
     """A record was delivered again, at or above the floor of its possession: legal, unless at-most-once is claimed.
 
@@ -88,6 +144,10 @@ def redelivered(batch: Batch) -> Findings:
     Where there is a sink, each further effect of a record is one too, beyond the handlings that lines tell of.
 
     Smallest history: m0 `delivered` 5, `revoked`; m1 `assigned`, `delivered` 5, and its OffsetFetch was answered 5.
+
+    Usual cause: A record was handed out again after a rebalance or restart: normal for at-least-once.
+
+    Remedy: For at-most-once commit before the work, and wait for the answer; else claim at-least-once.
     """
     again, floor = _again(batch)
     effects, floors, below = done_again(batch)
@@ -101,6 +161,9 @@ def redelivered(batch: Batch) -> Findings:
     needs=("possessions", "work", "offsets log", "requests"),
     level="sink",
     progress_in_kafka=True,
+    severity=290,
+    rule=Rule(under("at-least-once", "at-most-once"), core=("at-least-once",)),
+    message="record {offset} of {place} was delivered again, below {floor}, where its possession began",
 )
 def illegal_redelivery(batch: Batch) -> Findings:
     """A record was delivered again below the floor of its possession: the member did not start where it was told to.
@@ -111,6 +174,11 @@ def illegal_redelivery(batch: Batch) -> Findings:
     partition before.
 
     Smallest history: m0 `delivered` 5; m1's OffsetFetch is answered 6, `assigned`, `delivered` 5.
+
+    Usual cause: A member did not start at the committed position: a seek to the beginning, a stale position kept from
+    before the rebalance, or auto.offset.reset where there was a commit.
+
+    Remedy: On assignment start from the committed position, and drop what you remember of a partition when it goes.
     """
     again, floor = _again(batch)
     effects, floors, by_effects = done_again(batch)

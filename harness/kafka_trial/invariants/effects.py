@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.claim_rule import Rule, always, under
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import Array, first_of, joined, number_in
 from kafka_trial.invariants.rows import Kind, Known
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
 STRANGERS = "its id was never sent, and yet the log holds it: somebody else writes to the topic"
 
 
-@invariant("phantom", family="delivery", needs=("ids", "sends"), level="sink")
+@invariant(
+    "phantom",
+    family="delivery",
+    needs=("ids", "sends"),
+    level="sink",
+    severity=110,
+    rule=Rule(always),
+    message="a record with the id {id}, which nobody sent, was {what} ({place})",
+)
 def phantom(batch: Batch) -> Findings:
     """An effect, or a delivered record, has an id that was never invoked: nobody sent it.
 
@@ -26,6 +35,10 @@ def phantom(batch: Batch) -> Findings:
     somebody else writes to the topic, and the case is undecided. Never legal.
 
     Smallest history: send `invoke` r0; effect `ok` r7.
+
+    Usual cause: The consumer did something for a record that nobody sent: a wrong id, a default value, an old table.
+
+    Remedy: Look where the id named comes from; check that the effect carries the id of the record that caused it.
     """
     told = batch.of(Kind.DELIVERED, Kind.ARRIVED)
     told = told.take(told["flag"] & Known.UNSENT > 0).sorted_by("slice", "time_ns", "source", "seq")
@@ -38,7 +51,15 @@ def phantom(batch: Batch) -> Findings:
     return Findings(rows, [(found["source"], found["seq"])], [(STRANGERS, told["slice"][theirs])])
 
 
-@invariant("duplicate-effect", family="delivery", needs=("effects",), level="sink")
+@invariant(
+    "duplicate-effect",
+    family="delivery",
+    needs=("effects",),
+    level="sink",
+    severity=40,
+    rule=Rule(under("at-most-once", "exactly-once"), core=("exactly-once",)),
+    message="record {offset} of {place} had its effect again, for the {number}. time",
+)
 def duplicate_effect(batch: Batch) -> Findings:
     """One record had two effects, or more: one finding for each beyond the first. Judged by record id.
 
@@ -46,6 +67,11 @@ def duplicate_effect(batch: Batch) -> Findings:
     at-least-once, where redelivered records have their effect again. Only effects that the sink acknowledged count.
 
     Smallest history: effect `ok` r0, effect `ok` r0.
+
+    Usual cause: A record was handled again after a rebalance or a crash, and its effect is not idempotent.
+
+    Remedy: Make the effect idempotent (an upsert by the record's id), write it with the position in one transaction, or
+    use Kafka transactions; at-least-once alone never excludes it.
     """
     effects = batch.arrived
     record = joined(effects["slice"], effects["place"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.claim_rule import Rule, fencing_claimed
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -36,6 +37,9 @@ NO_EPOCH = "no group record before the commit tells the member's epoch"
     level="none",
     progress_in_kafka=True,
     outside_transactions=True,
+    severity=230,
+    rule=Rule(fencing_claimed),
+    message="{committed_offset} was committed on {place} with epoch {epoch}, when it was {current_epoch}",
 )
 def stale_generation(batch: Batch) -> Findings:
     """A commit was accepted although it was asked for with an older epoch or generation than its member had by then.
@@ -49,6 +53,10 @@ def stale_generation(batch: Batch) -> Findings:
     out: the commit that its order gives it may be a later one.
 
     Smallest history: group record of generation 2, OffsetCommit 1 with generation 1 and no error, committed 1.
+
+    Usual cause: The broker took a commit of an older generation.
+
+    Remedy: A broker should refuse it: look at its version; a member should drop its positions when it rejoins.
     """
     asked = _stored(batch)
     now = _current(batch, asked)

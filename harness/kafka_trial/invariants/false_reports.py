@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.false_assignments import false_assigned
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-@invariant("false-report", family="delivery", needs=("own word",), level="events")
+@invariant(
+    "false-report",
+    family="delivery",
+    needs=("own word",),
+    level="events",
+    severity=360,
+    rule=Rule(never),
+    message="{of_record}{place} was said to be {what}, and the {by} knows that it cannot have been",
+)
 def false_report(batch: Batch) -> Findings:
     """A line of the consumer is contradicted by a witness: it had not fetched the record, or there was none yet, or it
     had not been given the partition.
@@ -32,6 +41,12 @@ def false_report(batch: Batch) -> Findings:
     partition that neither log had given to its member opens no possession (`false_assignments.py`).
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
+
+    Usual cause: A line says what a witness knows to be otherwise: printed for the wrong record, too early, or of a
+    record that the process never fetched; or of a partition that nobody had given to it.
+
+    Remedy: Print record_delivered where the handler begins and record_processed where it ends, from the record itself;
+    and partitions_assigned from the callback that the client library calls.
     """
     lines, claims = batch.refuted.only("slice", "source", "seq", "offset", "kind", "by"), false_assigned(batch)
     claims = claims.only("slice", "source", "seq").having(

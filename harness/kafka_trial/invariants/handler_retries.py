@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.handlers import ENDS
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -32,7 +33,15 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-@invariant("retried", family="delivery", needs=("own word",), level="events")
+@invariant(
+    "retried",
+    family="delivery",
+    needs=("own word",),
+    level="events",
+    severity=400,
+    rule=Rule(never),
+    message="record {offset} of {place} was tried again, and nothing from there on had been completed",
+)
 def retried(batch: Batch) -> Findings:
     """A record was delivered again inside its possession, and nothing from there on had been completed: a retry.
 
@@ -40,6 +49,10 @@ def retried(batch: Batch) -> Findings:
     the record is read again. Legal under every claim; counted.
 
     Smallest history: `assigned`, `delivered` 0, `delivered` 0.
+
+    Usual cause: A handler failed and its record was read again, by a seek back or by the client: a sound way to retry.
+
+    Remedy: Nothing; bound how often a record is tried, and set it aside in the end.
     """
     again = batch.begun.take(batch.begun["retry"])
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"])

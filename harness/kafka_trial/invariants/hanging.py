@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, OpenTransaction
+from kafka_trial.invariants.claim_rule import Rule, always, the_clusters
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.progress import DELAYED, stood_still
@@ -33,6 +34,10 @@ UNDER_FAULT = "a fault was in force when the coordinator had to end a transactio
     level="none",
     of="group",
     progress_in_transaction=True,
+    severity=80,
+    rule=Rule(always, the_clusters),
+    message="a transaction of producer {producer_id} was open in {log} for {open_ms} ms, with a timeout of "
+    "{timeout_ms} ms",
 )
 def hanging_transaction(group: Group) -> Findings:
     """A transaction was still open in a log although its coordinator had to have aborted it: readers wait for it.
@@ -46,6 +51,10 @@ def hanging_transaction(group: Group) -> Findings:
 
     Smallest history: InitProducerId of producer 7 with a timeout of 1000 ms; twelve seconds after 7 began to write
     `transaction_open` of 7; phase snapshot.
+
+    Usual cause: The brokers left a transaction open beyond its timeout. The consumer has no part in it.
+
+    Remedy: Find it with kafka-transactions.sh and abort it; it blocks everyone who reads committed records.
     """
     opened = group.circumstances.open_transactions
     unknown = [one for one in opened if one.timeout_ms is None]

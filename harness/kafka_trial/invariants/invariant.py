@@ -8,52 +8,25 @@ from the whole group's backlog) is judged in a second step from the summaries of
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kafka_trial.invariants.claim_rule import Rule
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
 
-FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
-MODULES = (
-    *FAMILIES,
-    "acknowledged",
-    "commits_ahead",
-    "effects",
-    "epochs",
-    "false_reports",
-    "hanging",
-    "orphans",
-    "processes",
-    "progress",
-    "readers",
-    "records",
-    "handler_retries",
-    "skips",
-    "starvation",
-    "storms",
-    "torn",
-)  # where invariants register themselves
-EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
+if TYPE_CHECKING:
+    from kafka_trial.invariants.explanation import Explains
 
-# Attributes on which a claim's rules depend: of every combination examples are kept.
-DECIDING = (
-    "by_operator",
-    "in_flight_at_crash",
-    "same_key",
-    "recovered",
-    "own",
-    "restart_inside",
-    "fell",
-    "skipped_record",
-    "class",
-    "found_in",
-    "over_limit",
-    "repeats",
-)
+FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
+PARAGRAPHS = {"Usual cause": "cause", "Remedy": "remedy"}  # of a docstring → fields of its invariant
+EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
 
 
 @dataclass(frozen=True)
@@ -91,7 +64,12 @@ class Invariant:
 
     `progress_in_kafka`: it is about positions in the offsets log, be they committed in transactions or, where
     `outside_transactions`, not. `progress_in_transaction`: about those alone that are.
-    `settled`: it says what was still to do at the end; nobody is blamed for that while there was time left to do it.
+    `summary`, `definition`, `cause` and `remedy` are its docstring's. `settled`: it says what was still to do at the
+    end; nobody is blamed for that while there was time left to do it.
+    `severity`: what is told first has the smallest. `rule`: which claims it can break. `message`: one instance in a
+    sentence; names in braces are attributes, or the phrases of `verdict/messages.py`. `deciding`: attributes on which
+    the rule depends: of every combination examples are kept. `follows`: the anomalies it may follow from, the nearest
+    first, each with how it explains this one.
     """
 
     name: str
@@ -99,12 +77,20 @@ class Invariant:
     needs: frozenset[str]
     level: str
     judge: Callable[[Any], Findings]
+    severity: int
+    rule: Rule
+    message: str
+    deciding: tuple[str, ...] = ()
+    follows: Mapping[str, Explains] = field(default_factory=dict)
     of: str = "slice"  # or "group": judged from the summaries of all slices
     progress_in_kafka: bool = False
     outside_transactions: bool = False
     progress_in_transaction: bool = False
     settled: bool = False
-    summary: str = field(default="")
+    summary: str = ""
+    definition: str = ""
+    cause: str = ""
+    remedy: str = ""
 
 
 Judge = Callable[[Any], Findings]
@@ -117,13 +103,22 @@ def invariant(
     family: str,
     needs: Sequence[str],
     level: str,
+    severity: int,
+    rule: Rule,
+    message: str,
+    deciding: Sequence[str] = (),
+    follows: Mapping[str, Explains] | None = None,
     of: str = "slice",
     progress_in_kafka: bool = False,
     outside_transactions: bool = False,
     progress_in_transaction: bool = False,
     settled: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Registers a function as the invariant that finds the anomaly `name`."""
+    """Registers a function as the invariant that finds the anomaly `name`: all that is known of it stands there.
+
+    Its docstring says what it is, with Kafka's own words; when a breach is legal; the smallest history; and in
+    paragraphs of their own its `Usual cause:` and the `Remedy:`.
+    """
 
     def register(judge: Judge) -> Judge:
         _REGISTERED[name] = Invariant(
@@ -132,33 +127,61 @@ def invariant(
             needs=frozenset(needs),
             level=level,
             judge=judge,
+            severity=severity,
+            rule=rule,
+            message=message,
+            deciding=tuple(deciding),
+            follows=follows or {},
             of=of,
             progress_in_kafka=progress_in_kafka,
             outside_transactions=outside_transactions,
             progress_in_transaction=progress_in_transaction,
             settled=settled,
-            summary=_first_sentence(judge.__doc__ or ""),
+            **_told_in(judge.__doc__ or ""),
         )
         return judge
 
     return register
 
 
-def _first_sentence(text: str) -> str:
-    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
-    return paragraph.partition(". ")[0].removesuffix(".")
+def _told_in(docstring: str) -> dict[str, str]:
+    """Returns what a docstring says: its first sentence, all of the definition, and what stands in named paragraphs."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in docstring.strip().split("\n\n")]
+    named = dict.fromkeys(PARAGRAPHS, "")
+    for paragraph in paragraphs:
+        name, _, text = paragraph.partition(": ")
+        if name in named:
+            named[name] = text
+    definition = [one for one in paragraphs if one.partition(": ")[0] not in named]
+    return {
+        "summary": definition[0].partition(". ")[0].removesuffix(".") if definition else "",
+        "definition": "\n\n".join(definition),
+        **{field: named[name] for name, field in PARAGRAPHS.items()},
+    }
 
 
 def list_invariants() -> list[Invariant]:
     """Returns every invariant, by family and name."""
-    for module in MODULES:
-        importlib.import_module(f"kafka_trial.invariants.{module}")
+    _load()
     return sorted(_REGISTERED.values(), key=lambda one: (FAMILIES.index(one.family), one.name))
 
 
-def find_invariant(name: str) -> Invariant:
-    """Returns one invariant by its anomaly's name."""
-    return next(one for one in list_invariants() if one.name == name)
+def find_invariant(name: str) -> Invariant | None:
+    """Returns the invariant of an anomaly's name, if there is one: a plain failure of a run has none."""
+    _load()
+    return _REGISTERED.get(name)
+
+
+@cache
+def _load() -> None:
+    """Imports every module of this package: invariants register themselves."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        importlib.import_module(f"kafka_trial.invariants.{module.name}")
+
+
+def deciding_attributes() -> list[str]:
+    """Returns the attributes on which the rule of any anomaly depends."""
+    return list(dict.fromkeys(name for one in _REGISTERED.values() for name in one.deciding))
 
 
 def instances(findings: Findings, sources: Sequence[str]) -> Iterator[tuple[int, dict[str, Any], list[str]]]:
@@ -182,7 +205,7 @@ def per_slice(slices: Array) -> dict[int, int]:
 def _kept(findings: Findings) -> Array:
     """Returns the rows that are kept as examples: the first ones of each slice and deciding combination."""
     rows = findings.rows
-    deciding = [rows[name] for name in DECIDING if name in rows.columns]
+    deciding = [rows[name] for name in deciding_attributes() if name in rows.columns]
     codes = [np.unique(column.astype(str), return_inverse=True)[1] for column in deciding]
     order = ordered(rows["slice"], *codes, rows["order"])
     group = rows["slice"][order].astype(np.int64)

@@ -24,7 +24,9 @@ from kafka_trial.invariants.bounds import (
     window_in_words,
 )
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.expiries import with_faults
+from kafka_trial.invariants.explanation import on_the_partition, sharing_an_event
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, Array, Bools
 from kafka_trial.invariants.stalls import CLASSES
@@ -169,6 +171,11 @@ def _commit_slowdown(slices: Table) -> float:
     of="group",
     progress_in_kafka=True,
     settled=True,
+    severity=200,
+    rule=Rule(always),
+    message="{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done} and "
+    "{within} had passed",
+    follows={"commit-regression": sharing_an_event, "commit-lost": on_the_partition},
 )
 def false_lag(group: Group) -> Findings:
     """All readable records were handled, and yet the committed offset stays behind the end: a lag that is none.
@@ -178,6 +185,12 @@ def false_lag(group: Group) -> Findings:
     Kafka.
 
     Smallest history: record 0 `processed`, no commit, phase drain; thirteen seconds later phase snapshot.
+
+    Usual cause: All records were done, but the committed position stands below them: the last offset was committed
+    instead of the next one, a commit on close was lost, or an old member's commit set it back.
+
+    Remedy: Commit offset + 1; commit on revocation and before close; retry a refused commit while you own the
+    partition.
     """
     found = group.slices.take(_is_false_lag(group))
     rows = table(
@@ -199,6 +212,11 @@ def false_lag(group: Group) -> Findings:
     needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
+    severity=180,
+    rule=Rule(always),
+    message="{place} stood still at record {offset} for {within} or longer, with {records} unprocessed ({class})",
+    deciding=("class",),
+    follows={"orphan-partition": on_the_partition},
 )
 def stuck_partition(group: Group) -> Findings:
     """A partition with records left saw no delivery, no completion and no progress of its commits for a whole window.
@@ -207,6 +225,11 @@ def stuck_partition(group: Group) -> Findings:
     Legal while a drain is shorter than the window or B (undecided), or where the machine itself stood still.
 
     Smallest history: record 0, phase drain; eleven seconds later phase snapshot.
+
+    Usual cause: A partition stood still with records in it. Its class says where: nobody owned it, it was not fetched
+    (paused?), not handed out, not worked on, or its commits failed.
+
+    Remedy: Follow the class: resume after a rebalance, bound the handler, look at refused commits.
     """
     waiting = _is_waiting(group)
     delayed = group.stood_still(group.snapshot_ns - int(group.window_s * SECOND_NS))
@@ -235,6 +258,9 @@ def stuck_partition(group: Group) -> Findings:
     needs=("records", "moves", "offsets log", "snapshot"),
     level="sink",
     of="group",
+    severity=210,
+    rule=Rule(always),
+    message="{place} had not converged within {within}, {convergence}",
 )
 def late_convergence(group: Group) -> Findings:
     """A partition was not done, or its position not at the end, within B of the healing, and it is neither stuck nor in
@@ -245,6 +271,11 @@ def late_convergence(group: Group) -> Findings:
     (undecided both), or where it stood still.
 
     Smallest history: record 0, phase drain; thirteen seconds later `processed` 0, committed 1, phase snapshot.
+
+    Usual cause: After the faults were healed the group took longer than it may: long sessions, long handlers, slow
+    restarts.
+
+    Remedy: Shorten session.timeout.ms and max.poll.interval.ms, or claim the time it needs with converge_within_s.
     """
     slices = group.slices
     apart = (slices["records"] > 0) & ~_is_false_lag(group) & ~_is_stuck(group)

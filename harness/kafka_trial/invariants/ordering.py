@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.by_effects import late_effects
+from kafka_trial.invariants.claim_rule import Rule, of_other_keys, order_claimed, partition_order_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
+from kafka_trial.invariants.explanation import sharing_an_event
 from kafka_trial.invariants.handlers import keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -34,7 +36,15 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-@invariant("nonmonotonic-poll", family="ordering", needs=("own word", "possessions"), level="events")
+@invariant(
+    "nonmonotonic-poll",
+    family="ordering",
+    needs=("own word", "possessions"),
+    level="events",
+    severity=270,
+    rule=Rule(partition_order_claimed),
+    message="{place} stepped back from record {previous_offset} to {offset} inside one possession",
+)
 def nonmonotonic_poll(batch: Batch) -> Findings:
     """Inside one possession a delivery stepped back to a record, or to one before it, that was delivered already.
 
@@ -44,6 +54,10 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     Undecided where the lines may be of several clients of one process.
 
     Smallest history: `assigned`, `delivered` 5, `processed` 5, `delivered` 5.
+
+    Usual cause: The consumer sought back over records that it had already done.
+
+    Remedy: Seek back only to the record that failed, before anything behind it is done.
     """
     given = batch.begun.take(batch.begun["kind"] == Kind.DELIVERED)
     held = given.take(given["possession"] >= 0)  # sorted by possession, then seq
@@ -61,7 +75,17 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     return Findings(rows, proofs, [(UNATTRIBUTED, held["slice"][unsure])])
 
 
-@invariant("reordered-key", family="ordering", needs=("possessions", "records", "work"), level="sink")
+@invariant(
+    "reordered-key",
+    family="ordering",
+    needs=("possessions", "records", "work"),
+    level="sink",
+    severity=250,
+    rule=Rule(order_claimed, of_other_keys),
+    message="record {offset} of {place} was processed after the later record {later_offset}{of_key}",
+    deciding=("same_key",),
+    follows={"overlapping-handlers": sharing_an_event, "nonmonotonic-poll": sharing_an_event},
+)
 def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
@@ -73,6 +97,10 @@ def reordered_key(batch: Batch) -> Findings:
     several clients of one process.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
+
+    Usual cause: Records of one key were worked on in parallel or retried behind later ones.
+
+    Remedy: Send records of a key to the same worker, and hold a key back while one of its records is being retried.
     """
     lines, unsure = _once(_late_ones(batch, _late_by_lines), "source", "seq")
     effects, _ = _once(_late_ones(batch, _late_by_effects), "offset")
@@ -90,7 +118,15 @@ def reordered_key(batch: Batch) -> Findings:
 
 
 @invariant(
-    "overlapping-handlers", family="ordering", needs=("handler starts", "own word", "possessions"), level="events"
+    "overlapping-handlers",
+    family="ordering",
+    needs=("handler starts", "own word", "possessions"),
+    level="events",
+    severity=260,
+    rule=Rule(order_claimed, of_other_keys),
+    message="records {offset} and {other_offset} of {place} were in two handlers at once",
+    deciding=("same_key",),
+    follows={"work-after-revoke": sharing_an_event},
 )
 def overlapping_handlers(batch: Batch) -> Findings:
     """Two records of a partition were in handlers at once (same_key: two of one key).
@@ -101,6 +137,10 @@ def overlapping_handlers(batch: Batch) -> Findings:
     one file whose lines may be of several clients.
 
     Smallest history: `delivered` 0, `delivered` 1, `processed` 0, `processed` 1.
+
+    Usual cause: Two threads worked on one partition, or a member went on while the next owner had begun.
+
+    Remedy: Give each partition (or key) one worker, and wait for it before the partition is given back.
     """
     handlers = batch.handlers
     keyed = handlers.take(handlers["key"] >= 0)

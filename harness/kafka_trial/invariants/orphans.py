@@ -10,6 +10,7 @@ import numpy as np
 
 from kafka_trial.invariants.bounds import stall_window_s, timing_in
 from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, per_group
 from kafka_trial.invariants.rows import Kind, Protocol
@@ -40,7 +41,15 @@ class Calm:
     listing: int | None
 
 
-@invariant("orphan-partition", family="ownership", needs=("offsets log", "log ends", "snapshot"), level="none")
+@invariant(
+    "orphan-partition",
+    family="ownership",
+    needs=("offsets log", "log ends", "snapshot"),
+    level="none",
+    severity=190,
+    rule=Rule(always),
+    message="{place} belonged to nobody, though the group had members and was at rest",
+)
 def orphan_partition(batch: Batch) -> Findings:
     """A partition belonged to nobody, although the group had members and had been at rest for longer than the bound.
 
@@ -52,6 +61,11 @@ def orphan_partition(batch: Batch) -> Findings:
     the machine stood still meanwhile.
 
     Smallest history: group record with member m0 and no partition; eleven seconds later phase snapshot.
+
+    Usual cause: The group was at rest and a partition belonged to nobody: a custom assignor, or a member that assigned
+    itself by hand beside the group.
+
+    Remedy: Use one of Kafka's assignors, and do not mix assign() and subscribe() in one group.
     """
     stretches = list(_calm(batch))
     bound_ns = _bound_ns(batch.circumstances)

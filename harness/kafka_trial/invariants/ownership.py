@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.claim_rule import Rule, always, fencing_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
 from kafka_trial.invariants.handlers import joined_with
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -35,7 +36,15 @@ if TYPE_CHECKING:
 FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and nobody saw what it fetched"
 
 
-@invariant("split-ownership", family="ownership", needs=("offsets log",), level="none")
+@invariant(
+    "split-ownership",
+    family="ownership",
+    needs=("offsets log",),
+    level="none",
+    severity=220,
+    rule=Rule(always),
+    message="{place} was owned by two members at once, by {by}",
+)
 def split_ownership(batch: Batch) -> Findings:
     """Two members owned a partition at once: by the offsets log, or because one went on although it had been told.
 
@@ -49,6 +58,10 @@ def split_ownership(batch: Batch) -> Findings:
     request log does not hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
+
+    Usual cause: Two members worked on one partition, and one of them had been told that it was no longer its own.
+
+    Remedy: Stop work on a partition when the group says so: act on refused heartbeats and commits, do not swallow them.
     """
     both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
     rows = both.only("slice", "order", "log_offset", "offset", "by")
@@ -58,7 +71,15 @@ def split_ownership(batch: Batch) -> Findings:
     return Findings(rows, proofs, [(FETCHES_UNKNOWN, beside["slice"][unsure])])
 
 
-@invariant("work-after-revoke", family="ownership", needs=("callbacks", "own word"), level="events")
+@invariant(
+    "work-after-revoke",
+    family="ownership",
+    needs=("callbacks", "own word"),
+    level="events",
+    severity=240,
+    rule=Rule(always),
+    message="record {offset} of {place} was {what} after the partition had been revoked from its member",
+)
 def work_after_revoke(batch: Batch) -> Findings:
     """A member was delivered or completed a record of a partition after its own revoked or lost callback had returned.
 
@@ -69,6 +90,11 @@ def work_after_revoke(batch: Batch) -> Findings:
     of the same process.
 
     Smallest history: `assigned`, `delivered` 5, `revoked`, `processed` 5.
+
+    Usual cause: Work on a partition went on after the callback that gave it back had returned.
+
+    Remedy: In the callback finish or cancel what is in hand, then return; a queue between poll and work must be
+    emptied.
     """
     own = batch.own
     late = own.take(own["revoked"] & _works(own))
@@ -80,7 +106,15 @@ def work_after_revoke(batch: Batch) -> Findings:
     return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)
 
 
-@invariant("zombie-work", family="ownership", needs=("own word", "possessions", "offsets log"), level="events")
+@invariant(
+    "zombie-work",
+    family="ownership",
+    needs=("own word", "possessions", "offsets log"),
+    level="events",
+    severity=310,
+    rule=Rule(fencing_claimed),
+    message="record {offset} of {place} was {what} after its partition was lost untold",
+)
 def zombie_work(batch: Batch) -> Findings:
     """A member worked on a partition that others had been given, before it was told so, or on what it had fetched then.
 
@@ -88,6 +122,10 @@ def zombie_work(batch: Batch) -> Findings:
     that tells it reaches a background thread. Counted; legal unless the claim says that effects are fenced.
 
     Smallest history: m0 `assigned`, group record gives the partition to m1, `delivered` by m0 a second later.
+
+    Usual cause: A member worked on after it had lost its partition without knowing: paused, cut off, or too slow.
+
+    Remedy: No plain consumer can prevent it; where it must not happen, fence the effect (an epoch beside the result).
     """
     work = batch.own.take(_works(batch.own))
     windows = batch.zombies

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, Life, Window
+from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -33,7 +34,16 @@ JOIN_HELD_BACK = (
 )
 
 
-@invariant("crash-loop", family="liveness", needs=("processes", "exits"), level="none", of="group")
+@invariant(
+    "crash-loop",
+    family="liveness",
+    needs=("processes", "exits"),
+    level="none",
+    of="group",
+    severity=320,
+    rule=Rule(always),
+    message="member {member} exited by itself {exits} times, at last {ending}",
+)
 def crash_loop(group: Group) -> Findings:
     """A member's process went by itself, was started again, and went by itself again.
 
@@ -43,6 +53,10 @@ def crash_loop(group: Group) -> Findings:
     replaces for its member: nothing is told twice.
 
     Smallest history: `exited` code 1, asked no; the next incarnation's `started` and `exited` code 1, asked no.
+
+    Usual cause: A member exited by itself, again and again: a record it cannot read, or an error nobody catches.
+
+    Remedy: Set a record aside after some attempts; keep the process alive where the client can reconnect by itself.
     """
     lives = group.circumstances.lives
     gone = {
@@ -60,7 +74,16 @@ def crash_loop(group: Group) -> Findings:
     return Findings(rows, [_proofs([exits[place] for exits in loops]) for place in (0, 1, -1)])
 
 
-@invariant("unbounded-close", family="liveness", needs=("processes", "exits"), level="none", of="group")
+@invariant(
+    "unbounded-close",
+    family="liveness",
+    needs=("processes", "exits"),
+    level="none",
+    of="group",
+    severity=330,
+    rule=Rule(always),
+    message="member {member} was asked to stop and had not within {within_s} s: it was killed",
+)
 def unbounded_close(group: Group) -> Findings:
     """A member that was asked to stop had not gone within the time that its [stop] gives: it was killed.
 
@@ -74,6 +97,11 @@ def unbounded_close(group: Group) -> Findings:
     finish a join before they leave (kafkajs).
 
     Smallest history: `exited` signal 9, asked overdue.
+
+    Usual cause: A member did not stop within its time: work without a limit, or a client that froze in close().
+
+    Remedy: On the stop signal finish what is in hand, commit, leave. With librdkafka: unsubscribe() and poll until
+    nothing is assigned before close().
     """
     overdue = [life for life in group.circumstances.lives if life.asked == "overdue" and life.exited_ns is not None]
     excuses = [_excuse(group, life) for life in overdue]

@@ -8,6 +8,7 @@ from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.bounds import stall_window_s, timing_in
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -36,6 +37,9 @@ DELAYED = "the machine stood still for over a quarter of the session timeout"
     needs=("records", "own word", "offsets log", "snapshot"),
     level="events",
     progress_in_kafka=True,
+    severity=390,
+    rule=Rule(never),
+    message="{place} had record {offset} processed {lasted_ms} ms before a commit covered it",
 )
 def uncommitted_progress(batch: Batch) -> Findings:
     """A record and all before it were handled, its member held the partition on, and for W no commit covered it.
@@ -50,6 +54,10 @@ def uncommitted_progress(batch: Batch) -> Findings:
     the machine stood still.
 
     Smallest history: `processed` 0; eleven seconds later committed 1; phase snapshot.
+
+    Usual cause: Work was done long before its position was committed: a crash would repeat all of it.
+
+    Remedy: Commit more often, also while a partition is quiet.
     """
     snapshot_ns, window_ns = _snapshot_ns(batch.circumstances), window_ns_of(batch.circumstances)
     records, ready_ns = batch.records, _ready_ns(batch)

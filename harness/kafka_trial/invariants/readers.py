@@ -8,6 +8,7 @@ import numpy as np
 
 from kafka_trial.invariants.bounds import timing_in
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, members_of
 from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -29,6 +30,9 @@ WHOSE = "nobody knows who made a commit on the partition meanwhile"
     needs=("offsets log", "requests", "snapshot"),
     level="none",
     progress_in_kafka=True,
+    severity=410,
+    rule=Rule(never),
+    message="member {member} was sent {fetched_bytes} bytes of {place}, for {lasted_ms} ms, without a commit",
 )
 def rogue_reader(batch: Batch) -> Findings:
     """A member was answered records of a partition for longer than W, and never committed on it: bytes that no commit
@@ -41,6 +45,10 @@ def rogue_reader(batch: Batch) -> Findings:
     where the machine stood still, or where nobody knows who committed there. Partitions of other topics are not seen.
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes; eleven seconds later its FETCH from 1 is; phase snapshot.
+
+    Usual cause: Somebody fetched records and never committed: a partition read outside the group, or thrown away.
+
+    Remedy: Look which member it is; do not fetch what is not assigned.
     """
     reads = _reads(batch)
     window_ns = window_ns_of(batch.circumstances)

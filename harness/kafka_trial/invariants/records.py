@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.claim import Claim
+from kafka_trial.invariants.claim_rule import (
+    VIOLATION,
+    Attributes,
+    Rule,
+    Weight,
+    always,
+    not_an_operators,
+    the_clusters,
+    under,
+)
 from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, first_covering
 from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard, sink_there
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -33,7 +44,15 @@ REPLACED = "what was delivered is not in the log, which holds another record the
 KILLED_NEAR = "expired, not committed past, and a member was killed with -9 that may have read it and could not say so"
 
 
-@invariant("lost-write", family="delivery", needs=("records", "sends", "log ends", "snapshot"), level="none")
+@invariant(
+    "lost-write",
+    family="delivery",
+    needs=("records", "sends", "log ends", "snapshot"),
+    level="none",
+    severity=90,
+    rule=Rule(always, the_clusters),
+    message="the cluster lost record {offset} of {place}, which it had acknowledged",
+)
 def lost_write(batch: Batch) -> Findings:
     """A send was acknowledged, and the complete control read does not hold its record: the cluster lost it.
 
@@ -43,6 +62,10 @@ def lost_write(batch: Batch) -> Findings:
     record has its key.
 
     Smallest history: send `ok` at offset 1; the control read is complete, log start 0, and holds record 0 only.
+
+    Usual cause: The cluster lost a record that it had acknowledged. The consumer has no part in it.
+
+    Remedy: Look at the broker logs of the run folder: unclean leader election, min.insync.replicas, disks.
     """
     sent = _sent(batch)
     known = sent["offset"] != NONE
@@ -66,7 +89,16 @@ def lost_write(batch: Batch) -> Findings:
     )
 
 
-@invariant("overtaken", family="delivery", needs=("records", "sends", "handled", "log ends"), level="sink")
+@invariant(
+    "overtaken",
+    family="delivery",
+    needs=("records", "sends", "handled", "log ends"),
+    level="sink",
+    severity=20,
+    rule=Rule(under("at-least-once", "exactly-once"), not_an_operators),
+    message="records {offset} to {last_offset} of {place} expired before they were read ({records} of them)",
+    deciding=("by_operator",),
+)
 def overtaken(batch: Batch) -> Findings:
     """Records expired before they were read: the log start passed the consumer. One finding a range.
 
@@ -77,6 +109,10 @@ def overtaken(batch: Batch) -> Findings:
     a sink, what it may have read is undecided. Committed past or not, it is neither `skipped` nor `unseen`.
 
     Smallest history: sends `ok` at 0 and 1, `processed` 1, log start 1.
+
+    Usual cause: The consumer was slower than the topic's retention: records were deleted before it read them.
+
+    Remedy: Raise the topic's retention, or give the group more members; alert on the age of the oldest unread record.
     """
     expired = _sent(batch)
     expired = expired.take((expired["offset"] != NONE) & (expired["offset"] < _log_starts(batch)[expired["slice"]]))
@@ -94,7 +130,20 @@ def overtaken(batch: Batch) -> Findings:
     return Findings(rows, proofs, [(reason, expired["slice"][cases]) for reason, cases in undecided])
 
 
-@invariant("corrupt", family="delivery", needs=("records", "sends"), level="none")
+def _corrupt(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    return the_clusters(claim, attributes) if attributes.get("found_in") == "control read" else VIOLATION
+
+
+@invariant(
+    "corrupt",
+    family="delivery",
+    needs=("records", "sends"),
+    level="none",
+    severity=100,
+    rule=Rule(always, _corrupt),
+    message="record {offset} of {place} had another content {found} than was sent",
+    deciding=("found_in",),
+)
 def corrupt(batch: Batch) -> Findings:
     """A record has another content than was sent: in the log (the cluster's fault), or as an effect (the consumer's).
 
@@ -104,6 +153,11 @@ def corrupt(batch: Batch) -> Findings:
     spec declares that it is the record's value; JSON that was written anew and says the same is not corrupt.
 
     Smallest history: send `invoke` with checksum 1, the control read finds it with checksum 2.
+
+    Usual cause: What came out is not what was sent: the wrong decoder, a shared buffer that was overwritten, a cut
+    string.
+
+    Remedy: Compare the two records named; hand each record its own buffer; decode by the record's own schema.
     """
     altered = batch.of(Kind.ALTERED).sorted_by("slice", "offset")
     effects = batch.arrived
@@ -121,7 +175,15 @@ def corrupt(batch: Batch) -> Findings:
     return Findings(rows, [(own[0], own[1]), send])
 
 
-@invariant("misplaced", family="delivery", needs=("records", "ids"), level="sink")
+@invariant(
+    "misplaced",
+    family="delivery",
+    needs=("records", "ids"),
+    level="sink",
+    severity=120,
+    rule=Rule(always),
+    message="what was {what} as record {offset} of {place} is another record by the control read",
+)
 def misplaced(batch: Batch) -> Findings:
     """A record was delivered, or had its effect, under a partition and offset where the log holds another record.
 
@@ -130,6 +192,10 @@ def misplaced(batch: Batch) -> Findings:
     or was never sent; an id that was sent and is not in the log leaves it undecided. Never legal.
 
     Smallest history: records r0 and r1; `delivered` offset 0 with id r1.
+
+    Usual cause: The consumer names another partition or offset than the record has.
+
+    Remedy: Take topic, partition and offset from the record itself, never from a counter of your own.
     """
     told = batch.of(Kind.DELIVERED, Kind.CLAIMED)
     told = told.take(told["place"] != NONE).sorted_by("slice", "offset")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.claim import Claim
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Life, OomRise
+from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, memory_claimed
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.table import of_group
 
@@ -30,6 +32,9 @@ SEVERAL = "more members went by signal 9 than the kernel killed"
     needs=("memory limit", "samples", "processes", "snapshot"),
     level="none",
     of="group",
+    severity=340,
+    rule=Rule(memory_claimed),
+    message="member {member} took {rss_bytes} bytes of memory, over the {limit_bytes} claimed",
 )
 def memory_over_limit(group: Group) -> Findings:
     """A member's process tree held more memory than its team claims (`memory_max_bytes`): one finding an incarnation.
@@ -39,6 +44,10 @@ def memory_over_limit(group: Group) -> Findings:
     limit. Exactly the limit is within it. Undecided for an incarnation that lived for long and was never sampled.
 
     Smallest history: a claim of 100 bytes; `resources` of m0, 101 bytes.
+
+    Usual cause: The process took more memory than claimed: queues without a bound, large fetches.
+
+    Remedy: Bound what waits between poll and work (pause the partition); lower fetch.max.bytes and queued.max.messages.
     """
     limit = group.circumstances.settings.memory_max_bytes or 0
     peaks = group.circumstances.peaks
@@ -63,7 +72,23 @@ def memory_over_limit(group: Group) -> Findings:
     return Findings(rows, [(source, seq) for source, seq in columns], [(UNSAMPLED, np.full(_unsampled(group), -1))])
 
 
-@invariant("oom-killed", family="resources", needs=("processes", "exits", "oom counter"), level="none", of="group")
+def _oom_killed(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("over_limit"):
+        return VIOLATION
+    return "undecided", "the machine ran out of memory, and this member was not seen above a limit it claims"
+
+
+@invariant(
+    "oom-killed",
+    family="resources",
+    needs=("processes", "exits", "oom counter"),
+    level="none",
+    of="group",
+    severity=350,
+    rule=Rule(memory_claimed, _oom_killed),
+    message="member {member} was killed by the kernel, which had run out of memory",
+    deciding=("over_limit",),
+)
 def oom_killed(group: Group) -> Findings:
     """A member went by a signal 9 that the harness had not sent, just when the kernel killed for want of memory.
 
@@ -72,6 +97,10 @@ def oom_killed(group: Group) -> Findings:
     been seen above the claimed limit). Undecided where more members went so than the kernel killed.
 
     Smallest history: `oom_kills` 0, `exited` signal 9 asked no, `oom_kills` 1.
+
+    Usual cause: The kernel killed the process for its memory.
+
+    Remedy: As for memory-over-limit; and give the process the limit that it needs.
     """
     lives = [life for life in group.circumstances.lives if life.signal == 9 and life.asked == "no"]
     rises = [_rise(group, life) for life in lives]

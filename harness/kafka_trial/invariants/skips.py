@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.claim_rule import Rule, partition_order_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -35,7 +36,15 @@ LAST_ACT = "a member that was killed may have taken the record in its last act"
 EXPIRED = "the log start overtook the position: the reset policy decided where to go on"
 
 
-@invariant("poll-skip", family="ordering", needs=("own word", "possessions", "records"), level="events")
+@invariant(
+    "poll-skip",
+    family="ordering",
+    needs=("own word", "possessions", "records"),
+    level="events",
+    severity=280,
+    rule=Rule(partition_order_claimed),
+    message="record {offset} of {place} was jumped over, from {previous_offset} to {next_offset}, while held",
+)
 def poll_skip(batch: Batch) -> Findings:
     """Inside one possession the deliveries jumped over a readable record, and no later delivery there made it good.
 
@@ -50,6 +59,10 @@ def poll_skip(batch: Batch) -> Findings:
     gap makes it a reordering (`nonmonotonic-poll`).
 
     Smallest history: records 0 to 2, `assigned`, `delivered` 0, `delivered` 2.
+
+    Usual cause: The consumer sought ahead, or dropped what its client had handed it, often on a rebalance or a resume.
+
+    Remedy: Keep every polled record until it is done or its partition is revoked; never seek beyond the next record.
     """
     skipped = _passed_over(batch)
     killed, expired = _in_last_act(batch, skipped), _overtaken(batch, skipped)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafka_trial.invariants.invariant import DECIDING, Findings, Invariant
+from kafka_trial.invariants.invariant import Findings, Invariant, deciding_attributes
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -32,5 +32,5 @@ def judged(invariant: Invariant, batch: Batch) -> Findings:
 
 def _cases(findings: Findings) -> Counter[tuple[Any, ...]]:
     rows = findings.rows
-    columns = [rows[name].tolist() for name in ("slice", *DECIDING) if name in rows.columns]
+    columns = [rows[name].tolist() for name in ("slice", *deciding_attributes()) if name in rows.columns]
     return Counter(zip(*columns, strict=True))

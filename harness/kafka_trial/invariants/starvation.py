@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, group_members
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -53,6 +54,9 @@ WORKED = ("slice", "source", "member", "round")
     needs=("records", "own word", "snapshot"),
     level="events",
     of="group",
+    severity=370,
+    rule=Rule(never),
+    message="record {offset} of {place} waited {lasted_ms} ms while {member} did those of its others",
 )
 def starved_partition(group: Group) -> Findings:
     """Nothing happened on a partition with records, while its member did the records of two others round after round.
@@ -69,6 +73,10 @@ def starved_partition(group: Group) -> Findings:
 
     Smallest history: a record in each of three partitions of one member; `processed` on two of them, again and again
     for fourteen seconds; then `processed` on the third.
+
+    Usual cause: A member worked on its other partitions while one waited.
+
+    Remedy: Take turns between partitions; do not drain one before looking at the next.
     """
     waits = group.waits
     starved = _rounds_elsewhere(group) >= ROUNDS_MIN

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import TOLERANCE_NS, Epoch
+from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -27,6 +28,9 @@ STORM_MIN = 5  # one mishap costs four at most: a member lost and back, each two
     needs=("group log", "processes", "snapshot"),
     level="none",
     of="group",
+    severity=380,
+    rule=Rule(never),
+    message="the group rebalanced {bumps} times, from {from} to {to}, though nothing had happened",
 )
 def rebalance_storm(group: Group) -> Findings:
     """The group's generation or epoch rose again and again before the snapshot, and nothing explains it.
@@ -39,6 +43,11 @@ def rebalance_storm(group: Group) -> Findings:
     member itself changes again and again is its own doing, and no explanation.
 
     Smallest history: `started`; half a minute on, six `group` records, each of a higher epoch.
+
+    Usual cause: The group rebalanced over and over with nothing happening: polls too far apart, members that leave and
+    join.
+
+    Remedy: Lower max.poll.records or raise max.poll.interval.ms; use static members or cooperative rebalancing.
     """
     bumps = _unexplained(group)
     storm = [bumps] if len(bumps) >= STORM_MIN else []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
+from kafka_trial.invariants.claim_rule import Rule, under
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -45,6 +46,9 @@ ONE_EPOCH = (
     needs=("offsets log", "outputs", "requests"),
     level="none",
     progress_in_transaction=True,
+    severity=50,
+    rule=Rule(under("exactly-once")),
+    message="a transaction of producer {producer_id} was committed in {committed_in} and aborted in {aborted_in}",
 )
 def torn_transaction(batch: Batch) -> Findings:
     """A transaction was committed in one log and aborted in another: of its outputs and offsets a part was taken.
@@ -58,6 +62,10 @@ def torn_transaction(batch: Batch) -> Findings:
 
     Smallest history: EndTxn of producer 7, answered with epoch 1; 7's marker of epoch 1 is a commit in out-0, and an
     abort in the offsets log.
+
+    Usual cause: A transaction was committed in one partition and aborted in another.
+
+    Remedy: Use one transactional.id per process, and stop at ProducerFencedException instead of going on.
     """
     ends, asks = _by_transaction(batch)
     torn, unclear = ends["mixed"], np.zeros(len(ends), np.bool_)

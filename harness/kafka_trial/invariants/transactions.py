@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.claim import Claim
+from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, not_an_operators, under
 from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, joined, ordered, picked, previous_in
@@ -22,7 +24,15 @@ if TYPE_CHECKING:
 WHOSE = "nobody knows who made a commit outside of a transaction"
 
 
-@invariant("aborted-read", family="transactions", needs=("aborted records", "handled"), level="sink")
+@invariant(
+    "aborted-read",
+    family="transactions",
+    needs=("aborted records", "handled"),
+    level="sink",
+    severity=60,
+    rule=Rule(under("exactly-once")),
+    message="record {offset} of {place} was {what} although its transaction was aborted",
+)
 def aborted_read(batch: Batch) -> Findings:
     """A record whose transaction was aborted was delivered, or had its effect: the reader did not wait for its end.
 
@@ -32,6 +42,11 @@ def aborted_read(batch: Batch) -> Findings:
     may have come from that one. One finding a record, told by its first delivery or effect.
 
     Smallest history: record_aborted r0 at offset 0; delivered 0.
+
+    Usual cause: The consumer reads uncommitted records: isolation.level is read_uncommitted, which most clients default
+    to.
+
+    Remedy: Set isolation.level=read_committed.
     """
     gone = batch.of(Kind.ABORTED_RECORD)
     delivered, arrived = batch.of(Kind.DELIVERED), batch.of(Kind.ARRIVED)
@@ -56,12 +71,25 @@ def _hits(gone: Table, told: Table, *, by: str) -> Table:
 _OF_GONE = {"aborted": "offset", "gone_source": "source", "gone_seq": "seq"}
 
 
+def _outside_transaction(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if attributes.get("repeats"):
+        return "tolerated", "it repeats the position that stood: nothing is changed by it"
+    return not_an_operators(claim, attributes)
+
+
 @invariant(
     "offset-outside-transaction",
     family="transactions",
     needs=("offsets log", "requests"),
     level="none",
     progress_in_transaction=True,
+    severity=70,
+    rule=Rule(under("exactly-once"), _outside_transaction),
+    message="{committed_offset} was committed on {place} outside of a transaction, from {stood}",
+    deciding=(
+        "by_operator",
+        "repeats",
+    ),
 )
 def offset_outside_transaction(batch: Batch) -> Findings:
     """A position was committed outside of any transaction, although the consumer's progress is in its transactions.
@@ -73,6 +101,10 @@ def offset_outside_transaction(batch: Batch) -> Findings:
     transaction. Undecided where nobody knows who committed.
 
     Smallest history: `committed` 1 without a producer id, asked for by m0; its transactions carry its progress.
+
+    Usual cause: The position was committed by the consumer itself and not in the producer's transaction.
+
+    Remedy: Send it with sendOffsetsToTransaction, and switch enable.auto.commit off.
     """
     log = batch.commits
     before = previous_in(log["stretch"])

@@ -2,8 +2,8 @@
 
 Roles: `member` (one that runs and is no extra member of a `join`, drawn from the seed; `member:1` by index),
 `coordinator` (of the group), `leader` (of a partition, drawn so that it is neither coordinator nor controller where
-that is possible; `leader:3` by partition), `controller`, `all` (every member). A network fault on a broker's role reaches every leased
-lane's proxy to it.
+that is possible; `leader:3` by partition), `controller`, `all` (every member). A network fault on a broker's role
+reaches every leased lane's proxy to it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kafka_trial.report.advice import ADVICE, PAGE
+from kafka_trial.invariants.invariant import list_invariants
+from kafka_trial.report.explain import PAGE
 from kafka_trial.report.reading import Report
 from kafka_trial.report.series import HEIGHT, WIDTH, Lag, path_of
 from kafka_trial.report.text import claim_in_words
@@ -27,7 +28,7 @@ def _drawn(report: Report) -> dict[str, Any]:
     length_s = max((at_s for lag in report.lag for at_s, _ in (*lag.committed, *lag.handled)), default=0.0)
     return {
         "claim": claim_in_words(report.verdict["claim"]),
-        "advice": ADVICE,
+        "advice": {one.name: one for one in list_invariants()},
         "page": PAGE,
         "reading": reading_in_words(report.verdict["counts"]),
         "charts": [_chart(lag, length_s) for lag in report.lag],

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.advice import ADVICE, PAGE
+from kafka_trial.invariants.invariant import find_invariant
+from kafka_trial.report.explain import PAGE
 from kafka_trial.report.reading import Report, read_report
 from kafka_trial.report.words import bounded, reading_in_words
 
@@ -84,10 +85,10 @@ def _violations(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 def _advised(anomaly: str) -> Iterator[str]:
     """Yields what usually causes an anomaly and what to change; nothing for a plain failure of the process."""
-    if (advice := ADVICE.get(anomaly)) is None:
+    if (known := find_invariant(anomaly)) is None:
         return
-    said = [f"usually: {advice.cause}", f"change: {advice.change}", f"more: {PAGE}#{anomaly}, or kafka-trial explain"]
-    for text in said:
+    told = {"usually": known.cause, "change": known.remedy, "more": f"{PAGE}#{anomaly}, or kafka-trial explain"}
+    for text in (f"{name}: {said}" for name, said in told.items() if said):
         yield from textwrap.wrap(text, WIDTH - 2, initial_indent=INDENT, subsequent_indent=INDENT * 2)
 
 

@@ -24,7 +24,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput, Violation
-from kafka_trial.verdict.claim_rules import NOT_EXCLUDED, RULES, needed, severity
+from kafka_trial.verdict.claim_rules import NOT_EXCLUDED, needed, rule_of, severity
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.root_causes import by_root_cause
 
@@ -124,7 +124,7 @@ class _Weighed:
 
 
 def _weigh(found: CheckResult, claim: Claim) -> _Weighed:
-    rule = RULES.get(found.anomaly)
+    rule = rule_of(found.anomaly)
     if rule is None or not rule.claimed(claim):
         return _Weighed(tolerated=_tolerated(found.anomaly, {NOT_EXCLUDED: found.count}))
     weights = [(instance, *rule.excuse(claim, instance.attributes)) for instance in found.instances]
@@ -198,7 +198,7 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
     """Returns the claimed properties that were not judged, those of one reason in one sentence."""
     by_reason: dict[str, list[str]] = {}
     for found in collected.found:
-        rule = RULES.get(found.anomaly)
+        rule = rule_of(found.anomaly)
         if found.not_judged is not None and found.applies and rule is not None and rule.claimed(claim):
             by_reason.setdefault(found.not_judged, []).append(found.anomaly)
     known = {found.anomaly for found in collected.found}

@@ -28,6 +28,7 @@ TESTS = CHECKOUT / "tests"
 PACKAGE = "kafka_trial.invariants"
 LIBRARIES = ["numpy", "orjson", "pyarrow.compute", "pyarrow.json", "pyarrow.parquet", "pytest", "hypothesis"]
 AGREEMENT = "tests/judge/test_two_judges_agree.py::test_both_judges_say_the_same"
+JUDGED_BY = ("invariants", "verdict")  # what an invariant finds, and what its rule makes of it
 HISTORIES_PER_SIN = 5  # of those that the agreement test draws
 CPU_S_MAX = 600
 WALL_S_MAX = 1800.0
@@ -80,7 +81,7 @@ class Judges:
 
 def test_files() -> list[Path]:
     """Returns the files of tests that judge a mutant."""
-    return sorted((TESTS / "invariants").glob("test_*.py"))
+    return sorted(file for folder in JUDGED_BY for file in (TESTS / folder).glob("test_*.py"))
 
 
 # --- in the process of one mutant ------------------------------------------------------------------------------------
