@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.audit.request import Asked
+from kafka_trial.audit.request import AuditRequest
 from kafka_trial.audit.settings import consumer_toml, settings_of
 from kafka_trial.audit.sink import Sink
 from kafka_trial.check import reach_verdict
@@ -62,7 +62,7 @@ def verdict_on(
     r0, r1, …; `sink_read`: whoever read the sink says that it did.
     """
     run = create_run_folder(folder / "run", "audit", "g")
-    asked = Asked("h:1", "t", "g", 0, 1000 * S, claim=SHORT | ({"claim": claim} if claim else {}))
+    asked = AuditRequest("h:1", "t", "g", 0, 1000 * S, claim=SHORT | ({"claim": claim} if claim else {}))
     asked = replace(asked, sink=None if effects is None else SINKS[sink])
     (run.path / "consumer.toml").write_text(consumer_toml(asked, settings_of(asked)))
     run.write_json("scenario.json", {"schema": 1, "name": "audit", "topic": {"partitions": 0}})

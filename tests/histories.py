@@ -14,9 +14,9 @@ from typing import Any
 
 from kafka_trial.history.event import CORE_FIELDS, Event, to_line
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.circumstances import Settings
 from kafka_trial.invariants.kernels import NEVER, NONE
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge import findings
 from kafka_trial.judge.judge import Finding, Judgement, judge_events
 from kafka_trial.judge.memory import rows_of_lines
@@ -404,7 +404,7 @@ def not_judged(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> s
 def batch_of(lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, **frame: Any) -> Batch:
     """Returns the slices of a history, as invariants see them."""
     rows, facts = rows_of_lines(map(to_line, history(lines, **frame)))
-    return findings.batch_of(rows, facts.circumstances(settings))
+    return findings.batch_of(rows, facts.trial_context(settings))
 
 
 def told(rows: Table, *names: str) -> list[tuple[Any, ...]]:

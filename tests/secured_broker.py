@@ -86,12 +86,12 @@ def secured_broker(folder: Path, certificates: Certificates) -> Iterator[Secured
             yield SecuredBroker(plaintext, *names, broker)
 
 
-def granted(broker: SecuredBroker, grants: Grants) -> None:
+def granted(broker: SecuredBroker, assignment_records: Grants) -> None:
     """Makes users with the same password, and returns once the broker knows what each of them may do."""
     admin = AdminClient({"bootstrap.servers": broker.plaintext, "log_level": 0})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    users = [UserScramCredentialUpsertion(user, info, PASSWORD.encode()) for user in grants]
-    acls = [_acl(user, *grant) for user, own in grants.items() for grant in own]
+    users = [UserScramCredentialUpsertion(user, info, PASSWORD.encode()) for user in assignment_records]
+    acls = [_acl(user, *assignment_record) for user, own in assignment_records.items() for assignment_record in own]
     for done in [*admin.alter_user_scram_credentials(users).values(), *admin.create_acls(acls).values()]:
         done.result(30)
     everything = AclBindingFilter(
@@ -103,7 +103,11 @@ def granted(broker: SecuredBroker, grants: Grants) -> None:
 def all_but(*left_out: tuple[ResourceType, str, str], topic: str, group: str) -> list[tuple[ResourceType, str, str]]:
     """Returns all that an audit may need, less what is left out."""
     topics = [(ResourceType.TOPIC, name, operation) for name in (topic, OFFSETS_TOPIC) for operation in OPERATIONS]
-    return [grant for grant in [*topics, (ResourceType.GROUP, group, "describe")] if grant not in left_out]
+    return [
+        assignment_record
+        for assignment_record in [*topics, (ResourceType.GROUP, group, "describe")]
+        if assignment_record not in left_out
+    ]
 
 
 def _acl(user: str, kind: ResourceType, name: str, operation: str) -> AclBinding:

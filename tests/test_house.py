@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check": {"history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "cluster"),
-        *("invariants.bounds", "invariants.circumstances", "invariants.expiries", "invariants.group_timeouts"),
+        *("invariants.bounds", "invariants.trial_context", "invariants.expiries", "invariants.group_timeouts"),
         *("consumers", "workload", "witness", "nemesis", "judge.session", "verdict", "report.text", "check"),
     },
     "pytest_consumers": {"errors", "registry", "consumers", "trial"},

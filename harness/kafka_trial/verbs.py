@@ -158,7 +158,7 @@ def audit(options: Namespace) -> int:
     """`audit`: exports what a group did on a cluster that is not ours, judges it and reports."""
     from kafka_trial.audit.command_config import read_command_config
     from kafka_trial.audit.export import export
-    from kafka_trial.audit.request import make_asked
+    from kafka_trial.audit.request import make_audit_request
     from kafka_trial.audit.settings import read_claim
     from kafka_trial.check import check_run
     from kafka_trial.judge.cache import slice_rows
@@ -168,7 +168,7 @@ def audit(options: Namespace) -> int:
     claim = read_claim(Path(options.claim)) if options.claim else {}
     security, unused = read_command_config(Path(options.command_config)) if options.command_config else (None, ())
     words = vars(options) | {"claim": claim, "request_logs": options.request_log, "security": security}
-    asked = make_asked(words, now_ns=time.time_ns())
+    asked = make_audit_request(words, now_ns=time.time_ns())
     with Console() as console:
         if unused:
             console.say(f"--command-config {options.command_config}: not used here: {', '.join(unused)}")

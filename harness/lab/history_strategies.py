@@ -1114,7 +1114,8 @@ def _retry(world: World) -> None:
 
 
 def _twice(world: World) -> None:
-    """Prints the end of a record that was done twice; now and then with another outcome, or in another possession."""
+    """Prints the end of a record that was done twice; now and then with another outcome, or in another ownership
+    epoch."""
     member, tp = _sinner(world)
     again = [offset for offset in world.records[tp] if offset < world.done[tp]]
     if not again:
@@ -1221,7 +1222,7 @@ def _invents(world: World) -> None:
 
 
 def _below_floor(world: World) -> None:
-    """Starts a new possession lower than the broker told it to."""
+    """Starts a new ownership epoch lower than the broker told it to."""
     member, tp = _sinner(world)
     world.commit(member, {tp: world.done[tp]})
     world.move(tp, world.other(member), below=world.draw.randint(1, 3))
@@ -1229,7 +1230,7 @@ def _below_floor(world: World) -> None:
 
 
 def _rewind(world: World) -> None:
-    """Delivers within one possession what it has delivered already."""
+    """Delivers within one ownership epoch what it has delivered already."""
     member, tp = _sinner(world)
     again = [offset for offset in world.records[tp] if offset < world.done[tp]]
     if not again:

@@ -11,7 +11,7 @@ import pytest
 
 from certificates import KEY_PASSWORD, Certificates, certificates_in
 from kafka_trial.audit.command_config import read_command_config
-from kafka_trial.audit.request import make_asked
+from kafka_trial.audit.request import make_audit_request
 from kafka_trial.audit.stores import blocks
 from kafka_trial.errors import InputError
 from kafka_trial.kafka_protocol.security import Credentials, Security
@@ -205,7 +205,7 @@ def test_no_password_is_in_what_is_written_of_an_audit(tmp_path: Path) -> None:
     """Not in run.json's facts, not in any text of what was asked; the path of the file is."""
     security = _read(tmp_path, SASL)
     words: dict[str, Any] = {"bootstrap": "h:1", "topic": "t", "group": "g", "from": "1h", "until": "now"}
-    asked = make_asked(words | {"security": security}, now_ns=1_800_000_000_000_000_000)
+    asked = make_audit_request(words | {"security": security}, now_ns=1_800_000_000_000_000_000)
     written = orjson.dumps(asked.facts).decode()
     assert "hunter2" not in written + repr(asked) + repr(security)
     assert asked.facts["security"] == {

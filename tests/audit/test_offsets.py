@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_trial.audit.offsets import Holes
+from kafka_trial.audit.offsets import Gaps
 from kafka_trial.kafka_protocol.batches import Batch
 
 MS = 1_000_000
@@ -29,7 +29,7 @@ def _batch(base: int, end: int, *, count: int | None = None, at_ms: int = 50, co
 )
 def test_missing_offsets_are_counted_from_the_window_on(batches: list[Batch], expected: tuple[int, int]) -> None:
     """The window begins at 10 ms: what was missing before is as compaction leaves it."""
-    holes = Holes(10 * MS, 0)
+    holes = Gaps(10 * MS, 0)
     for batch in batches:
         holes.take(batch)
     assert (holes.count, holes.whole_offset) == expected

@@ -13,7 +13,7 @@ from kafka_trial.audit import bounded_reading as reading
 from kafka_trial.audit import readers
 from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import Found, Reading, Taken, read_records
-from kafka_trial.audit.request import Asked, Limits
+from kafka_trial.audit.request import AuditRequest, Limits
 from kafka_trial.audit.sink import Identity
 from kafka_trial.kafka_protocol.batches import batches, records
 from kafka_trial.kafka_protocol.connection import NoAnswerError
@@ -36,7 +36,7 @@ class Leader:
         self.connections = 0
         self.fetches = 0
 
-    def connect(self, _: Asked) -> Leader:
+    def connect(self, _: AuditRequest) -> Leader:
         """Stands for a new connection."""
         self.connections += 1
         return self
@@ -70,7 +70,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
         leader, found = Leader(log), list[Found]()
         monkeypatch.setattr(readers, "connect", leader.connect)
         monkeypatch.setattr(reading, "leaders_of", lambda *_: dict.fromkeys(PARTITIONS, 0))
-        asked = Asked("h:1", "t", "g", 0, 1, limits=limits)
+        asked = AuditRequest("h:1", "t", "g", 0, 1, limits=limits)
         budget = Budget(limits, until_s=time.monotonic() + within_s)
         done = read_records(asked, "t", ranges, budget, found.append, identity=Identity())
         return found, done, leader
@@ -173,7 +173,7 @@ def test_the_earliest_record_and_those_without_an_id_are_known() -> None:
             return self.count
 
     event_writer = EventWriter()
-    taken = Taken(Asked("h:1", "t", "g", 0, 100), event_writer)
+    taken = Taken(AuditRequest("h:1", "t", "g", 0, 100), event_writer)
     for time_ns, name in ((50, "a"), (7, None), (60, "b")):
         taken.take(Found(0, 0, time_ns, None, name, 1))
     assert (event_writer.count, taken.earliest_ns, taken.nameless) == (3, 7, 1)

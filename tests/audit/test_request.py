@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.request import NS_PER_S, Limits, make_asked, stamp
+from kafka_trial.audit.request import NS_PER_S, Limits, make_audit_request, stamp
 from kafka_trial.errors import InputError
 
 NOW_NS = 1_800_000_000 * NS_PER_S
@@ -20,7 +20,7 @@ WORDS: dict[str, Any] = {"bootstrap": "h:9092", "topic": "t", "group": "g", "fro
 )
 def test_a_time_is_a_moment_or_how_long_ago(text: str, ago_s: int) -> None:
     """Both count from the wall clock of this machine."""
-    asked = make_asked(WORDS | {"from": text}, now_ns=NOW_NS)
+    asked = make_audit_request(WORDS | {"from": text}, now_ns=NOW_NS)
     assert (NOW_NS - asked.from_ns, asked.until_ns) == (ago_s * NS_PER_S, NOW_NS)
 
 
@@ -39,13 +39,13 @@ def test_a_time_is_a_moment_or_how_long_ago(text: str, ago_s: int) -> None:
 def test_what_makes_no_sense_is_told(wrong: dict[str, Any], said: str) -> None:
     """Before any broker is asked."""
     with pytest.raises(InputError, match=said):
-        make_asked(WORDS | wrong, now_ns=NOW_NS)
+        make_audit_request(WORDS | wrong, now_ns=NOW_NS)
 
 
 def test_all_problems_are_told_at_once() -> None:
     """Who corrects one finds no second."""
     with pytest.raises(InputError) as told:
-        make_asked(WORDS | {"from": "1h", "until": "2h", "bootstrap": "h", "max_mib": -1}, now_ns=NOW_NS)
+        make_audit_request(WORDS | {"from": "1h", "until": "2h", "bootstrap": "h", "max_mib": -1}, now_ns=NOW_NS)
     assert len(told.value.problems) == 3
 
 
@@ -53,5 +53,5 @@ def test_limits_are_as_given_else_as_documented(tmp_path: Path) -> None:
     """Mebibytes become bytes."""
     log = tmp_path / "requests.log"
     log.touch()
-    asked = make_asked(WORDS | {"max_mib": 2, "readers": 1, "request_logs": [str(log)]}, now_ns=NOW_NS)
+    asked = make_audit_request(WORDS | {"max_mib": 2, "readers": 1, "request_logs": [str(log)]}, now_ns=NOW_NS)
     assert (asked.limits, asked.request_logs) == (Limits(bytes_max=2 << 20, readers=1), (log,))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.request import NS_PER_S, Asked, Limits
+from kafka_trial.audit.request import NS_PER_S, AuditRequest, Limits
 from kafka_trial.audit.requests import read_request_logs
 from kafka_trial.history.event import from_line
 
@@ -46,7 +46,7 @@ def _read(folder: Path, *lines: str, bytes_max: int = 1 << 20) -> tuple[list[tup
     log.write_text("".join(lines))
     limits = Limits(bytes_max=bytes_max)
     history.mkdir()
-    asked = Asked("h:1", "t", "g", (START_S + 100) * S, (START_S + 1000) * S, request_logs=(log,), limits=limits)
+    asked = AuditRequest("h:1", "t", "g", (START_S + 100) * S, (START_S + 1000) * S, request_logs=(log,), limits=limits)
     unread = read_request_logs(asked, history)
     events = map(from_line, (history / "requests-b0.jsonl").read_bytes().splitlines())
     seen = [

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.audit.offsets import Told
-from kafka_trial.audit.request import NS_PER_S, Asked
+from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.audit.settings import consumer_toml, read_claim, settings_of, settle_ns
 from kafka_trial.errors import InputError
 from kafka_trial.judge import declared
 
-ASKED = Asked("h:1", "t", 'a "group"', 0, 1)
+ASKED = AuditRequest("h:1", "t", 'a "group"', 0, 1)
 TOLD = Told("g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000)
 
 
@@ -28,7 +28,7 @@ def test_what_is_declared_stands_before_all(tmp_path: Path) -> None:
     path.write_text(
         'command = ["x"]\n[claim]\ndelivery = "unclaimed"\n[kafka]\nsession_timeout_s = 1\npoll_interval_s = 2\n'
     )
-    asked = Asked("h:1", "t", "g", 0, 1, claim=read_claim(path))
+    asked = AuditRequest("h:1", "t", "g", 0, 1, claim=read_claim(path))
     assert settle_ns(settings_of(asked, TOLD)) / NS_PER_S == 10.0  # 1 + 2 + 5, and never less than 10
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.request import NS_PER_S, make_asked
+from kafka_trial.audit.request import NS_PER_S, make_audit_request
 from kafka_trial.audit.sink import NO_PASSWORD, Identity, Sink, sqlite_file
 from kafka_trial.errors import InputError
 
@@ -17,7 +17,7 @@ QUERY = "select order_id, written_at from done"
 
 
 def _asked(words: dict[str, Any]) -> Any:
-    return make_asked(WORDS | words, now_ns=1_800_000_000 * NS_PER_S)
+    return make_audit_request(WORDS | words, now_ns=1_800_000_000 * NS_PER_S)
 
 
 def test_ids_are_where_consumer_toml_has_them_unless_said() -> None:

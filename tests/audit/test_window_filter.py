@@ -1,4 +1,4 @@
-"""The sieve: what of the offsets log counts for a window from 10 to 20, on a few commits of partition 0."""
+"""The window filter: what of the offsets log counts for a window from 10 to 20, on a few commits of partition 0."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.window_filter import Sieve
+from kafka_trial.audit.window_filter import WindowFilter
 
 
 class _Pen:
@@ -20,15 +20,15 @@ class _Pen:
         return 0
 
 
-def _sieved(*told: tuple[str, int, int, dict[str, Any]]) -> tuple[list[tuple[str, int]], Sieve]:
+def _sieved(*told: tuple[str, int, int, dict[str, Any]]) -> tuple[list[tuple[str, int]], WindowFilter]:
     """Takes (kind, time, committed offset, more); the place in the log is the number of the event."""
     event_writer = _Pen()
-    sieve = Sieve(event_writer, topic="t", from_ns=10, until_ns=20)
+    window_filter = WindowFilter(event_writer, topic="t", from_ns=10, until_ns=20)
     for place, (kind, at_ns, value, more) in enumerate(told):
         fields = {"topic": "t", "partition": 0, "committed_offset": value, "log_offset": place, "source_wall_ns": at_ns}
-        sieve.record(kind, **(fields | more))
-    sieve.begin()
-    return event_writer.written, sieve
+        window_filter.record(kind, **(fields | more))
+    window_filter.begin()
+    return event_writer.written, window_filter
 
 
 def _commit(at_ns: int, value: int, **more: Any) -> tuple[str, int, int, dict[str, Any]]:
@@ -41,8 +41,8 @@ def _group(at_ns: int, **more: Any) -> tuple[str, int, int, dict[str, Any]]:
 
 def test_before_the_window_only_what_stands_counts() -> None:
     """The last record of each key, in the log's order, as compaction would leave it."""
-    written, sieve = _sieved(_commit(1, 5), _group(2), _commit(3, 7), _group(4), _commit(11, 9))
-    assert (written, sieve.inside) == ([("committed", 2), ("group", 3), ("committed", 4)], 1)
+    written, window_filter = _sieved(_commit(1, 5), _group(2), _commit(3, 7), _group(4), _commit(11, 9))
+    assert (written, window_filter.inside) == ([("committed", 2), ("group", 3), ("committed", 4)], 1)
 
 
 def test_a_tombstone_before_the_window_takes_its_member_away() -> None:
@@ -62,8 +62,11 @@ def test_a_tombstone_before_the_window_takes_its_member_away() -> None:
 )
 def test_after_the_window_only_a_fall_is_followed(last: list[Any], expected: list[tuple[int, int]]) -> None:
     """Up to the commit that recovered it; what comes then belongs to another window."""
-    written, sieve = _sieved(_commit(11, 9), *last, _commit(21, 8), _commit(22, 9), _commit(23, 3))
-    assert ([place for _, place in written], sieve.committed[0]) == ([place for place, _ in expected], last[0][2])
+    written, window_filter = _sieved(_commit(11, 9), *last, _commit(21, 8), _commit(22, 9), _commit(23, 3))
+    assert ([place for _, place in written], window_filter.committed[0]) == (
+        [place for place, _ in expected],
+        last[0][2],
+    )
 
 
 def test_commits_of_other_topics_are_left_out() -> None:

@@ -13,7 +13,7 @@ import pytest
 from kafka_trial.cluster import spark_java
 from kafka_trial.errors import StartError
 
-TRAINING = [sys.executable, "-m", "kafka_trial.judge.training"]
+TRAINING = [sys.executable, "-m", "kafka_trial.judge.jvm_warmup"]
 
 
 @pytest.fixture

@@ -90,13 +90,13 @@ def test_a_commit_before_a_completion_that_can_be_read_is_ahead() -> None:
 def test_whoever_is_killed_may_be_so_in_its_last_line() -> None:
     """A cut line just before signal 9 is what a kill leaves: the record is its last act as ever."""
     lines = [assigned("m0"), *handled("m0", 0), bad("m0"), exited("m0", signal=9)]
-    assert judgement(lines).circumstances.lost_events == ()
+    assert judgement(lines).trial_context.lost_events == ()
 
 
 def test_a_cut_line_before_an_exit_of_its_own_is_lost() -> None:
     """Nothing cut it but its member."""
     lines = [assigned("m0"), *handled("m0", 0), bad("m0"), exited("m0", code=0)]
-    assert [(one.member, one.count, one.nameless) for one in judgement(lines).circumstances.lost_events] == [
+    assert [(one.member, one.count, one.nameless) for one in judgement(lines).trial_context.lost_events] == [
         ("m0", 1, 1)
     ]
 
@@ -104,5 +104,5 @@ def test_a_cut_line_before_an_exit_of_its_own_is_lost() -> None:
 def test_lines_are_counted_by_incarnation_and_the_first_is_quoted() -> None:
     """Those that name their record as well."""
     lines = [assigned("m0"), bad("m0", 0, message="first"), bad("m0"), bad("m1", events=None)]
-    lost = judgement(lines).circumstances.lost_events
+    lost = judgement(lines).trial_context.lost_events
     assert [(one.member, one.count, one.nameless, one.first) for one in lost] == [("m0", 2, 1, "first")]

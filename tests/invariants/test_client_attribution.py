@@ -90,13 +90,13 @@ def test_a_client_that_goes_by_another_member_id_is_the_same_one() -> None:
     own = [by("a", assigned("m0", 0), member_id="id-a"), by("b", assigned("m0", 1), member_id="id-b")]
     work = [by("a", delivered("m0", 0), member_id="id-a"), by("a", delivered("m0", 1), member_id="id-a2")]
     found = batch_of([*log, *own, *work], partitions=2).deliveries
-    assert told(found, "offset", "possession") == [(0, 0), (1, 0)]
+    assert told(found, "offset", "ownership_epoch") == [(0, 0), (1, 0)]
 
 
 def test_names_of_several_at_once_need_not_come_by_turns() -> None:
     """All that b says comes after all that a says: its assignment takes nothing from a."""
     lines = [*BOTH_HAD_IT, by("a", assigned("m0")), by("a", delivered("m0", 0)), by("b", assigned("m0"))]
-    assert told(batch_of(lines, partitions=2).possessions, "open_seq", "close_seq") == [(1, "never"), (3, "never")]
+    assert told(batch_of(lines, partitions=2).ownership_epochs, "open_seq", "close_seq") == [(1, "never"), (3, "never")]
 
 
 STARVED = {"records": 12, "partitions": 3, "old": True}

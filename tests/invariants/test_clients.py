@@ -179,7 +179,7 @@ def test_clients_that_come_one_after_the_other_are_one() -> None:
     first, second = (by("a", delivered("m0", at), member_id=f"id-a{at}") for at in (0, 1))
     lines = [assigned("m0"), first, second, processed("m0", 1)]
     unnamed = [replace(one, fields={k: v for k, v in one.fields.items() if k != "client_id"}) for one in lines]
-    assert told(batch_of(unnamed).completions, "offset", "possession") == [(1, 0)]
+    assert told(batch_of(unnamed).completions, "offset", "ownership_epoch") == [(1, 0)]
 
 
 def test_what_one_client_was_told_is_not_told_to_another() -> None:

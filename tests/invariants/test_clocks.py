@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.clocks import earliest, monotonic
 from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 PAIRS = ((1000, 0), (2000, 900), (3000, 2100))  # the wall clock jumped twice
 
@@ -30,14 +30,14 @@ PAIRS = ((1000, 0), (2000, 900), (3000, 2100))  # the wall clock jumped twice
 )
 def test_a_wall_time_is_read_by_the_nearest_pair_of_clocks(wall: int, ours: int) -> None:
     """By the earlier one of two that are as near."""
-    about = Circumstances(clocks=PAIRS)
+    about = TrialContext(clocks=PAIRS)
     assert monotonic(about, np.array([wall, NONE]), np.array([7, 8])).tolist() == [ours, 8]
 
 
 def test_without_clocks_a_wall_time_says_nothing() -> None:
     """What was heard instead is taken."""
-    assert monotonic(Circumstances(), np.array([1500, NONE]), np.array([7, 8])).tolist() == [7, 8]
-    alone = Circumstances(clocks=PAIRS[1:2])
+    assert monotonic(TrialContext(), np.array([1500, NONE]), np.array([7, 8])).tolist() == [7, 8]
+    alone = TrialContext(clocks=PAIRS[1:2])
     assert monotonic(alone, np.array([0, 1999, 2001]), np.array([7, 8, 9])).tolist() == [-1100, 899, 901]
 
 
@@ -50,16 +50,16 @@ def test_what_was_heard_in_a_standstill_or_just_after_it_may_be_as_old(
 ) -> None:
     """As its beginning, if it was heard by half a second after its end."""
     half = TOLERANCE_NS // 2
-    standstills = []
+    harness_stalls = []
     for begin, size in sorted(spans):  # in order, and further apart than the tolerance
-        if not standstills or begin * half > standstills[-1][1] + TOLERANCE_NS:
-            standstills.append((begin * half, (begin + size) * half))
+        if not harness_stalls or begin * half > harness_stalls[-1][1] + TOLERANCE_NS:
+            harness_stalls.append((begin * half, (begin + size) * half))
     times = np.array([at * half for at in heard], np.int64)
-    expected = [next((b for b, e in standstills if b <= at <= e + TOLERANCE_NS), at) for at in times.tolist()]
-    assert earliest(Circumstances(standstills=tuple(standstills)), times).tolist() == expected
+    expected = [next((b for b, e in harness_stalls if b <= at <= e + TOLERANCE_NS), at) for at in times.tolist()]
+    assert earliest(TrialContext(harness_stalls=tuple(harness_stalls)), times).tolist() == expected
 
 
 def test_what_was_never_heard_stays_so() -> None:
     """A standstill that nobody saw the end of."""
-    about = Circumstances(standstills=((NONE, NONE + 5), (0, NEVER - TOLERANCE_NS)))
+    about = TrialContext(harness_stalls=((NONE, NONE + 5), (0, NEVER - TOLERANCE_NS)))
     assert earliest(about, np.array([NONE, 3, NEVER])).tolist() == [NONE, 0, NEVER]

@@ -132,9 +132,9 @@ LATE_OUTPUT = [processed("m0", 0), commit("m0", 1), committed(1, by="m0"), after
     ],
     ids=[
         "done and asked for before it",
-        "without a line of its possession",
-        "in a possession that ended just before",
-        "a request of a possession that ended long before",
+        "without a line of its ownership epoch",
+        "in an ownership epoch that ended just before",
+        "a request of an ownership epoch that ended long before",
         "a request of another member",
         "a request of another position",
         "asked for and not done",

@@ -160,7 +160,7 @@ def test_redelivered_is_counted() -> None:
 
 
 def test_redelivered_only_looks_so_inside_one_possession() -> None:
-    """A second delivery in the same possession, where nothing was completed, is tried again."""
+    """A second delivery in the same ownership epoch, where nothing was completed, is tried again."""
     assert judged("redelivered", [assigned("m0"), delivered("m0", 0), delivered("m0", 0)]) == []
 
 
@@ -182,7 +182,7 @@ def test_illegal_redelivery_is_broken() -> None:
 
 
 def test_illegal_redelivery_is_broken_by_the_last_durable_commit() -> None:
-    """No OffsetFetch was seen: the floor is what was committed long before the possession."""
+    """No OffsetFetch was seen: the floor is what was committed long before the ownership epoch."""
     lines = [*HANDED_OVER, committed(1), after(2), assigned("m1"), delivered("m1", 0)]
     assert judged("illegal-redelivery", lines) == [{"offset": 0, "floor": 1}]
 
@@ -194,7 +194,7 @@ def test_illegal_redelivery_is_broken_where_the_answer_was_to_an_earlier_questio
 
 
 def test_illegal_redelivery_only_looks_broken_while_a_commit_is_on_its_way() -> None:
-    """The commit came so shortly before the possession that its owner may not have seen it."""
+    """The commit came so shortly before the ownership epoch that its owner may not have seen it."""
     lines = [*HANDED_OVER, committed(1), assigned("m1"), delivered("m1", 0)]
     assert judged("illegal-redelivery", lines) == []
 
@@ -381,13 +381,13 @@ def again(member: str, *offsets: int) -> list[Line]:
         "tried again at first",
         "done twice at first",
         "the other way round",
-        "first without a possession",
-        "again without a possession",
+        "first without an ownership epoch",
+        "again without an ownership epoch",
         "in another partition",
     ],
 )
 def test_redelivered_is_every_delivery_but_the_first(lines: list[Line], told: list[tuple[int, str]]) -> None:
-    """Of a record that several possessions were delivered."""
+    """Of a record that several ownership epochs were delivered."""
     found = finding("redelivered", lines, partitions=2)
     assert sorted((one.attributes["offset"], one.events[0].split("-")[1]) for one in found.instances) == sorted(told)
 

@@ -133,6 +133,6 @@ def test_a_record_whose_line_was_lost_was_taken() -> None:
 
 
 def test_a_record_that_others_had_done_before_was_passed_over() -> None:
-    """Its effect is older than the possession: of this member nobody knows that it took it."""
+    """Its effect is older than the ownership epoch: of this member nobody knows that it took it."""
     lines = [effect(1), after(1), assigned("m0"), *handled("m0", 0), *handled("m0", 2)]
     assert [one["offset"] for one in judged("poll-skip", lines, settings=SINK, records=3)] == [1]

@@ -63,7 +63,7 @@ def bound_s(lines: list[Line | list[Line]], **changes: object) -> float:
 
 def told(lines: list[Line | list[Line]]) -> Told:
     """Returns what was seen of the group's times."""
-    return judgement(lines).circumstances.told
+    return judgement(lines).trial_context.told
 
 
 STOPPED = [joins("m0"), assigned("m0"), handled("m0", 0), committed(1)]

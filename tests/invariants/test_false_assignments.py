@@ -179,10 +179,10 @@ def test_an_assignment_by_a_topic_id_that_nobody_knows_may_list_the_partition() 
     given = replace(beat("m0"), fields=beat("m0").fields | about)
     untold = [one for one in history([beat("m0", [1]), given, assigned("m0")], partitions=2) if one.kind != "topic"]
     rows, facts = rows_of_lines(map(to_line, untold))
-    assert len(batch_made(rows, facts.circumstances(EXAMPLE)).uncorroborated) == 1
+    assert len(batch_made(rows, facts.trial_context(EXAMPLE)).uncorroborated) == 1
     alone = [one for one in history([given, assigned("m0")]) if one.kind != "topic"]
     rows, facts = rows_of_lines(map(to_line, alone))
-    assert len(batch_made(rows, facts.circumstances(EXAMPLE)).uncorroborated) == 0
+    assert len(batch_made(rows, facts.trial_context(EXAMPLE)).uncorroborated) == 0
 
 
 def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:
@@ -239,15 +239,15 @@ def test_what_was_given_before_it_was_taken_away_gives_nothing_afterwards(lines:
 def test_a_forged_line_opens_no_possession() -> None:
     """What is printed after it belongs to none."""
     batch = batch_of([*FORGED, delivered("m0", 0)])
-    assert told(batch.possessions, "member") == [(1,)]
-    assert told(batch.deliveries, "possession") == [(-1,)]
+    assert told(batch.ownership_epochs, "member") == [(1,)]
+    assert told(batch.deliveries, "ownership_epoch") == [(-1,)]
 
 
 def test_a_member_of_a_group_does_not_take_by_hand_what_it_says_it_was_assigned() -> None:
     """It is idle, and fetches; without the line it would be taken for one that assigns partitions to itself."""
     fetches = fetched("m0", 0, size_bytes=99)
-    assert told(batch_of([IDLE, fetches, delivered("m0", 0)]).possessions, "member") == [(0,)]
-    assert told(batch_of([IDLE, assigned("m0"), fetches, delivered("m0", 0)]).possessions, "member") == []
+    assert told(batch_of([IDLE, fetches, delivered("m0", 0)]).ownership_epochs, "member") == [(0,)]
+    assert told(batch_of([IDLE, assigned("m0"), fetches, delivered("m0", 0)]).ownership_epochs, "member") == []
 
 
 def test_a_forged_line_is_a_false_report() -> None:
@@ -323,17 +323,17 @@ REWOUND: Lines = [*handled("m0", 0, 1), assigned("m0"), *handled("m0", 0)]
 def test_a_rewind_behind_a_further_assigned_line_is_one_where_no_broker_assigned_anything(
     between: Lines, found: int
 ) -> None:
-    """The possession goes on: inside it records go forward."""
+    """The ownership epoch goes on: inside it records go forward."""
     lines = [*GIVEN, *handled("m0", 0, 1), *between, assigned("m0"), *handled("m0", 0)]
     assert len(judged("nonmonotonic-poll", lines, partitions=2)) == found
 
 
 def test_one_word_of_a_broker_stands_behind_one_line() -> None:
-    """The second of two further lines is repeated; the possession stays open."""
+    """The second of two further lines is repeated; the ownership epoch stays open."""
     lines: Lines = [*GIVEN, *AGAIN, assigned("m0")]
     batch = batch_of(lines)
     assert uncorroborated(lines) == [(3, "repeated")]
-    assert told(batch.possessions, "open_seq", "close_seq") == [(1, 2), (2, "never")]
+    assert told(batch.ownership_epochs, "open_seq", "close_seq") == [(1, 2), (2, "never")]
 
 
 def test_words_from_before_the_first_line_stand_behind_no_further_one() -> None:
@@ -343,7 +343,7 @@ def test_words_from_before_the_first_line_stand_behind_no_further_one() -> None:
 
 
 def test_a_rewind_behind_a_repeated_line_is_found_where_the_request_log_can_tell_only() -> None:
-    """Else the line opens a possession, as it says."""
+    """Else the line opens an ownership epoch, as it says."""
     assert len(judged("nonmonotonic-poll", [*GIVEN, *REWOUND])) == 1
     assert judged("nonmonotonic-poll", [*GIVEN[2:], *REWOUND]) == []
 

@@ -39,7 +39,7 @@ REJOINS: Lines = [joined("m0", generation=2), synced("m0", generation=2)]  # and
 
 
 def false_losses(*between: Line | list[Line], then: Lines = REJOINS, held: Lines = HELD, **frame: Any) -> int:
-    """How many `lost` lines tell of no loss, of one after a second's possession."""
+    """How many `lost` lines tell of no loss, of one after a second's ownership epoch."""
     return len(batch_of([*held, *between, LOST, after(1), *then], **frame).false_losses)
 
 
@@ -186,7 +186,7 @@ def test_a_loss_that_no_broker_knows_of_is_a_revocation() -> None:
     """The member was asked to rejoin, did, and was answered all the time."""
     assert false_losses() == 1
     assert false_losses(heartbeat("m0", error=27)) == 1
-    held = batch_of([*HELD, LOST, after(1), *REJOINS]).possessions
+    held = batch_of([*HELD, LOST, after(1), *REJOINS]).ownership_epochs
     assert told(held, "closed_by") == [(Kind.REVOKED,)]
 
 

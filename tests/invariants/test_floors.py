@@ -1,4 +1,4 @@
-"""Where a possession had to start: literal histories, each of at most eight lines."""
+"""Where an ownership epoch had to start: literal histories, each of at most eight lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ M0 = assigned("m0")
 
 
 def floors(lines: list[Line | list[Line]], **frame: object) -> list[int]:
-    """The floor of every possession."""
+    """The floor of every ownership epoch."""
     found: list[int] = batch_of(lines, **frame).floors.tolist()  # type: ignore[arg-type]
     return found
 
@@ -130,7 +130,7 @@ def test_between_two_possessions_there_is_time_to_ask_for_the_next(before_s: flo
 def test_without_an_answer_the_floor_is_the_lowest_position_that_may_have_stood(
     lines: list[Line | list[Line]], floor: int
 ) -> None:
-    """When the possession opened, give or take what sources differ by; else the beginning of the log."""
+    """When the ownership epoch opened, give or take what sources differ by; else the beginning of the log."""
     assert floors(lines, partitions=2) == [floor]
 
 

@@ -44,7 +44,7 @@ M0 = assigned("m0")
         "done by another member",
         "done in another partition",
         "done when it had been revoked",
-        "without a possession",
+        "without an ownership epoch",
     ],
 )
 def test_a_handler_lasts_from_the_last_delivery_to_the_next_completion(
@@ -52,15 +52,15 @@ def test_a_handler_lasts_from_the_last_delivery_to_the_next_completion(
 ) -> None:
     """Of the same record in the same file."""
     found = batch_of(lines, partitions=2).handlers
-    assert told(found, "offset", "possession", "start_seq", "start_ns", "end_seq", "end_ns") == handlers
+    assert told(found, "offset", "ownership_epoch", "start_seq", "start_ns", "end_seq", "end_ns") == handlers
 
 
 def test_a_completion_belongs_to_where_its_handler_began() -> None:
-    """In the possession before, in its own, in its own without a delivery, and in none."""
+    """In the ownership epoch before, in its own, in its own without a delivery, and in none."""
     back = [M0, delivered("m0", 0), revoked("m0"), M0, processed("m0", 0), processed("m0", 1)]
     lines = [*back, delivered("m0", 2), processed("m0", 2), on(1, processed("m0", 0))]
     done = batch_of(lines, records=[None, "b", "a"], partitions=2).completions
-    assert told(done, "slice", "offset", "begun_in", "possession") == [
+    assert told(done, "slice", "offset", "begun_in", "ownership_epoch") == [
         (0, 0, 0, 1),
         (0, 1, 1, 1),
         (0, 2, 1, 1),

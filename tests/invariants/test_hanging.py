@@ -104,7 +104,7 @@ def test_hanging_transaction_is_not_about_other_consumers() -> None:
 def test_what_is_known_of_transactions_survives_the_cache() -> None:
     """A second check reads them from plain data."""
     lines = [BEGAN, left_open(None, since_s=12), left_open(3, since_s=12), ended("commit", 1)]
-    known = judgement(lines, settings=IN_TRANSACTION).circumstances
+    known = judgement(lines, settings=IN_TRANSACTION).trial_context
     assert (len(known.open_transactions), known.outputs_ended) == (2, 1)
     assert from_plain(orjson.loads(orjson.dumps(to_plain(known)))) == known
 

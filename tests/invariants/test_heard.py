@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from histories import Line, after, asked, batch_of, fault, healed, lasting, later, told
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
 from kafka_trial.invariants.heard import CUTTING, DELAYING, HARMLESS, answers_of, heard_ns, maybe_heard, surely_heard
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
 from kafka_trial.nemesis.fault import list_faults
 
 REFUSED = asked("OFFSET_COMMIT", "m0", 1, error=22)
@@ -33,7 +33,7 @@ def first_answer(lines: list[Line]) -> tuple[bool, bool]:
     """Whether the first commit request of a history was surely heard, and maybe."""
     batch = batch_of([WAIT, *lines])
     answers = answers_of(batch, batch.of(Kind.COMMIT_REQUEST).sorted_by("seq"))
-    about = batch.circumstances
+    about = batch.trial_context
     return bool(surely_heard(about, answers)[0]), bool(maybe_heard(about, answers)[0])
 
 
@@ -134,7 +134,7 @@ def test_an_answer_that_was_held_is_heard_when_the_fault_is_over() -> None:
     """At the latest, give or take the clocks; outside faults when it was sent."""
     batch = batch_of([ASKED, WAIT, *STALL, ASKED, *HEALED, ASKED])
     answers = answers_of(batch, batch.of(Kind.COMMIT_REQUEST).sorted_by("seq"))
-    heard = table(heard_ns=heard_ns(batch.circumstances, answers), sent_ns=answers["sent_ns"])
+    heard = table(heard_ns=heard_ns(batch.trial_context, answers), sent_ns=answers["sent_ns"])
     assert told(heard, "sent_ns", "heard_ns") == [(10, 10), (430, 640 + LOG_TOLERANCE_NS / 1e6), (850, 850)]
 
 
@@ -155,5 +155,5 @@ def test_without_faults_everything_was_heard() -> None:
     """There is nothing to be held by."""
     batch = batch_of([])
     nobody = answers_of(batch, batch.of(Kind.COMMIT_REQUEST))
-    assert heard_ns(batch.circumstances, nobody).tolist() == []
-    assert NEVER not in heard_ns(batch.circumstances, nobody)
+    assert heard_ns(batch.trial_context, nobody).tolist() == []
+    assert NEVER not in heard_ns(batch.trial_context, nobody)

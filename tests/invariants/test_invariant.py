@@ -53,7 +53,8 @@ def test_an_invariant_is_told_in_its_first_sentence() -> None:
     """As it stands in its docstring, on one line."""
     assert find_invariant("skipped").summary == "A record was committed past, and never handled: it is lost"
     assert find_invariant("poll-skip").summary == (
-        "Inside one possession the deliveries jumped over a readable record, and no later delivery there made it good"
+        "Inside one ownership epoch the deliveries jumped over a readable record, and no later delivery there made it "
+        "good"
     )
 
 

@@ -17,7 +17,7 @@ def line_of(member: str, value: int, **fields: Any) -> Line:
 def committers(lines: Lines) -> list[str | None]:
     """Who made each commit; None: nobody knows."""
     batch = batch_of(lines)
-    names = [*batch.circumstances.members]
+    names = [*batch.trial_context.members]
     return [names[number] if number >= 0 else None for number in batch.commits["committer"].tolist()]
 
 

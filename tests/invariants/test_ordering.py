@@ -27,7 +27,7 @@ from histories import (
 
 
 def test_nonmonotonic_poll_holds() -> None:
-    """Offsets only grow inside a possession."""
+    """Offsets only grow inside an ownership epoch."""
     assert judged("nonmonotonic-poll", [assigned("m0"), handled("m0", 0, 1)]) == []
 
 
@@ -40,7 +40,7 @@ def test_nonmonotonic_poll_is_broken() -> None:
 
 
 def test_nonmonotonic_poll_is_broken_by_the_same_record_again() -> None:
-    """The same record twice in one possession is a step back too."""
+    """The same record twice in one ownership epoch is a step back too."""
     assert judged("nonmonotonic-poll", [assigned("m0"), handled("m0", 0), delivered("m0", 0)]) == [
         {"offset": 0, "previous_offset": 0}
     ]
@@ -99,13 +99,13 @@ def test_reordered_key_only_looks_broken_within_the_tolerance() -> None:
 
 
 def test_reordered_key_only_looks_broken_after_a_rewind() -> None:
-    """A new possession did both again: only first completions count across possessions."""
+    """A new ownership epoch did both again: only first completions count across ownership epochs."""
     lines = [assigned("m0"), handled("m0", 0, 1), revoked("m0"), after(1), assigned("m1"), handled("m1", 0)]
     assert judged("reordered-key", lines, records=["a", "a"]) == []
 
 
 def test_reordered_key_only_looks_broken_for_what_was_in_hand_when_its_partition_came_back() -> None:
-    """It was delivered in the possession before, and is done in the next one, which begins again below it."""
+    """It was delivered in the ownership epoch before, and is done in the next one, which begins again below it."""
     before = [assigned("m0"), handled("m0", 0), delivered("m0", 1), revoked("m0"), assigned("m0")]
     after_it = [processed("m0", 1), handled("m0", 0, 1)]
     assert judged("reordered-key", [*before, *after_it]) == []
@@ -214,7 +214,7 @@ def test_overlapping_handlers_only_looks_broken_by_the_completion_of_another_rec
 
 
 def test_a_possession_ends_when_the_member_stops() -> None:
-    """What is said after `stopped` belongs to no possession."""
+    """What is said after `stopped` belongs to no ownership epoch."""
     lines = [assigned("m0"), delivered("m0", 1), said("m0", "stopped"), delivered("m0", 0)]
     assert judged("nonmonotonic-poll", lines) == []
 
@@ -241,12 +241,12 @@ def test_poll_skip_only_looks_broken_by_what_cannot_be_read() -> None:
 
 
 def test_poll_skip_only_looks_broken_where_it_is_a_reordering() -> None:
-    """The record came later in the same possession: that is `nonmonotonic-poll`."""
+    """The record came later in the same ownership epoch: that is `nonmonotonic-poll`."""
     assert judged("poll-skip", [assigned("m0"), handled("m0", 0, 2, 1)], records=3) == []
 
 
 def test_poll_skip_only_looks_broken_across_possessions() -> None:
-    """Another member handled record 1 in between: a new possession starts from the committed offset."""
+    """Another member handled record 1 in between: a new ownership epoch starts from the committed offset."""
     lines = [assigned("m0"), handled("m0", 0), revoked("m0"), assigned("m1"), handled("m1", 1), revoked("m1")]
     assert judged("poll-skip", [*lines, assigned("m0"), handled("m0", 2)], records=3) == []
 
@@ -329,7 +329,7 @@ def test_reordered_key_is_not_of_a_key_where_records_have_none() -> None:
 def test_reordered_key_names_the_record_that_it_came_after(
     keys: list[str], done: list[int], told: list[tuple[int, int, bool]]
 ) -> None:
-    """Of its own key, if there is one: of several the highest that was done before it in its possession."""
+    """Of its own key, if there is one: of several the highest that was done before it in its ownership epoch."""
     lines = [assigned("m0"), *(processed("m0", offset) for offset in done)]
     found = judged("reordered-key", lines, records=keys)
     assert [(one["offset"], one["later_offset"], one["same_key"]) for one in found] == told

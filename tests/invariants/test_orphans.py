@@ -149,7 +149,7 @@ def test_orphan_partition_is_told_of_each_rest_and_partition() -> None:
         "in both protocols",
         "taken away",
         "a record that says nothing of partitions",
-        "the group was gone, and its grants with it",
+        "the group was gone, and its assignment records with it",
     ],
 )
 def test_orphan_partition_only_looks_broken_without_members_in_the_group(lines: list[Line], members: list[int]) -> None:

@@ -28,7 +28,7 @@ from histories import (
     revoked,
     said,
 )
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 
 def test_split_ownership_holds() -> None:
@@ -135,7 +135,7 @@ def test_zombie_work_is_not_judged_without_the_offsets_log() -> None:
 
 
 def test_a_new_process_begins_a_new_possession() -> None:
-    """The incarnation that died closes its possession; the next one's work is its own."""
+    """The incarnation that died closes its ownership epoch; the next one's work is its own."""
     lines = [owner("m0"), assigned("m0"), delivered("m0", 0), exited("m0", signal=9), owner("m1"), assigned("m1")]
     assert judged("zombie-work", [*lines, committed(0), handled("m1", 0)]) == []
 
@@ -214,8 +214,8 @@ NEXT = fetched("m0", 1, size_bytes=99)
         "twice",
         "what it completes, though it tells of no delivery",
         "what the other one does",
-        "without a possession",
-        "in its next possession",
+        "without an ownership epoch",
+        "in its next ownership epoch",
         "the other one gave it up, and the log to nobody",
         "the log gave it back",
         "the log gave it back just then",

@@ -11,7 +11,7 @@ NEVER = "never"
 
 
 @pytest.mark.parametrize(
-    ("lines", "grants", "whole"),
+    ("lines", "assignment_records", "whole"),
     [
         ([owner("m0")], [(0, 1, NEVER)], [NEVER]),
         ([owner("m0"), owner("m1"), owner("m0")], [(0, 1, 2), (1, 2, 3), (0, 3, NEVER)], [2, 3, NEVER]),
@@ -46,11 +46,13 @@ NEVER = "never"
     ],
 )
 def test_a_grant_lasts_until_the_next_record_says_otherwise(
-    lines: list[Line], grants: list[tuple[object, ...]] | None, whole: list[object]
+    lines: list[Line], assignment_records: list[tuple[object, ...]] | None, whole: list[object]
 ) -> None:
     """(member, place, until) as the records say; and until when, if the last owner stays until another gets it."""
     batch = batch_of(lines)
-    assert grants is None or told(batch.grants, "member", "place", "until") == grants
+    assert (
+        assignment_records is None or told(batch.assignment_records, "member", "place", "until") == assignment_records
+    )
     assert told(bridged(batch), "until") == [(until,) for until in whole]
 
 
@@ -58,7 +60,7 @@ def test_each_partition_has_its_own_grants() -> None:
     """Both are m0's; the first goes to m1, the second is released and goes to m1 much later."""
     lines = [holds("m0", 0, 1), holds("m0"), holds("m1", 0), holds("m1", 0, 1), on(2, owner("m0")), on(2, owner())]
     batch = batch_of(lines, partitions=3)
-    assert told(batch.grants, "slice", "member", "place", "until", "time_ns", "seq") == [
+    assert told(batch.assignment_records, "slice", "member", "place", "until", "time_ns", "seq") == [
         (0, 0, 1, 2, 10, 0),
         (0, 1, 3, 4, 30, 2),
         (0, 1, 4, NEVER, 40, 3),
@@ -71,4 +73,4 @@ def test_each_partition_has_its_own_grants() -> None:
 
 def test_nobody_was_given_anything() -> None:
     """A history without group records."""
-    assert (len(batch_of([]).grants), len(bridged(batch_of([])))) == (0, 0)
+    assert (len(batch_of([]).assignment_records), len(bridged(batch_of([])))) == (0, 0)

@@ -27,8 +27,8 @@ from histories import (
     with_settings,
 )
 from histories import stood_still as machine_stood_still
-from kafka_trial.invariants.circumstances import Circumstances, Settings, Window
 from kafka_trial.invariants.progress import stood_still, under_fault
+from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
 NAME = "uncommitted-progress"
 BEGUN = [assigned("m0"), handled("m0", 0, 1)]
@@ -172,10 +172,10 @@ def test_a_fault_touches_what_it_is_in_force_in_and_a_window_after(span: tuple[i
     """In force from 10 to 20, and a window of 5; one that is never healed touches all that comes."""
     window = Window(number=0, fault="stall", target="", member=None, injected_ns=10, healed_ns=20)
     since, until = (np.array([at]) for at in span)
-    assert under_fault(Circumstances(windows=(window,)), since, until, 5).tolist() == [touched]
+    assert under_fault(TrialContext(windows=(window,)), since, until, 5).tolist() == [touched]
     lasting = replace(window, healed_ns=None)
-    assert under_fault(Circumstances(windows=(lasting,)), since, until, 5).tolist() == [span[1] >= 10]
-    assert under_fault(Circumstances(windows=(lasting, window)), since, until, 5).tolist() == [span[1] >= 10]
+    assert under_fault(TrialContext(windows=(lasting,)), since, until, 5).tolist() == [span[1] >= 10]
+    assert under_fault(TrialContext(windows=(lasting, window)), since, until, 5).tolist() == [span[1] >= 10]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_the_machine_stood_still_in_a_stretch_that_the_delay_reaches_into(
 ) -> None:
     """It woke at 30 s; a delay counts from a quarter of a session of four seconds on."""
     at = 20 if delay < 2 else 30
-    about = Circumstances(
+    about = TrialContext(
         delays=((at * SECOND_NS, int(delay * SECOND_NS)), (99 * SECOND_NS, 1)),
         settings=Settings(session_timeout_s=4.0),
     )

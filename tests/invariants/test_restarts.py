@@ -44,8 +44,8 @@ def restarted(lines: list[Line | list[Line]]) -> list[bool]:
         ([M0, *handled("m0", 0, 1), *FELL, GAUGE, *handled("m0", 2)], False),
     ],
     ids=[
-        "inside a possession, and it goes on",
-        "of a member that prints no possession, and it goes on",
+        "inside an ownership epoch, and it goes on",
+        "of a member that prints no ownership epoch, and it goes on",
         "and nothing new is fetched",
         "and it goes on where the answer stands",
         "again and again",
@@ -82,11 +82,11 @@ def test_a_gauge_that_asks_for_the_committed_position_restarts_nothing(
         "it begins where the log does",
         "it had fetched another partition only",
         "by its own word it had none, where no fetch was seen",
-        "by its own word a possession opens",
+        "by its own word an ownership epoch opens",
     ],
 )
 def test_a_restart_is_found_though_no_possession_is_printed(lines: list[Line | list[Line]]) -> None:
-    """A possession starts from the answer, or the next fetch rewinds to it."""
+    """An ownership epoch starts from the answer, or the next fetch rewinds to it."""
     assert restarted(lines) == [True]
 
 

@@ -1,4 +1,4 @@
-"""Retries: what is delivered again inside a possession, and nothing from there on was completed."""
+"""Retries: what is delivered again inside an ownership epoch, and nothing from there on was completed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_effect_of_the_record_itself_is_no_completion() -> None:
 
 
 def test_a_retry_in_the_next_possession_is_a_redelivery() -> None:
-    """Of another possession: counted as such, once."""
+    """Of another ownership epoch: counted as such, once."""
     lines = [*FAILED_0, revoked("m0"), assigned("m0"), delivered("m0", 0), *handled("m0", 0)]
     assert broken(lines) == {"redelivered": [0], "retried": [0]}
 

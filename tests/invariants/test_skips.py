@@ -50,10 +50,10 @@ KILLED = exited("m0", signal=9)
         "twice",
         "beyond the highest",
         "before the first one",
-        "without a possession",
+        "without an ownership epoch",
         "another member did it",
         "it says that it took it",
-        "delivered in its next possession",
+        "delivered in its next ownership epoch",
         "taken when it had been revoked",
         "the same offset of another partition",
         "across partitions",
@@ -62,7 +62,7 @@ KILLED = exited("m0", signal=9)
 def test_poll_skip_names_the_records_between_two_deliveries(
     lines: list[Line], skips: list[tuple[int, int, int]]
 ) -> None:
-    """Between the highest one so far in its possession and the next one."""
+    """Between the highest one so far in its ownership epoch and the next one."""
     found = judged(NAME, lines, records=5, partitions=2)
     assert [(one["offset"], one["previous_offset"], one["next_offset"]) for one in found] == skips
 

@@ -20,10 +20,10 @@ from histories import (
     revoked,
     stood_still,
 )
-from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.clocks import earliest
+from kafka_trial.invariants.harness_stalls import STOOD_STILL
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
-from kafka_trial.invariants.standstills import STOOD_STILL
+from kafka_trial.invariants.trial_context import TrialContext
 
 SECOND_NS = 1_000_000_000
 FETCHED = fetched("m0", 0, size_bytes=9)
@@ -87,7 +87,7 @@ def test_a_fall_is_not_known_to_hold_the_start_that_was_heard_late() -> None:
 
 def test_events_are_as_early_as_the_standstills_before_them_allow() -> None:
     """Half a second after one somebody may still be reading what had waited; what never was stays so."""
-    about = Circumstances(standstills=((10 * SECOND_NS, 12 * SECOND_NS), (20 * SECOND_NS, 21 * SECOND_NS)))
+    about = TrialContext(harness_stalls=((10 * SECOND_NS, 12 * SECOND_NS), (20 * SECOND_NS, 21 * SECOND_NS)))
     heard, said = [9, 10, 11, 12.5, 12.6, 20.5, 30], [9, 10, 10, 10, 12.6, 20, 30]
     assert earliest(about, _ns(heard)).tolist() == _ns(said).tolist()
     assert earliest(about, np.array([NEVER, NONE])).tolist() == [NEVER, NONE]

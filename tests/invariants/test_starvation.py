@@ -192,7 +192,7 @@ M0 = assigned("m0")
 def test_a_wait_lasts_while_nothing_happens_on_a_partition_with_records(
     lines: list[Line | list[Line]], expected: list[tuple[int, ...]]
 ) -> None:
-    """Inside one possession, for three whole rounds at least, and over by the snapshot."""
+    """Inside one ownership epoch, for three whole rounds at least, and over by the snapshot."""
     found = waits(batch_of(lines, records=3, partitions=2, old=True, snapshot=False))
     names = ("slice", "source", "since_ns", "until_ns", "offset", "end_source", "end_seq")
     assert told(found, *names) == expected
@@ -205,7 +205,7 @@ def test_a_wait_lasts_while_nothing_happens_on_a_partition_with_records(
 def test_a_wait_begins_with_the_record_that_was_appended_first(
     appended_s: dict[int, int], waited: tuple[int, int]
 ) -> None:
-    """Of several at once the lowest; not before the possession."""
+    """Of several at once the lowest; not before the ownership epoch."""
     control = {offset: {"source_wall_ns": BEGAN_NS + s * SECOND_NS} for offset, s in appended_s.items()}
     found = waits(batch_of([M0, after(17), handled("m0", 0, 1)], control=control))
     assert told(found, "offset", "since_ns") == [waited]

@@ -33,9 +33,9 @@ from histories import (
     undecided,
     with_settings,
 )
-from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.clocks import uncertainty
 from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.trial_context import Settings, TrialContext
 
 Lines = list[Line | list[Line]]
 BUFFERED = with_settings(stdout="buffered")
@@ -221,7 +221,7 @@ def test_a_line_that_was_flushed_is_no_older_than_its_reading_allows() -> None:
 def test_a_time_that_cannot_be_is_not_used_and_counted(seconds: float) -> None:
     """After the line was read, or long before the lines that were read before it."""
     lines: Lines = [*AHEAD, after(0.99), own_time(processed("m0", 0), seconds), measured("m0", 0.03)]
-    found = batch_of(lines, records=1, settings=BUFFERED).circumstances
+    found = batch_of(lines, records=1, settings=BUFFERED).trial_context
     told = [(found.sources[source], count, first) for source, count, first in found.false_times]
     assert (told, found.timed) == ([("consumer-m0-0", 1, 3)], ())
 
@@ -232,7 +232,7 @@ def test_times_that_step_back_a_little_are_taken_in_their_order() -> None:
     lines += [own_time(delivered("m0", 0), 0.1), own_time(delivered("m0", 1), 0.21)]
     first, second = batch_of(lines, settings=BUFFERED).deliveries["time_ns"].tolist()
     assert first == second
-    about = batch_of([*lines, own_time(processed("m0", 0), 0.75)]).circumstances
+    about = batch_of([*lines, own_time(processed("m0", 0), 0.75)]).trial_context
     assert (len(about.false_times), about.timed) == (1, ())
 
 
@@ -276,7 +276,7 @@ def test_uncertainty_is_looked_up_by_reader_and_time() -> None:
     """What never was keeps half a second; -1 is nobody's."""
     second = 1_000_000_000
     readings = (("consumer-m0-0", 10 * second, 30_000_000), ("consumer-m0-0", 11 * second, 100_000_000))
-    about = Circumstances(sources=("run", "consumer-m0-0"), readings=readings, clocks=((0, 0),))
+    about = TrialContext(sources=("run", "consumer-m0-0"), readings=readings, clocks=((0, 0),))
     times = np.array([9.5, 10.5, 11.5, 6, 9.5, 9.5]) * second
     found = uncertainty(about, np.array([1, 1, 1, 1, 0, -1]), times.astype(np.int64))
     assert (found // 1_000_000).tolist() == [110, 110, 500, 500, 500, 500]

@@ -40,8 +40,8 @@ ALIKE = ["a", "a", "a"]
 
 
 def held(lines: Iterable[Line | list[Line]], **frame: Any) -> list[tuple[object, ...]]:
-    """Returns member, opening and closing (ms) of the possessions of partition 0."""
-    return told(batch_of(lines, **frame).possessions, "member", "open_ns", "close_ns")
+    """Returns member, opening and closing (ms) of the ownership epochs of partition 0."""
+    return told(batch_of(lines, **frame).ownership_epochs, "member", "open_ns", "close_ns")
 
 
 def test_a_possession_opens_at_the_assignment_and_ends_at_one_without_it() -> None:

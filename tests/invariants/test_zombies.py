@@ -118,7 +118,7 @@ def test_a_loss_is_the_first_record_that_gives_the_partition_to_others(
     ],
 )
 def test_a_loss_is_told_by_the_first_answer_that_says_so(lines: list[Line], heard: tuple[object, ...]) -> None:
-    """While the possession is open."""
+    """While the ownership epoch is open."""
     windows = batch_of([synced("m0", 0), *FROZEN, *lines], partitions=2).zombies
     assert told(windows, "told_seq", "told_ns")[0] == heard
 

@@ -21,9 +21,9 @@ from histories import (
     said,
 )
 from kafka_trial.history.event import Event, to_line
-from kafka_trial.invariants.circumstances import Settings
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.memory import rows_of_lines
 from kafka_trial.judge.plain import from_plain, to_plain
@@ -74,7 +74,7 @@ def test_other_groups_and_other_topics_are_left_out() -> None:
 
 
 def test_a_kip_848_grant_lasts_until_the_members_next_record() -> None:
-    """Topic ids become names; the last grant of a member never ends."""
+    """Topic ids become names; the last assignment record of a member never ends."""
     found, _ = rows(history([holds("m0", 0), holds("m1", 1), holds("m0", pending=[0]), holds("m0")]), Kind.GRANT)
     assert sorted((row["place"], row["until"], row["flag"]) for row in found) == [(1, 3, 1), (2, NEVER, 1), (3, 4, 2)]
 
@@ -109,15 +109,15 @@ def test_a_topic_created_anew_is_beyond_this_judge() -> None:
 def test_circumstances_survive_the_cache() -> None:
     """What is written as plain data is read back as it was."""
     facts = rows(history([assigned("m0"), owner("m0"), committed(1, by="m0"), delivered("m0", 0)]))[1]
-    circumstances = facts.circumstances(Settings())
-    assert from_plain(to_plain(circumstances)) == circumstances
+    trial_context = facts.trial_context(Settings())
+    assert from_plain(to_plain(trial_context)) == trial_context
 
 
 def test_what_was_measured_of_readers_survives_the_cache() -> None:
     """So do the files that tell their own times, and the times that cannot be."""
     lines = [own_time(delivered("m0", 0), 0.01), own_time(processed("m1", 0), -9), measured("m0", 0.03)]
     _, facts = rows(history(lines))
-    known = facts.circumstances(Settings())
+    known = facts.trial_context(Settings())
     assert [(reader, delay_ns) for reader, _, delay_ns in known.readings] == [("consumer-m0-0", 30_000_000)]
     assert ([known.sources[source] for source in known.timed], len(known.false_times)) == (["consumer-m0-0"], 1)
     assert from_plain(orjson.loads(orjson.dumps(to_plain(known), option=orjson.OPT_NON_STR_KEYS))) == known

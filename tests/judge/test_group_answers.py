@@ -7,20 +7,20 @@ import pytest
 from group_lines import beat, heartbeat, joined, left, synced
 from histories import Line, asked, history
 from kafka_trial.history.event import to_line
-from kafka_trial.invariants.circumstances import Circumstances, GroupAnswer, Settings
+from kafka_trial.invariants.trial_context import GroupAnswer, Settings, TrialContext
 from kafka_trial.judge.memory import rows_of_lines
 from kafka_trial.judge.plain import from_plain, to_plain
 
 
-def circumstances(*lines: Line) -> Circumstances:
-    """Returns the circumstances of a history; every member's first join stands before the lines."""
+def trial_context(*lines: Line) -> TrialContext:
+    """Returns the trial context of a history; every member's first join stands before the lines."""
     _, facts = rows_of_lines(map(to_line, history(lines)))
-    return facts.circumstances(Settings())
+    return facts.trial_context(Settings())
 
 
 def answers(*lines: Line) -> tuple[GroupAnswer, ...]:
     """Returns the answers that are kept of these lines."""
-    return circumstances(*lines).group_answers[2:]
+    return trial_context(*lines).group_answers[2:]
 
 
 def test_a_join_tells_generation_and_timeouts() -> None:
@@ -36,7 +36,7 @@ def test_a_join_tells_generation_and_timeouts() -> None:
 
 def test_a_sync_tells_what_was_assigned() -> None:
     """As numbers of slices; an empty assignment is one too, and a refused one is none."""
-    whole = circumstances(synced("m0", 0, 3), synced("m0"), synced("m0", 0, error=27))
+    whole = trial_context(synced("m0", 0, 3), synced("m0"), synced("m0", 0, error=27))
     number = {place: number for number, place in enumerate(whole.slices)}
     both = tuple(sorted((number["t", 0], number["t", 3])))
     assert [one.assigned for one in whole.group_answers[2:]] == [both, (), None]
@@ -80,6 +80,6 @@ def test_a_field_of_the_wrong_type_is_as_good_as_absent() -> None:
 
 
 def test_answers_survive_the_cache() -> None:
-    """The circumstances are written as plain data, and read back the same."""
-    whole = circumstances(joined("m0"), synced("m0", 0), beat("m1", [1], owned=[]))
+    """The trial context are written as plain data, and read back the same."""
+    whole = trial_context(joined("m0"), synced("m0", 0), beat("m1", [1], owned=[]))
     assert from_plain(to_plain(whole)) == whole

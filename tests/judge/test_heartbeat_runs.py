@@ -10,7 +10,7 @@ from histories import SECOND_NS, Line, after, batch_of
 
 def stretches(*lines: Line) -> list[tuple[str, float]]:
     """Log and length in seconds of each stretch of m0 that began with the lines or later; its session is 3 s."""
-    about = batch_of([joined("m0", session_timeout_ms=3000), *lines]).circumstances
+    about = batch_of([joined("m0", session_timeout_ms=3000), *lines]).trial_context
     ours = [one for one in about.heartbeat_runs if one.lane == 0]
     lasted = [(one.source, (one.last_wall_ns or 0) - (one.first_wall_ns or 0)) for one in ours]
     return [(about.sources[source], round(length_ns / SECOND_NS, 1)) for source, length_ns in lasted]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.judge.lines import Census, read_blocks
+from kafka_trial.judge.lines import LineStats, read_blocks
 
 GOOD = b'{"schema":1,"source":"s","seq":%d,"time_ns":5,"kind":"delivered","topic":"t","partition":0,"offset":%d}\n'
 
@@ -16,7 +16,7 @@ def read(tmp_path: Path, *lines: bytes) -> tuple[list[int | None], list[str]]:
     """Returns the offsets that were read and the defects that were named."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(lines))
-    census = Census()
+    census = LineStats()
     offsets = [offset for block in read_blocks(path, census) for offset in block.events["offset"].to_pylist()]
     return offsets, census.defects("s")
 

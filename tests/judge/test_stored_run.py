@@ -115,7 +115,7 @@ def test_clocks_that_were_read_together_and_written_late_have_not_jumped(run: Ru
 def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
     """All invariants of all slices run in one pass: Spark's executed plan says so."""
     rows = slice_rows(run)
-    plan = found_frame(session(), rows, rows.circumstances)._jdf.queryExecution().executedPlan().toString()
+    plan = found_frame(session(), rows, rows.trial_context)._jdf.queryExecution().executedPlan().toString()
     assert (plan.count("Exchange"), plan.count("MapInArrow")) == (1, 1), plan
 
 

@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.circumstances import Circumstances, Life, Peak, Settings
+from kafka_trial.invariants.trial_context import Life, Peak, Settings, TrialContext
 from kafka_trial.judge.frames import read_tables
-from kafka_trial.judge.wholeness import missing_files, sink_missing, strangers
+from kafka_trial.judge.history_defects import missing_files, sink_missing, strangers
 
 SECOND_NS = 1_000_000_000
 
@@ -71,7 +71,7 @@ def test_a_second_end(tmp_path: Path) -> None:
 
 def test_missing_files() -> None:
     """A member whose first line is not there, one that was sampled, one that came back, a broker among three."""
-    seen = Circumstances(
+    seen = TrialContext(
         sources=("consumer-m0-0", "consumer-m1-1", "requests-b0", "requests-b2"),
         members=("m1",),
         lives=(Life(source=1, member=0, incarnation=1, started_ns=5),),
@@ -87,7 +87,7 @@ def test_missing_files() -> None:
 
 def test_no_request_log_at_all_is_no_missing_file() -> None:
     """That is evidence nobody has, and each anomaly that needs it says so."""
-    assert missing_files(Circumstances(sources=("run",)), {0, 1, 2}) == []
+    assert missing_files(TrialContext(sources=("run",)), {0, 1, 2}) == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_no_request_log_at_all_is_no_missing_file() -> None:
 )
 def test_a_sink_that_is_missing(sink: str, sources: tuple[str, ...], said: int) -> None:
     """A sink that nobody called has an empty file; none at all was lost."""
-    assert len(sink_missing(Circumstances(sources=sources, settings=Settings(sink=sink)))) == said
+    assert len(sink_missing(TrialContext(sources=sources, settings=Settings(sink=sink)))) == said
 
 
 def test_strangers_in_the_folder(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ HELD: Lines = [*GIVEN, *handled("m0", 0, 1), after(1)]
     ids=["none", "SyncGroup", "heartbeat", "group record", "a SyncGroup without it", "another member's SyncGroup"],
 )
 def test_a_repeated_line_begins_anew_only_for_a_reason(reason: Lines, back: list[int]) -> None:
-    """Else the possession goes on, and a rewind is one inside it."""
+    """Else the ownership epoch goes on, and a rewind is one inside it."""
     assert found("nonmonotonic-poll", [*HELD, *reason, assigned("m0"), *handled("m0", 0)]) == back
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
-from kafka_trial.invariants.circumstances import Circumstances, Life, Peak
 from kafka_trial.invariants.invariant import list_invariants
+from kafka_trial.invariants.trial_context import Life, Peak, TrialContext
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NO_SINK, Seen, missing_evidence
 from kafka_trial.verdict.check_results import CheckResult, VerdictInput
@@ -20,7 +20,7 @@ from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_
 
 SIN = FixtureHeader("any", "control", ("commit-ahead", "commit-regression", "exited", "poll-skip"))
 WITNESSES = ("observer", "offsets", "requests-b0", "sink", "transactions")  # the last two of outputs to a topic
-WHOLE = Circumstances(
+WHOLE = TrialContext(
     lives=(Life(source=0, member=0, incarnation=0, started_ns=0),),
     phases={"drain": 0, "snapshot": 30_000_000_000},
     witnesses=dict.fromkeys(WITNESSES, "complete"),
@@ -95,11 +95,11 @@ def unblemished(name: str, *, delivery: str | None = None) -> Verdict:
     toml = registry.find_consumer(name)
     spec = spec_from_toml(toml)
     by_sink = "sink" in levels_of(spec.evidence)
-    circumstances = replace(WHOLE, settings=settings_of(toml), sink_seen=by_sink)
+    trial_context = replace(WHOLE, settings=settings_of(toml), sink_seen=by_sink)
     seen = Seen(records=200, committed=20, effects=200 if by_sink else 0)
     found = []
     for one in list_invariants():
-        missing = missing_evidence(one, circumstances, seen)
+        missing = missing_evidence(one, trial_context, seen)
         gap = {} if missing is None else {"not_judged": missing.because, "applies": missing.applies}
         found.append(CheckResult(one.name, **gap))
     return decide(VerdictInput(tuple(found)), replace(spec.claim, delivery=delivery or spec.claim.delivery))

@@ -14,7 +14,7 @@ from pathlib import Path
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from lab.calibration import attempts as calibration
 from lab.calibration.attempts import Attempt as Sampled
 from lab.calibration.attempts import header_of
@@ -109,7 +109,7 @@ def sins(*, on: bool) -> list[Sampled]:
     return [Sampled(name, header.suite, sin=on) for name, header in headers.items()]
 
 
-def asked(sampled: Sampled, folder: Path) -> Asked:
+def asked(sampled: Sampled, folder: Path) -> TrialRequest:
     """Returns the trial to ask for, with the seed of the sample."""
     return calibration.ask(replace(sampled, seed=SEED), folder)
 
@@ -118,7 +118,12 @@ class Sample:
     """The sampled trials, begun in the background, and what became of each; `of` waits for one."""
 
     def __init__(
-        self, thread_group: ThreadGroup, session: Session, questions: Mapping[Asked, Sampled], *, retry_unknown: int = 0
+        self,
+        thread_group: ThreadGroup,
+        session: Session,
+        questions: Mapping[TrialRequest, Sampled],
+        *,
+        retry_unknown: int = 0,
     ) -> None:
         self._crew = thread_group
         self._retry_unknown = retry_unknown

@@ -10,7 +10,7 @@ import pytest
 from kafka_trial.errors import FAIL
 from kafka_trial.registry import find_scenario
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -68,7 +68,7 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         folder = tmp_path_factory.mktemp(name)
         (folder / "consumer.toml").write_text(TOML.format(name=name))
         (folder / "main.py").write_text(program)
-        asked[Asked(make_trial_spec(scenario, folder / "consumer.toml", seed=1), folder / "run")] = name
+        asked[TrialRequest(make_trial_spec(scenario, folder / "consumer.toml", seed=1), folder / "run")] = name
     outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked))}
     return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
 

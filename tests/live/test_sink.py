@@ -11,7 +11,7 @@ import pytest
 
 from kafka_trial.registry import find_scenario
 from kafka_trial.scenario import Limits
-from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -95,7 +95,7 @@ def tried(kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
         (folder / "main.py").write_text(PROGRAM.replace("FORGETS_EVERY", str(every)))
         short = replace(find_scenario(scenario), limits=Limits(drain_s=15))
         trial_spec = make_trial_spec(short, folder / "consumer.toml", seed=7)
-        asked[Asked(trial_spec, folder / "run")] = name
+        asked[TrialRequest(trial_spec, folder / "run")] = name
     outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked))}
     return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
 

@@ -12,7 +12,7 @@ from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.follow import Follower
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -27,7 +27,7 @@ def bereft(
     """Runs a trial for each witness, which is killed with -9 while the load flows; the outcomes by witness."""
     scenario = registry.find_scenario(str(Path(__file__).with_name("quick.toml")))
     trial_spec = make_trial_spec(scenario, registry.find_consumer("python-at-least-once"), seed=5)
-    asked = {Asked(trial_spec, tmp_path_factory.mktemp(name) / "run"): name for name in WITNESSES}
+    asked = {TrialRequest(trial_spec, tmp_path_factory.mktemp(name) / "run"): name for name in WITNESSES}
     outcomes = {}
     with ThreadGroup("killers") as thread_group:
         for one, name in asked.items():

@@ -12,17 +12,25 @@ import pytest
 from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.circumstances import Circumstances, Settings, Window
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 from kafka_trial.judge.evidence import NotJudged
-from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.judge.judgement import (
+    SERIES,
+    Coverage,
+    FaultCoverage,
+    Finding,
+    Judgement,
+    MemberCoverage,
+    SliceCoverage,
+)
 from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.printable import plain
 from kafka_trial.verdict.scope import Scope, claim_of, scope_of
 from literal_run import make_folder
 
-WELL = Circumstances(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
+WELL = TrialContext(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
 
 
 def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
@@ -36,10 +44,10 @@ def part(partition: int, records: int = 100) -> SliceCoverage:
     return SliceCoverage("t", partition, records, records, records, 0, records, 3)
 
 
-def judgement(circumstances: Circumstances = WELL, **changes: Any) -> Judgement:
+def judgement(trial_context: TrialContext = WELL, **changes: Any) -> Judgement:
     """Returns the judgement on a history in which all went well, but for the changes."""
     parts = {"findings": {}, "coverage": Coverage((part(0), part(1))), "series": SERIES.empty_table()} | changes
-    return Judgement(circumstances=circumstances, **parts)
+    return Judgement(trial_context=trial_context, **parts)
 
 
 def case(events: list[Event] | None = None, scope: Scope = Scope(2), **changes: Any) -> VerdictInput:  # noqa: B008 - frozen
@@ -59,7 +67,7 @@ def test_a_run_that_went_well_has_nothing_against_it() -> None:
 def test_how_late_lines_were_read_is_counted() -> None:
     """The median of what was measured of all readers, and the worst, in milliseconds."""
     readings = tuple(("consumer-m0-0", second, ms * 1_000_000) for second, ms in enumerate((31, 28, 90, 33)))
-    counts = case(circumstances=replace(WELL, readings=readings)).counts
+    counts = case(trial_context=replace(WELL, readings=readings)).counts
     assert (counts["lines read within ms, median"], counts["lines read within ms, worst"]) == (33, 90)
 
 
@@ -79,7 +87,7 @@ def test_how_late_lines_were_read_is_counted() -> None:
 )
 def test_what_failed_on_our_side_is_named(changes: dict[str, Any], told: str) -> None:
     """Truncated, ended early, environment, witnesses: each gives its sentence."""
-    assert case(circumstances=replace(WELL, **changes)).ground == (told,)
+    assert case(trial_context=replace(WELL, **changes)).ground == (told,)
 
 
 def test_a_damaged_history_and_a_broken_judge_are_our_side() -> None:
@@ -135,7 +143,7 @@ def test_of_a_silent_consumer_the_records_count() -> None:
     """Nobody can say what it handled, and that is told elsewhere."""
     silent = replace(WELL, settings=Settings(events="none", sink="none"))
     parts = (replace(part(0), handled=0), replace(part(1), handled=0))
-    assert case(circumstances=silent, coverage=Coverage(parts)).gaps == ()
+    assert case(trial_context=silent, coverage=Coverage(parts)).gaps == ()
 
 
 IDLE, WHOLE = "m1 had no partition in hand when it was hit", "nothing went through m1 in the whole trial"
@@ -146,44 +154,48 @@ MEANWHILE = "nothing went through m1 while it was in force"
 @pytest.mark.parametrize(
     ("fault", "m1", "around", "gap"),
     [
-        ("pause", Through(5, 5, 1), Around(2, 9), None),
-        ("pause", Through(0, 0, 0), Around(0, 0), WHOLE),
-        ("pause", Through(0, 0, 3, 9), Around(2, 9, 9), WHOLE),
-        ("pause", Through(5, 5, 1), Around(0, 0), IDLE),
-        ("pause", Through(5, 5, 1), Around(2, 0, 9), AFTERWARDS),
-        ("latency", Through(5, 5, 1, 0, {0: (1, 0, 0, 0)}), Around(0, 0), None),
-        ("latency", Through(5, 5, 1, 0, {0: (0, 0, 0, 0)}), Around(2, 9), MEANWHILE),
-        ("latency", Through(5, 5, 9, 9, {0: (0, 0, 9, 9)}), Around(2, 9), MEANWHILE),
+        ("pause", MemberCoverage(5, 5, 1), FaultCoverage(2, 9), None),
+        ("pause", MemberCoverage(0, 0, 0), FaultCoverage(0, 0), WHOLE),
+        ("pause", MemberCoverage(0, 0, 3, 9), FaultCoverage(2, 9, 9), WHOLE),
+        ("pause", MemberCoverage(5, 5, 1), FaultCoverage(0, 0), IDLE),
+        ("pause", MemberCoverage(5, 5, 1), FaultCoverage(2, 0, 9), AFTERWARDS),
+        ("latency", MemberCoverage(5, 5, 1, 0, {0: (1, 0, 0, 0)}), FaultCoverage(0, 0), None),
+        ("latency", MemberCoverage(5, 5, 1, 0, {0: (0, 0, 0, 0)}), FaultCoverage(2, 9), MEANWHILE),
+        ("latency", MemberCoverage(5, 5, 9, 9, {0: (0, 0, 9, 9)}), FaultCoverage(2, 9), MEANWHILE),
     ],
 )
-def test_a_fault_on_an_idle_member_is_vacuous(fault: str, m1: Through, around: Around, gap: str | None) -> None:
+def test_a_fault_on_an_idle_member_is_vacuous(
+    fault: str, m1: MemberCoverage, around: FaultCoverage, gap: str | None
+) -> None:
     """What stops a member must hit one that had work in hand; under what lets traffic pass, some must have passed."""
-    assert gaps_of(fault, m1, around, m0=Through(9, 9, 2)) == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
+    assert gaps_of(fault, m1, around, m0=MemberCoverage(9, 9, 2)) == (
+        (f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ()
+    )
 
 
 @pytest.mark.parametrize(
     ("fault", "m1", "around", "gap"),
     [
-        ("pause", Through(0, 0, 5, 3), Around(2, 0, 3), None),
-        ("pause", Through(0, 0, 5), Around(2, 0, 3), WHOLE),
-        ("pause", Through(0, 0, 5, 3), Around(2, 0, 0), AFTERWARDS),
-        ("latency", Through(0, 0, 5, 3, {0: (0, 0, 5, 1)}), Around(0, 0), None),
-        ("latency", Through(0, 0, 5, 3, {0: (0, 0, 5, 0)}), Around(2, 0, 9), MEANWHILE),
+        ("pause", MemberCoverage(0, 0, 5, 3), FaultCoverage(2, 0, 3), None),
+        ("pause", MemberCoverage(0, 0, 5), FaultCoverage(2, 0, 3), WHOLE),
+        ("pause", MemberCoverage(0, 0, 5, 3), FaultCoverage(2, 0, 0), AFTERWARDS),
+        ("latency", MemberCoverage(0, 0, 5, 3, {0: (0, 0, 5, 1)}), FaultCoverage(0, 0), None),
+        ("latency", MemberCoverage(0, 0, 5, 3, {0: (0, 0, 5, 0)}), FaultCoverage(2, 0, 9), MEANWHILE),
     ],
 )
 def test_of_members_that_say_nothing_what_moves_is_work(
-    fault: str, m1: Through, around: Around, gap: str | None
+    fault: str, m1: MemberCoverage, around: FaultCoverage, gap: str | None
 ) -> None:
     """Commits that rise and bytes that are fetched; a position that is only committed again is nothing."""
-    found = gaps_of(fault, m1, around, m0=Through(0, 0, 2, 2))
+    found = gaps_of(fault, m1, around, m0=MemberCoverage(0, 0, 2, 2))
     assert found == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
 
 
-def gaps_of(fault: str, m1: Through, around: Around, *, m0: Through) -> tuple[str, ...]:
+def gaps_of(fault: str, m1: MemberCoverage, around: FaultCoverage, *, m0: MemberCoverage) -> tuple[str, ...]:
     """Returns what is said of a trial of two members in which the fault was on m1."""
     window = Window(0, fault, "member: m1", "m1", 1, 2)
     coverage = Coverage((part(0), part(1)), {"m0": m0, "m1": m1}, {0: around})
-    return case(circumstances=Circumstances(ended="ok", windows=(window,)), coverage=coverage).gaps
+    return case(trial_context=TrialContext(ended="ok", windows=(window,)), coverage=coverage).gaps
 
 
 def test_a_plan_that_cannot_be_read_is_a_gap() -> None:
@@ -208,7 +220,9 @@ def test_whoever_works_after_its_fault_was_healed_came_back() -> None:
     """However long that took: the run itself waits for some seconds, and a session may be longer."""
     base = {"fault": "kill", "target": "member: m0", "bit": True, "message": "killed", "heals": True}
     events = [said("evidence", "nemesis", number, fault_no=number, healed_traffic=False, **base) for number in (0, 1)]
-    coverage = Coverage((part(0), part(1)), around={0: Around(1, 9, traffic_after_heal=9), 1: Around(1, 9)})
+    coverage = Coverage(
+        (part(0), part(1)), around={0: FaultCoverage(1, 9, traffic_after_heal=9), 1: FaultCoverage(1, 9)}
+    )
     assert [fault.healed for fault in case(events, coverage=coverage).faults] == [True, False]
 
 
@@ -228,9 +242,9 @@ def test_a_member_that_assigns_itself_and_fetches_was_never_without_partitions()
     """It prints no `assigned`; another one that fetched nothing has failed, and so has one that subscribes."""
     events = [said("consumer_failure", seq=seq, member=f"m{seq}", name="never-assigned") for seq in (0, 1)]
     by_hand = replace(WELL, settings=Settings(protocol="none"), members=("m0", "m1"), lanes={0: 0, 1: 1}, fetching=(0,))
-    (failure,) = case(events, circumstances=by_hand).failures
+    (failure,) = case(events, trial_context=by_hand).failures
     assert (failure.anomaly, failure.events) == ("never-assigned", ("run#1",))
-    (both,) = case(events, circumstances=replace(by_hand, settings=Settings())).failures
+    (both,) = case(events, trial_context=replace(by_hand, settings=Settings())).failures
     assert both.count == 2
 
 

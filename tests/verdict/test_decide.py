@@ -11,7 +11,7 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.delivery import KILLED_UNHEARD
+from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL
 from kafka_trial.invariants.invariant import Anomaly, list_invariants
 from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput, Violation
 from kafka_trial.verdict.decide import Verdict, decide
@@ -233,7 +233,7 @@ def test_the_undecided_is_unknown_only_where_it_matters() -> None:
 
 def test_what_a_killed_member_had_in_hand_is_moot_for_at_most_once() -> None:
     """Handled or in flight at its crash: at-most-once allows both, at-least-once does not know."""
-    unheard = CheckResult("skipped", undecided={KILLED_UNHEARD: 2})
+    unheard = CheckResult("skipped", undecided={UNCERTAIN_AFTER_KILL: 2})
     verdicts = [verdict_of(claim, unheard).verdict for claim in (AT_MOST_ONCE, AT_LEAST_ONCE)]
     assert verdicts == ["pass", "unknown"]
 

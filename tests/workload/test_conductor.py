@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from kafka_trial.scenario import Burst, Load
-from kafka_trial.workload.conductor import BATCH_BYTES_MAX, Conductor, Part
 from kafka_trial.workload.send_log import SendLog
+from kafka_trial.workload.send_scheduler import BATCH_BYTES_MAX, Part, SendScheduler
 from kafka_trial.workload.workload import LoadWorkload, Op
 
 LOAD = Load(opening_burst=2, rate_per_s=1e6, records_max=8, bursts=(Burst(1.0, 2),))
@@ -144,7 +144,7 @@ def _conducted(
             os.close(writer)
 
     sender.polled = polled
-    conductor = Conductor(sender, LoadWorkload(LOAD, partitions=1).ops(Random(1)), answer=answers.append)
+    conductor = SendScheduler(sender, LoadWorkload(LOAD, partitions=1).ops(Random(1)), answer=answers.append)
     conductor.run(reader, broken=broken)
     os.close(reader)
     return sender, answers

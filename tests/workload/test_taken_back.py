@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kafka_trial.history.event import from_line
+from kafka_trial.workload.aborted_sends import ABORTED, ENDED_WITHIN_S, WRITTEN_WITHIN_S, TakenBack
 from kafka_trial.workload.send_log import SendLog
-from kafka_trial.workload.taken_back import ABORTED, ENDED_WITHIN_S, WRITTEN_WITHIN_S, TakenBack
 from kafka_trial.workload.workload import Op
 
 OPS = [Op(f"r{n}", n, "k0", None, 100, 0.0, "steady", aborted=True) for n in range(2)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from kafka_trial.audit.request import Asked, Limits
+from kafka_trial.audit.request import AuditRequest, Limits
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.kafka_protocol import requests
 from kafka_trial.kafka_protocol.batches import Batch, batches
@@ -187,7 +187,7 @@ def leaders_of(brokers: Brokers, topic: str) -> dict[int, int]:
     return {part.partition: part.leader for part in found.topics[topic].partitions}
 
 
-def connect(asked: Asked) -> Brokers:
+def connect(asked: AuditRequest) -> Brokers:
     """Returns connections of one reader's own, secured as was asked; a `with` closes them."""
     return Brokers(asked.bootstrap, answer_within_s=ANSWER_WITHIN_S, client_id=CLIENT_ID, security=asked.security)
 

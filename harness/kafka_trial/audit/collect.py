@@ -30,10 +30,10 @@ def collect_audit(
     """Returns the case of an audit; `own` are the events of its source `run`."""
     group_events = list(_events(folder, "offsets", OF_GROUP))
     ends = _events(folder, "observer", OF_SCOPE)
-    sink = judgement.circumstances.settings.sink
+    sink = judgement.trial_context.settings.sink
     scope = scope_of(
         [*own, *ends, *group_events],
-        requests=any(source.startswith("requests-") for source in judgement.circumstances.counts),
+        requests=any(source.startswith("requests-") for source in judgement.trial_context.counts),
         sink=None if sink == "none" else sink,
         claimed=claim.delivery != "unclaimed",
     )
@@ -54,7 +54,7 @@ def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement) -> T
         commits=dict(_commits(folder, names)),
         effects_ns={name: event.time_ns for name, event in effects.items()},
         shared=frozenset(name for name, found in twice.items() if found in shared),
-        ids=max(0, judgement.circumstances.counts.get("sink", 0) - witness),
+        ids=max(0, judgement.trial_context.counts.get("sink", 0) - witness),
     )
 
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from kafka_trial import __version__
 from kafka_trial.audit.bounded_reading import Budget, Log, connect
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
-from kafka_trial.audit.preconditions import Ground, look, missing_acl
+from kafka_trial.audit.preconditions import Preconditions, look, missing_acl
 from kafka_trial.audit.readers import Taken, read_records
-from kafka_trial.audit.request import NS_PER_S, Asked, stamp
+from kafka_trial.audit.request import NS_PER_S, AuditRequest, stamp
 from kafka_trial.audit.requests import read_request_logs
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
 from kafka_trial.audit.sink_table import check_table, read_sink_table
@@ -49,10 +49,10 @@ SETTLES = 2  # what was there two windows W before the end should have been hand
 class Export:
     """What the steps of an export share, and what they could not read, by the evidence that is missing."""
 
-    asked: Asked
+    asked: AuditRequest
     folder: RunFolder
     brokers: Brokers
-    ground: Ground
+    ground: Preconditions
     console: Console
     until_s: float
     unread: list[tuple[str, str]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Export:
         self.unread += [(evidence, sentence) for sentence in sentences]
 
 
-def export(asked: Asked, *, out: Path | None, console: Console) -> RunFolder:
+def export(asked: AuditRequest, *, out: Path | None, console: Console) -> RunFolder:
     """Exports what an audit needs into a new run folder and returns it.
 
     Raises:
@@ -94,7 +94,7 @@ def export(asked: Asked, *, out: Path | None, console: Console) -> RunFolder:
     return folder
 
 
-def refuse_unknown_group(brokers: Brokers, asked: Asked, ground: Ground, console: Console) -> None:
+def refuse_unknown_group(brokers: Brokers, asked: AuditRequest, ground: Preconditions, console: Console) -> None:
     """Asks the group's coordinator, which is who leads its partition of the offsets log, whether there is such a group.
 
     Raises:
@@ -165,7 +165,7 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
         return {}
 
 
-def _span(asked: Asked, *, settle: int, earliest_ns: int) -> Span:
+def _span(asked: AuditRequest, *, settle: int, earliest_ns: int) -> Span:
     """Returns when the audited records may have been handled."""
     return Span(max(0, min(asked.from_ns, earliest_ns) - settle), asked.until_ns + settle)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_trial.audit.bounded_reading import Budget, Log
-from kafka_trial.audit.request import NS_PER_MS, Asked
-from kafka_trial.audit.window_filter import Sieve
+from kafka_trial.audit.request import NS_PER_MS, AuditRequest
+from kafka_trial.audit.window_filter import WindowFilter
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.batches import Batch, records
 from kafka_trial.kafka_protocol.offsets_decoder import decode_key, decode_value
@@ -25,7 +25,7 @@ BEFORE_SHARE = 2  # at most 1/2 of the limits is spent on what lies before the w
 
 
 @dataclass
-class Holes:
+class Gaps:
     """Where offsets are missing in a log that is read in order."""
 
     from_ns: int
@@ -96,27 +96,27 @@ class OffsetsRead:
 
 
 def read_offsets(
-    log: Log, partition: int, asked: Asked, recorder: Recorder, budget: Budget, *, settle_ns: int, now_ns: int
+    log: Log, partition: int, asked: AuditRequest, recorder: Recorder, budget: Budget, *, settle_ns: int, now_ns: int
 ) -> OffsetsRead:
     """Reads the group's partition and records what counts.
 
     Raises:
         UnjudgeableError: its leader could not be reached.
     """
-    sieve = Sieve(recorder, topic=asked.topic, from_ns=asked.from_ns, until_ns=asked.until_ns)
-    reader, told = LogReader(partition, [asked.group], sieve), Told(asked.group)
+    window_filter = WindowFilter(recorder, topic=asked.topic, from_ns=asked.from_ns, until_ns=asked.until_ns)
+    reader, told = LogReader(partition, [asked.group], window_filter), Told(asked.group)
     spans = _spans(log, partition, asked, settle_ns=settle_ns)
-    holes, unread = Holes(asked.from_ns, spans.start), []
+    holes, unread = Gaps(asked.from_ns, spans.start), []
     latest_ns = asked.from_ns
     for batch, skipped in _batches(log, partition, spans, budget):
         if skipped:
             unread.append(f"the offsets log before {spans.window} (who owned what at the beginning): {skipped}")
-            holes = Holes(asked.from_ns, batch.base_offset)
+            holes = Gaps(asked.from_ns, batch.base_offset)
         holes.take(batch)
         told.take(batch)
         reader.take(batch, spans.start)
         latest_ns = max(latest_ns, batch.base_time_ms * NS_PER_MS)
-    sieve.begin()
+    window_filter.begin()
     if holes.count:
         recorder.record(
             "compacted",
@@ -132,8 +132,10 @@ def read_offsets(
             f"the offsets log from offset {holes.position} to {spans.end}: {budget.spent or 'it ended early'}"
         )
     read_to_ns = (asked.until_ns + settle_ns if spans.settled else now_ns) if whole else latest_ns
-    advanced = sum(max(0, value - sieve.began.get(part, value)) for part, value in sieve.committed.items())
-    return OffsetsRead(dict(sieve.committed), advanced, told, sieve.inside, read_to_ns, tuple(unread))
+    advanced = sum(
+        max(0, value - window_filter.began.get(part, value)) for part, value in window_filter.committed.items()
+    )
+    return OffsetsRead(dict(window_filter.committed), advanced, told, window_filter.inside, read_to_ns, tuple(unread))
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class Spans:
     settled: bool
 
 
-def _spans(log: Log, partition: int, asked: Asked, *, settle_ns: int) -> Spans:
+def _spans(log: Log, partition: int, asked: AuditRequest, *, settle_ns: int) -> Spans:
     end = log.log_ends()[partition]
     window, _ = log.at(asked.from_ns)[partition]
     after, _ = log.at(asked.until_ns + settle_ns)[partition]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_trial.audit.request import Asked
+from kafka_trial.audit.request import AuditRequest
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.kafka_protocol import requests
@@ -26,7 +26,7 @@ REFUSED = "the cluster does not let us read {topic} ({told}): give our principal
 
 
 @dataclass(frozen=True)
-class Ground:
+class Preconditions:
     """What was found: the topic, the partition of the offsets log that holds the group, and its leader."""
 
     topic: Topic
@@ -34,7 +34,7 @@ class Ground:
     sinks: tuple[Topic, ...] = ()
 
 
-def look(brokers: Brokers, asked: Asked) -> Ground:
+def look(brokers: Brokers, asked: AuditRequest) -> Preconditions:
     """Returns where everything is that the audit asks for.
 
     Raises:
@@ -48,14 +48,14 @@ def look(brokers: Brokers, asked: Asked) -> Ground:
         raise InputError("audit", problems)
     topics = {name: topic for name, topic in found.items() if isinstance(topic, Topic)}
     partitions = len(topics[OFFSETS_TOPIC].partitions)
-    return Ground(
+    return Preconditions(
         topics[asked.topic],
         group_partition(asked.group, partitions=partitions),
         tuple(topics[name] for name in _sink_topics(asked)),
     )
 
 
-def missing_acl(error: NoAnswerError, asked: Asked, *, operation: str, topic: str | None = None) -> str | None:
+def missing_acl(error: NoAnswerError, asked: AuditRequest, *, operation: str, topic: str | None = None) -> str | None:
     """Returns what our principal must be given where a question was refused for want of it; else None.
 
     `operation` is what the question needs on the topic (default: the audited one).
@@ -67,11 +67,11 @@ def missing_acl(error: NoAnswerError, asked: Asked, *, operation: str, topic: st
     return f"{error}: our principal has no {wanted}"
 
 
-def _sink_topics(asked: Asked) -> tuple[str, ...]:
+def _sink_topics(asked: AuditRequest) -> tuple[str, ...]:
     return asked.sink.topics if asked.sink else ()
 
 
-def _described(brokers: Brokers, asked: Asked, name: str) -> Topic | str:
+def _described(brokers: Brokers, asked: AuditRequest, name: str) -> Topic | str:
     try:
         found = brokers.anyone(lambda connection: requests.metadata(connection, [name]))
     except NoAnswerError as error:
@@ -85,14 +85,14 @@ def _described(brokers: Brokers, asked: Asked, name: str) -> Topic | str:
     return _absent(name, asked)
 
 
-def _advice(asked: Asked) -> str:
+def _advice(asked: AuditRequest) -> str:
     address = "Is the address right and reachable from here"
     if not asked.security.config:
         return f"{address}? A listener with TLS or SASL needs --command-config FILE, as Kafka's own tools take it"
     return f"{address}, and is it a listener for {asked.security.protocol}, as {asked.security.config} says?"
 
 
-def _absent(name: str, asked: Asked) -> str:
+def _absent(name: str, asked: AuditRequest) -> str:
     if name == OFFSETS_TOPIC:
         return (
             f"there is no topic {name} for us: no group has ever committed on this cluster, or we may not see it. "

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_trial.audit.bounded_reading import Budget, Log, connect, shares
-from kafka_trial.audit.request import NS_PER_MS, Asked
+from kafka_trial.audit.request import NS_PER_MS, AuditRequest
 from kafka_trial.audit.sink import Identity
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.recorder import EventWriter
@@ -53,7 +53,7 @@ Take = Callable[[Found], object]
 class Taken:
     """Writes the records of the audited topic down; `earliest_ns` is the time of the oldest, `nameless` have no id."""
 
-    def __init__(self, asked: Asked, event_writer: EventWriter) -> None:
+    def __init__(self, asked: AuditRequest, event_writer: EventWriter) -> None:
         self.earliest_ns = asked.until_ns
         self.nameless = 0
         self._topic = asked.topic
@@ -97,7 +97,7 @@ class Reading:
 class Work:
     """What the readers of one topic share. `take` is called by all of them at once: it must bear that."""
 
-    asked: Asked
+    asked: AuditRequest
     topic: str
     ranges: Ranges
     budget: Budget
@@ -146,7 +146,7 @@ class Records:
 
 
 def read_records(
-    asked: Asked, topic: str, ranges: Ranges, budget: Budget, take: Take, *, identity: Identity | None
+    asked: AuditRequest, topic: str, ranges: Ranges, budget: Budget, take: Take, *, identity: Identity | None
 ) -> Reading:
     """Reads ranges of a topic with bounded parallel readers and hands every committed record to `take`.
 

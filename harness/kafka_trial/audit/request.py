@@ -39,7 +39,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """What is asked. Times in nanoseconds since 1970, by the clocks of brokers and producers.
 
     `security` holds passwords: it is in no text that is made of this, and in none of its `facts`.
@@ -71,7 +71,7 @@ class Asked:
         return f"{stamp(self.from_ns)} to {stamp(self.until_ns)}"
 
 
-def make_asked(words: Mapping[str, Any], *, now_ns: int) -> Asked:
+def make_audit_request(words: Mapping[str, Any], *, now_ns: int) -> AuditRequest:
     """Returns what the words of the command line ask.
 
     Raises:
@@ -87,7 +87,7 @@ def make_asked(words: Mapping[str, Any], *, now_ns: int) -> Asked:
     limits = _limits(words, problems)
     if problems:
         raise InputError("audit", problems)
-    return Asked(
+    return AuditRequest(
         bootstrap=words["bootstrap"],
         topic=words["topic"],
         group=words["group"],

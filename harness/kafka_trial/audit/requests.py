@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from kafka_trial.audit.clients import Clients
-from kafka_trial.audit.request import NS_PER_S, Asked, stamp
+from kafka_trial.audit.request import NS_PER_S, AuditRequest, stamp
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.witness.request_events import Requests
 from kafka_trial.witness.request_lines import LineError, answered_ns, parse_line
@@ -35,7 +35,7 @@ class Span:
     bad: list[str] = field(default_factory=list)
     cut: bool = False
 
-    def unread(self, asked: Asked) -> list[str]:
+    def unread(self, asked: AuditRequest) -> list[str]:
         """Returns what of the window the file does not hold, as sentences."""
         found = [f"{len(self.bad)} lines of request log {self.name} (first: {self.bad[0]})"] if self.bad else []
         if not self.last_ns:
@@ -50,7 +50,7 @@ class Span:
         return found
 
 
-def read_request_logs(asked: Asked, history: Path) -> tuple[str, ...]:
+def read_request_logs(asked: AuditRequest, history: Path) -> tuple[str, ...]:
     """Records the group's requests in the window, one source a file, and returns what is not covered."""
     clients, topics = Clients(asked.group), dict[str, str]()
     unread: list[str] = []
@@ -71,7 +71,7 @@ def read_request_logs(asked: Asked, history: Path) -> tuple[str, ...]:
     return tuple(unread)
 
 
-def _record(recorder: Recorder, log: str, event: Fields, clients: Clients, asked: Asked) -> None:
+def _record(recorder: Recorder, log: str, event: Fields, clients: Clients, asked: AuditRequest) -> None:
     wall_ns = event["source_wall_ns"]
     lane = clients.lane_of(log, event)
     ours = event.get("group") == asked.group or event["api"] == "METADATA" or lane is not None
@@ -80,7 +80,7 @@ def _record(recorder: Recorder, log: str, event: Fields, clients: Clients, asked
         recorder.record("request", time_ns=wall_ns, **(event | {"lane": lane}))
 
 
-def _events(path: Path, topics: dict[str, str], span: Span, asked: Asked) -> Iterator[Fields]:
+def _events(path: Path, topics: dict[str, str], span: Span, asked: AuditRequest) -> Iterator[Fields]:
     """Yields the requests of a file as events, up to the limit of bytes."""
     requests, left_bytes = Requests(topics), asked.limits.bytes_max
     with path.open("rb") as lines:

@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 
 from kafka_trial.audit.offsets import Told
-from kafka_trial.audit.request import NS_PER_S, Asked
+from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.claim import claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.invariants.bounds import stall_window_s, timing_of
-from kafka_trial.invariants.circumstances import Settings
+from kafka_trial.invariants.trial_context import Settings
 
 SESSION_TIMEOUT_S, POLL_INTERVAL_S, COMMIT_INTERVAL_S = 45.0, 300.0, 5.0  # Kafka's defaults
 UNCLAIMED = {"delivery": "unclaimed", "order": "none"}
@@ -43,7 +43,7 @@ def read_claim(path: Path) -> Mapping[str, Any]:
     return {name: tables[name] for name in ("claim", "kafka", "progress") if isinstance(tables.get(name), dict)}
 
 
-def settings_of(asked: Asked, told: Told | None = None) -> Settings:
+def settings_of(asked: AuditRequest, told: Told | None = None) -> Settings:
     """Returns what is known of the group's settings; before the log was read, what is declared or Kafka's default."""
     kafka, progress = (asked.claim.get(name, {}) for name in ("kafka", "progress"))
     session_s = told.session_timeout_ms / 1000 if told and told.session_timeout_ms else SESSION_TIMEOUT_S
@@ -65,7 +65,7 @@ def settle_ns(settings: Settings) -> int:
     return int(stall_window_s(timing_of(settings)) * NS_PER_S)
 
 
-def consumer_toml(asked: Asked, settings: Settings) -> str:
+def consumer_toml(asked: AuditRequest, settings: Settings) -> str:
     """Returns the consumer.toml that says to the judge what is known of this group."""
     tables: dict[str, Mapping[str, Any]] = {
         "kafka": {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kafka_trial.audit.bounded_reading import Budget, Log
 from kafka_trial.audit.readers import Found, Ranges, read_records
-from kafka_trial.audit.request import NS_PER_S, Asked
+from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.audit.sink import Identity
 from kafka_trial.history.recorder import EventWriter
 
@@ -107,7 +107,13 @@ class Ids:
 
 
 def read_sink_topic(
-    log: Log, asked: Asked, span: Span, budget: Budget, event_writer: EventWriter, *, configs: Mapping[str, str | None]
+    log: Log,
+    asked: AuditRequest,
+    span: Span,
+    budget: Budget,
+    event_writer: EventWriter,
+    *,
+    configs: Mapping[str, str | None],
 ) -> list[str]:
     """Reads the sink's topic and records its ids; returns what could not be read, as sentences.
 

@@ -34,16 +34,16 @@ class Standing:
 
 def standing_lag(judgement: Judgement, falls: Sequence[Anomaly]) -> Standing:
     """Returns the lags that stood still at the end of the window for longer than W; `falls` are the regressions."""
-    slices, circumstances = judgement.slices, judgement.circumstances
+    slices, trial_context = judgement.slices, judgement.trial_context
     if slices is None:
         return Standing((), {})
-    still_ns = (circumstances.snapshot_ns or NEVER) - int(judgement.bounds_s["stuck"] * NS_PER_S)
+    still_ns = (trial_context.snapshot_ns or NEVER) - int(judgement.bounds_s["stuck"] * NS_PER_S)
     standing_falls = {one.partition: one for one in falls if not one.attributes.get("recovered")}
     empty = not has_members(judgement)
     false, undecided = [], Counter[str]()
     for row in range(len(slices)):
         one = {name: int(slices[name][row]) for name in ("slice", "committed", "lag", "end", "moved_ns")}
-        topic, partition = circumstances.slices[one["slice"]]
+        topic, partition = trial_context.slices[one["slice"]]
         fall = standing_falls.get(partition)
         if one["committed"] == NONE:
             undecided[NEVER_COMMITTED] += one["lag"] > 0
@@ -69,7 +69,7 @@ def _false_lag(topic: str, partition: int, one: Mapping[str, int], fall: Anomaly
 def has_members(judgement: Judgement) -> bool:
     """Tells whether the group had members at the end of what was read."""
     listed, present = 0, set[int]()
-    for one in judgement.circumstances.memberships:
+    for one in judgement.trial_context.memberships:
         if one.what in ("group", "group gone"):
             listed = one.members or 0
         else:
@@ -79,7 +79,7 @@ def has_members(judgement: Judgement) -> bool:
 
 def standing_at(judgement: Judgement, partition: int) -> int:
     """Returns where the group stood on a partition at the end of the window."""
-    slices, places = judgement.slices, judgement.circumstances.slices
+    slices, places = judgement.slices, judgement.trial_context.slices
     if slices is None:
         return NONE
     at = zip(slices["slice"].tolist(), slices["committed"].tolist(), strict=True)
@@ -90,7 +90,7 @@ def members_at(judgement: Judgement, place: int) -> int | None:
     """Returns how many members the group had at a place of the offsets log; None where no record before it tells."""
     listed: int | None = None
     present: set[int] = set()
-    for one in judgement.circumstances.memberships:
+    for one in judgement.trial_context.memberships:
         if one.place > place:
             break
         if one.what == "group":

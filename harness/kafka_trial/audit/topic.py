@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_trial.audit.bounded_reading import Log
-from kafka_trial.audit.request import NS_PER_MS, Asked
+from kafka_trial.audit.request import NS_PER_MS, AuditRequest
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.requests import Topic
 
@@ -40,7 +40,9 @@ def tell_topic(log: Log, topic: Topic, configs: Mapping[str, str | None], record
         )
 
 
-def ranges_of(log: Log, committed: Mapping[int, int], asked: Asked, *, drain_ns: int) -> dict[int, tuple[int, int]]:
+def ranges_of(
+    log: Log, committed: Mapping[int, int], asked: AuditRequest, *, drain_ns: int
+) -> dict[int, tuple[int, int]]:
     """Returns which offsets of each partition are to be read: from the group's position (the beginning of the window
     where it has none) to what came in last before `drain_ns`; with a sink from the beginning of the window on, where
     that is lower.
@@ -56,7 +58,7 @@ def ranges_of(log: Log, committed: Mapping[int, int], asked: Asked, *, drain_ns:
     return ranges
 
 
-def expired(log: Log, asked: Asked) -> list[str]:
+def expired(log: Log, asked: AuditRequest) -> list[str]:
     """Returns which records of the window are not there any more, or may not be, as sentences."""
     first, starts = log.at(asked.from_ns), log.starts()
     return [

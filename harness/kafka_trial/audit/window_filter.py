@@ -1,4 +1,4 @@
-"""The sieve: what of the offsets log belongs into the history of an audit. Events in, events out; no cluster.
+"""The window filter: what of the offsets log belongs into the history of an audit. Events in, events out; no cluster.
 
 Three stretches. *Before* the window only what stands at its beginning counts: the last record of every key, as
 compaction would leave it (who owned what, what was committed). *Inside* the window everything. *After* it only how a
@@ -15,7 +15,7 @@ Fields = dict[str, Any]
 COMMITS = ("committed", "commit_tombstone", "commit_aborted")
 
 
-class Sieve:
+class WindowFilter:
     """Takes the events of one group in log order and hands on those that count; times are the coordinators'."""
 
     def __init__(self, event_writer: EventWriter, *, topic: str, from_ns: int, until_ns: int) -> None:

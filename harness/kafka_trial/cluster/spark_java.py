@@ -143,7 +143,7 @@ def _train(archive: Path) -> None:
     environment["KAFKA_TRIAL_SPARK_OPTIONS"] = shlex.join([*options, f"-XX:ArchiveClassesAtExit={archive}"])
     log = archive.with_suffix(".log")
     with ChildProcesses("spark-training") as child_processes, log.open("wb") as output:
-        command = [sys.executable, "-m", "kafka_trial.judge.training"]
+        command = [sys.executable, "-m", "kafka_trial.judge.jvm_warmup"]
         child = child_processes.spawn("spark-training", command, env=environment, stdout=output, stderr=output)
         status = child.wait(within_s=TRAINED_WITHIN_S)
     said = log.read_text(errors="replace")[-1500:]

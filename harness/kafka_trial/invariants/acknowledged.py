@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, members_of
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -27,6 +26,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -80,7 +80,8 @@ def commit_lost(batch: Batch) -> Findings:
 
 
 def _weighed(batch: Batch, missing: Table) -> Table:
-    """Returns the acknowledgements of what was not stored in their time, less those which a later grant made good.
+    """Returns the acknowledgements of what was not stored in their time, less those which a later assignment record
+    made good.
 
     Columns besides: `lost` (else it is undecided), `whose` (because a later commit is of nobody knows whom),
     `refused_with` (the error of the refusal, NONE), `refusal_source`, `refusal_seq`.
@@ -186,7 +187,7 @@ def _acknowledged(batch: Batch) -> Table:
         _asked(asked, since_ns, answered_ns, np.full(len(asked), NOBODY), own=False),
         _asked(told, np.full(len(told), NONE), told["time_ns"], teller, own=True),
     )
-    snapshot_ns = batch.circumstances.snapshot_ns
+    snapshot_ns = batch.trial_context.snapshot_ns
     before: Bools = both["time_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)
     return both.take(before & (both["value"] >= 0))
 

@@ -1,6 +1,6 @@
 """A batch: the rows of some whole slices, and the indexes derived from them once for all invariants.
 
-The indexes stand in modules of their own (`possessions.py`, `handlers.py`, `commits_log.py`, `late_log_lines.py`,
+The indexes stand in modules of their own (`ownership_epochs.py`, `handlers.py`, `commits_log.py`, `late_log_lines.py`,
 `ownership_log.py`, `floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by
 slice.
 """
@@ -24,33 +24,33 @@ from kafka_trial.invariants import (
     handler_retries,
     handlers,
     late_log_lines,
+    ownership_epochs,
     ownership_log,
-    possessions,
     refuted,
     work_after_failed_commit,
     zombies,
 )
-from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.client_attribution import group_members
 from kafka_trial.invariants.clients import Clients, clients
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TrialContext
 
 
 class Batch:
     """Whole slices with their indexes: `rows` has the columns of `rows.NUMBERS`, and `key`, a place in `keys`."""
 
-    def __init__(self, rows: Table, circumstances: Circumstances, keys: Sequence[str] = ()) -> None:
-        self.circumstances = circumstances
+    def __init__(self, rows: Table, trial_context: TrialContext, keys: Sequence[str] = ()) -> None:
+        self.trial_context = trial_context
         self.keys = keys
         self._heard = rows
-        self._rows = clocks.own_times(circumstances, rows)
+        self._rows = clocks.own_times(trial_context, rows)
         self._by_kind = _runs(rows["kind"])
         codes = np.unique(rows["slice"])
         self.slices: Ints = codes.astype(np.int64)
         self.size = len(codes)
-        self.lives = _lives(circumstances)
+        self.lives = _lives(trial_context)
 
     def of(self, *kinds: Kind) -> Table:
         """Returns the rows of some kinds with `slice` numbered from 0 inside this batch, in no particular order."""
@@ -61,14 +61,14 @@ class Batch:
 
     @cached_property
     def records(self) -> Table:
-        """The control read: slice, offset, mark (of its id), key (-1: none), appended_ns, source, seq; sorted.
+        """The control read: slice, offset, id hash (of its id), key (-1: none), appended_ns, source, seq; sorted.
 
         One row an offset.
         """
         records = self.of(Kind.RECORD).sorted_by("slice", "offset")
         distinct = records.take(_firsts(records["slice"], records["offset"]))
         return distinct.only("slice", "offset", "key", "source", "seq").having(
-            mark=distinct["place"], appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
+            id_hash=distinct["place"], appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
         )
 
     @cached_property
@@ -91,13 +91,13 @@ class Batch:
 
     @cached_property
     def arrived(self) -> Table:
-        """The effects, sorted by (slice, mark of their id, time); `place` is the mark."""
+        """The effects, sorted by (slice, id hash of their id, time); `place` is the id hash."""
         return self.of(Kind.ARRIVED).sorted_by("slice", "place", "time_ns", "source", "seq")
 
     @cached_property
     def own(self) -> Table:
-        """See `possessions.own_words`."""
-        return possessions.own_words(self)
+        """See `ownership_epochs.own_words`."""
+        return ownership_epochs.own_words(self)
 
     @cached_property
     def uncorroborated(self) -> Table:
@@ -114,9 +114,9 @@ class Batch:
         return corroborated_callbacks.corroborated(self, own)
 
     @cached_property
-    def possessions(self) -> Table:
-        """See `possessions.possessions`."""
-        return possessions.possessions(self)
+    def ownership_epochs(self) -> Table:
+        """See `ownership_epochs.ownership_epochs`."""
+        return ownership_epochs.ownership_epochs(self)
 
     @cached_property
     def deliveries(self) -> Table:
@@ -154,19 +154,19 @@ class Batch:
         return handlers.first_handled_of_records(self)
 
     @cached_property
-    def grants(self) -> Table:
-        """See `ownership_log.grants`."""
-        return ownership_log.grants(self)
+    def assignment_records(self) -> Table:
+        """See `ownership_log.assignment_records`."""
+        return ownership_log.assignment_records(self)
 
     @cached_property
     def clients(self) -> Clients:
         """See `clients.clients`."""
-        return clients(self.circumstances)
+        return clients(self.trial_context)
 
     @cached_property
     def holders(self) -> Ints:
-        """The group member of each possession, see `client_attribution.group_members`."""
-        return group_members(self, self.possessions)
+        """The group member of each ownership epoch, see `client_attribution.group_members`."""
+        return group_members(self, self.ownership_epochs)
 
     @cached_property
     def commits(self) -> Table:
@@ -179,7 +179,7 @@ class Batch:
 
         None at all for a consumer whose progress is not in Kafka: what it commits there means nothing.
         """
-        if not self.circumstances.settings.in_offsets_log:
+        if not self.trial_context.settings.in_offsets_log:
             return np.full(self.size, NONE, np.int64)
         return commits_log.standing(self, None)
 
@@ -216,11 +216,11 @@ class Batch:
     @cached_property
     def had_it_not_stood_still(self) -> Batch:
         """The same rows, as if the harness had heard everything when it was said."""
-        return Batch(self._heard, replace(self.circumstances, standstills=()), self.keys)
+        return Batch(self._heard, replace(self.trial_context, harness_stalls=()), self.keys)
 
     def earliest(self, heard_ns: Ints) -> Ints:
         """See `clocks.earliest`."""
-        return clocks.earliest(self.circumstances, heard_ns)
+        return clocks.earliest(self.trial_context, heard_ns)
 
     def written_ns(self, sources: Array, read_ns: Ints) -> Ints:
         """Returns the earliest time at which each line can have been written; NEVER and NONE stay as they are."""
@@ -229,15 +229,15 @@ class Batch:
 
     def uncertainty(self, sources: Array, time_ns: Ints) -> Ints:
         """See `clocks.uncertainty`."""
-        return clocks.uncertainty(self.circumstances, sources, time_ns)
+        return clocks.uncertainty(self.trial_context, sources, time_ns)
 
     def vague(self, sources: Array) -> Bools:
         """See `clocks.vague`."""
-        return clocks.vague(self.circumstances, sources)
+        return clocks.vague(self.trial_context, sources)
 
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
         """See `clocks.monotonic`."""
-        return clocks.monotonic(self.circumstances, wall_ns, otherwise_ns)
+        return clocks.monotonic(self.trial_context, wall_ns, otherwise_ns)
 
 
 def _runs(kinds: Array) -> tuple[Ints, dict[int, tuple[int, int]]]:
@@ -253,9 +253,9 @@ def _firsts(group: Array, value: Array) -> Ints:
     return np.flatnonzero(fresh)
 
 
-def _lives(circumstances: Circumstances) -> Table:
+def _lives(trial_context: TrialContext) -> Table:
     """Returns the lives as columns, sorted by (member, start), and `of_source`: the place of each source's life."""
-    lives = sorted(circumstances.lives, key=lambda life: (life.member, life.started_ns, life.source))
+    lives = sorted(trial_context.lives, key=lambda life: (life.member, life.started_ns, life.source))
     names = ("source", "member", "started_ns", "closed_seq", "closed_ns", "exited_seq", "exited_ns", "worked_ns")
     columns = {
         name: np.array([NONE if (value := getattr(life, name)) is None else value for life in lives], np.int64)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.trial_context import Settings, TrialContext
 
 BOUND_S_MIN = 10.0
 FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
@@ -134,9 +134,9 @@ def timing_of(
     )
 
 
-def timing_in(circumstances: Circumstances) -> Timing:
+def timing_in(trial_context: TrialContext) -> Timing:
     """Returns the timing of a trial's group, for bounds that do not depend on its backlog."""
-    return timing_of(circumstances.settings, told=circumstances.told)
+    return timing_of(trial_context.settings, told=trial_context.told)
 
 
 def heartbeat_s(told: Told, session_s: float) -> float:

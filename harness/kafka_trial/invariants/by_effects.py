@@ -1,8 +1,8 @@
 """By effects: what a sink shows of the work, whether or not its members print lines: order, and what was done again.
 
 The sink's file is one order of what reached it; of an output topic the order is that of each of its partitions. Where
-members print nothing, it is the brokers' word where a possession began (`inferred_possessions.py`). Where the effects
-are states of a table, lines tell of the work if there are any.
+members print nothing, it is the brokers' word where an ownership epoch began (`inferred_ownership_epochs.py`). Where
+the effects are states of a table, lines tell of the work if there are any.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from kafka_trial.invariants.excused_late_effects import in_untold_loss
 from kafka_trial.invariants.handlers import joined_with, keys_of
-from kafka_trial.invariants.inferred_possessions import first_fetch_positions
+from kafka_trial.invariants.inferred_ownership_epochs import first_fetch_positions
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -43,8 +43,8 @@ def effects_in_order(batch: Batch) -> Table:
     is of several records: of which it was nobody knows.
     """
     effects = batch.of(Kind.EFFECT)
-    circumstances = batch.circumstances
-    if circumstances.settings.effects == "state" and not circumstances.prints_no_work:
+    trial_context = batch.trial_context
+    if trial_context.settings.effects == "state" and not trial_context.prints_no_work:
         effects = effects.take(np.zeros(len(effects), np.bool_))
     event = joined(effects["slice"], effects["source"], effects["seq"])
     _, number, times = np.unique(event, return_inverse=True, return_counts=True)
@@ -78,16 +78,16 @@ def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
 
 
 def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
-    """Returns every further effect of a record, beyond what lines tell of its handling; the floor of the possession
-    that it came in (NONE: not known); and whether that began below its floor, at the record or before it.
+    """Returns every further effect of a record, beyond what lines tell of its handling; the floor of the ownership
+    epoch that it came in (NONE: not known); and whether that began below its floor, at the record or before it.
     """
     again = effects_in_order(batch)
-    silent = batch.circumstances.prints_no_work
+    silent = batch.trial_context.prints_no_work
     again = again.take(again["number"] > 0 if silent else _untold(batch, again))
     by_anybody, by_member = _by_anybody(batch, again), _by_member(batch, again)
-    possession, below = (np.where(again["member"] >= 0, *pair) for pair in zip(by_member, by_anybody, strict=True))
-    floor = picked(batch.floors, possession, NONE)
-    return again.having(possession=possession), floor, below & (again["offset"] < floor)
+    ownership_epoch, below = (np.where(again["member"] >= 0, *pair) for pair in zip(by_member, by_anybody, strict=True))
+    floor = picked(batch.floors, ownership_epoch, NONE)
+    return again.having(ownership_epoch=ownership_epoch), floor, below & (again["offset"] < floor)
 
 
 def _untold(batch: Batch, effects: Table) -> Bools:
@@ -128,10 +128,10 @@ def _told_handlings(batch: Batch, effects: Table) -> Array:
 
 
 def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
-    """Returns the latest possession at each effect, and whether its member, alone with the partition, had begun to
+    """Returns the latest ownership epoch at each effect, and whether its member, alone with the partition, had begun to
     fetch at the record or before it."""
-    numbers = np.lexsort((batch.possessions["open_ns"], batch.possessions["slice"]))
-    held = batch.possessions.take(numbers)
+    numbers = np.lexsort((batch.ownership_epochs["open_ns"], batch.ownership_epochs["slice"]))
+    held = batch.ownership_epochs.take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
     first = np.where(held["begun_at"] == NONE, first_fetch_positions(batch, held), held["begun_at"])
     begun = picked(first, row, NONE)
@@ -140,12 +140,12 @@ def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
 
 
 def _by_member(batch: Batch, again: Table) -> tuple[Array, Bools]:
-    """Returns the latest possession of each effect's member, and whether it can have had the record in that one only:
-    it had begun to fetch at the record or before it, or never held the partition before."""
-    size = len(batch.circumstances.members) + 1
-    member = joined_with(batch.possessions["slice"], batch.possessions["member"] + 1, size)
-    numbers = np.lexsort((batch.possessions["open_ns"], member))
-    held, member = batch.possessions.take(numbers), member[numbers]
+    """Returns the latest ownership epoch of each effect's member, and whether it can have had the record in that one
+    only: it had begun to fetch at the record or before it, or never held the partition before."""
+    size = len(batch.trial_context.members) + 1
+    member = joined_with(batch.ownership_epochs["slice"], batch.ownership_epochs["member"] + 1, size)
+    numbers = np.lexsort((batch.ownership_epochs["open_ns"], member))
+    held, member = batch.ownership_epochs.take(numbers), member[numbers]
     row = at_or_before(
         member, held["open_ns"], joined_with(again["slice"], again["member"] + 1, size), again["time_ns"]
     )
@@ -156,7 +156,7 @@ def _by_member(batch: Batch, again: Table) -> tuple[Array, Bools]:
 
 
 def _alone(held: Table) -> Bools:
-    """Returns whether everybody else's possession of the slice was over when each one opened (sorted by time)."""
+    """Returns whether everybody else's ownership epoch of the slice was over when each one opened (sorted by time)."""
     before = previous_in(held["slice"])
     ended = np.where(held["close_ns"] == NEVER, NEVER - 1, held["close_ns"])
     latest = max_before(held["slice"], ended)

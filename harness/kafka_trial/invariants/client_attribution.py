@@ -36,8 +36,8 @@ def client_of_lines(batch: Batch, own: Table) -> Ints:
 
 
 def group_members(batch: Batch, lines: Table) -> Ints:
-    """Returns the group member that each line (slice, source, client), or possession, is of: the process, or its client
-    where several live in it; -1 where nobody knows which of them."""
+    """Returns the group member that each line (slice, source, client), or ownership epoch, is of: the process, or its
+    client where several live in it; -1 where nobody knows which of them."""
     named = named_in_log(batch)[lines["client"]]
     client = np.where(named >= 0, named, _sole_clients(batch, lines["slice"], lines["source"]))
     process = picked(batch.lives["member"], life_of(batch, lines["source"]), -1)
@@ -52,7 +52,7 @@ def alone(batch: Batch, lines: Table) -> Bools:
 def _canonical_clients(batch: Batch) -> Ints:
     """Returns for each own client its number, or that of the first one of its file that is the same; -1 where its name
     tells nothing: it is alone in its process, or unknown to the request log; and -1 at the end."""
-    about = batch.circumstances
+    about = batch.trial_context
     numbers = _by_lines(batch)
     if not read_to_end(about):
         return numbers
@@ -87,7 +87,7 @@ def _by_lines(batch: Batch) -> Ints:
 
     Names that come one after the other are one client's, which rejoined or began anew.
     """
-    named = batch.circumstances.own_clients
+    named = batch.trial_context.own_clients
     several = np.full(len(named) + 1, -1, np.int64)
     order = sorted(range(len(named)), key=lambda number: (named[number].source, named[number].first_seq))
     for one, other in pairwise(order):
@@ -100,7 +100,7 @@ def _by_lines(batch: Batch) -> Ints:
 def _processes(batch: Batch) -> tuple[set[int], set[int]]:
     """Returns the members in whose process the request log shows several group members at once, and those in which it
     shows one at a time."""
-    about = batch.circumstances
+    about = batch.trial_context
     shared = {about.lanes[lane] for lane in batch.clients.lanes}
     answered = {answer.lane for answer in about.group_answers if answer.member_id >= 0}
     seen = {member for lane, member in about.lanes.items() if lane in answered}
@@ -110,7 +110,7 @@ def _processes(batch: Batch) -> tuple[set[int], set[int]]:
 def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
     """Returns the client of the request log that alone in its process, and incarnation, was ever given the partition;
     -1 where none was, or several, or an answer may be missing."""
-    about = batch.circumstances
+    about = batch.trial_context
     if complete_until_ns(about) != NEVER or not batch.clients.lanes:
         return np.full(len(slices), -1, np.int64)
     size = len(batch.lives) + 1
@@ -122,8 +122,8 @@ def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
 
 
 def _assignments(batch: Batch) -> Iterator[tuple[int, int, int]]:
-    """Yields (slice as in the circumstances, incarnation, client) for each partition of each assignment."""
-    about = batch.circumstances
+    """Yields (slice as in the trial context, incarnation, client) for each partition of each assignment."""
+    about = batch.trial_context
     listed = [one for one in about.group_answers if one.assigned and one.member >= 0 and one.member_id >= 0]
     begun_ns = np.array([one.time_ns - one.duration_ns for one in listed], np.int64)
     lives = life_at(batch, np.array([one.member for one in listed], np.int64), begun_ns).tolist()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import Circumstances, GroupAnswer
 from kafka_trial.invariants.kernels import Array, Ints, exactly, picked
+from kafka_trial.invariants.trial_context import GroupAnswer, TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -42,7 +42,7 @@ class Clients:
 def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array) -> Ints:
     """Returns the group member behind each request: of several in a lane by member id (a number), else by connection;
     else who runs in the lane. -1 where nothing tells."""
-    known, about = batch.clients, batch.circumstances
+    known, about = batch.clients, batch.trial_context
     listed = np.array(sorted(about.lanes), np.int64)
     members = np.array([about.lanes[lane] for lane in listed.tolist()], np.int64)
     row = exactly(np.zeros(len(listed), np.int64), listed, np.zeros(len(lanes), np.int64), lanes)
@@ -54,7 +54,7 @@ def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array
 def named_in_log(batch: Batch) -> Ints:
     """Returns the client of the request log that each own client is, by the name in its lines, where several live in
     its process; -1 where there is none, and at the end."""
-    about = batch.circumstances
+    about = batch.trial_context
     numbers = {name: number for number, name in enumerate(about.member_ids)}
     shared = {about.lanes[lane]: lane for lane in sorted(batch.clients.lanes)}
     member_of = {life.source: life.member for life in about.lives}
@@ -66,30 +66,30 @@ def named_in_log(batch: Batch) -> Ints:
     return found
 
 
-def clients(circumstances: Circumstances) -> Clients:
+def clients(trial_context: TrialContext) -> Clients:
     """Returns the clients of lanes that hold several group members."""
     by_lane: dict[int, list[GroupAnswer]] = defaultdict(list)
-    for answer in circumstances.group_answers:
-        if answer.lane in circumstances.lanes and answer.member_id >= 0:
+    for answer in trial_context.group_answers:
+        if answer.lane in trial_context.lanes and answer.member_id >= 0:
             by_lane[answer.lane].append(answer)
     shared = {lane: answers for lane, answers in sorted(by_lane.items()) if _interleave(answers)}
     of_id = {number: name for answers in shared.values() for number, name in _names(answers)}
-    numbers = {name: len(circumstances.members) + at for at, name in enumerate(sorted(set(of_id.values())))}
+    numbers = {name: len(trial_context.members) + at for at, name in enumerate(sorted(set(of_id.values())))}
     by_connection = {
         (one.source, one.lane, one.connection): of_id[one.member_id] for answers in shared.values() for one in answers
     }
     alone = {name[:2]: name for name in numbers if sum(other[:2] == name[:2] for other in numbers) == 1}
     found = (
         by_connection.get((one.source, one.lane, one.name), alone.get((one.lane, one.client_id or "")))
-        for one in circumstances.connections
+        for one in trial_context.connections
     )
-    ids = (of_id.get(number) for number in range(len(circumstances.member_ids)))
+    ids = (of_id.get(number) for number in range(len(trial_context.member_ids)))
     return Clients(
         _numbered(found, numbers),
         _numbered(ids, numbers),
         frozenset(shared),
         {place: numbers[name] for place, name in alone.items()},
-        len(circumstances.members) + len(numbers) + 1,
+        len(trial_context.members) + len(numbers) + 1,
     )
 
 

@@ -139,7 +139,7 @@ def zombie_commit(batch: Batch) -> Findings:
     log = batch.commits
     zombie = log.take((log["committer"] >= 0) & (log["owned"] == 0))
     skips = _lost_between(batch, zombie["slice"], zombie["peak"], zombie["value"])
-    unknown = skips & batch.circumstances.settings.silent
+    unknown = skips & batch.trial_context.settings.silent
     nobody_knows, zombie, skips = zombie["slice"][unknown], zombie.take(~unknown), skips[~unknown]
     request, asked = requests_of(batch, zombie)
     owner = _owner_record(batch, zombie)
@@ -153,12 +153,12 @@ def zombie_commit(batch: Batch) -> Findings:
         skipped_record=skips,
     )
     proofs = [
-        (picked(batch.grants["source"], owner, -1), picked(batch.grants["seq"], owner, -1)),
+        (picked(batch.assignment_records["source"], owner, -1), picked(batch.assignment_records["seq"], owner, -1)),
         (zombie["source"], zombie["seq"]),
         (picked(asked["source"], request, -1), picked(asked["seq"], request, -1)),
     ]
     strangers = log.take((log["committer"] >= 0) & (log["owned"] < 0))
-    owned_by_somebody = np.isin(strangers["slice"], np.unique(batch.grants["slice"]))
+    owned_by_somebody = np.isin(strangers["slice"], np.unique(batch.assignment_records["slice"]))
     strange = "nobody knows who owned the partition", strangers["slice"][owned_by_somebody]
     return Findings(rows, proofs, [strange, ("nothing tells whether it skipped a record", nobody_knows)])
 
@@ -226,12 +226,13 @@ def regressions(batch: Batch) -> Table:
 
 
 def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
-    """Returns whether a possession opened, or a member started from an answer below the peak, inside each episode."""
+    """Returns whether an ownership epoch opened, or a member started from an answer below the peak, inside each
+    episode."""
     log = batch.commits
     begun_ns = picked(log["effect_ns"], episodes["first"], NONE)
     ended_ns = np.where(episodes["back"] >= 0, picked(log["effect_ns"], episodes["back"], NEVER), NEVER)
     peak = picked(log["peak"], episodes["first"], NONE)
-    opened = batch.possessions.sorted_by("slice", "open_ns")
+    opened = batch.ownership_epochs.sorted_by("slice", "open_ns")
     opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns))
     began_ns = np.where(batch.vague(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
     inside = opens[began_ns[held] > begun_ns[opens]]
@@ -242,12 +243,14 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
 
 
 def _owner_record(batch: Batch, commits: Table) -> Ints:
-    """Returns the last grant of the partition before each commit."""
-    return at_or_before(batch.grants["slice"], batch.grants["place"], commits["slice"], commits["place"])
+    """Returns the last assignment record of the partition before each commit."""
+    return at_or_before(
+        batch.assignment_records["slice"], batch.assignment_records["place"], commits["slice"], commits["place"]
+    )
 
 
 def _member_names(batch: Batch, members: Array) -> Array:
-    names = np.array([*batch.circumstances.members, None], dtype=object)
+    names = np.array([*batch.trial_context.members, None], dtype=object)
     return names[members]
 
 

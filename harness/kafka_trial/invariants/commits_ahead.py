@@ -8,7 +8,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
 from kafka_trial.invariants.commits_log import OPERATOR, asked_at, first_covering, requested
-from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard
+from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -27,7 +27,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.possessions import SAID
+from kafka_trial.invariants.ownership_epochs import SAID
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
-UNDECIDED = {KILLED_UNHEARD: "unheard", READ_LATE: "read_late"}  # because, and the column that tells of whom
+UNDECIDED = {UNCERTAIN_AFTER_KILL: "unheard", READ_LATE: "read_late"}  # because, and the column that tells of whom
 
 
 @invariant(
@@ -87,15 +87,17 @@ def commit_ahead(batch: Batch) -> Findings:
 def _ahead_by_own_word(batch: Batch) -> Table:
     """Returns the commits that a member asked for before it had completed what it was delivered below them.
 
-    Looked at is what the same possession was delivered from its previous own commit on. A record that was completed in
-    the same file before the commit is handled, though it may have been delivered again since; so is one whose effect
-    the sink had heard of by then.
+    Looked at is what the same ownership epoch was delivered from its previous own commit on. A record that was
+    completed in the same file before the commit is handled, though it may have been delivered again since; so is one
+    whose effect the sink had heard of by then.
     """
     commits = _own_commits(batch)
-    previous = previous_in(commits["possession"])
+    previous = previous_in(commits["ownership_epoch"])
     low = picked(commits["offset"], previous, NONE)
     delivered = _delivered_offsets(batch)
-    first, end = between(delivered["possession"], delivered["offset"], commits["possession"], low, commits["offset"])
+    first, end = between(
+        delivered["ownership_epoch"], delivered["offset"], commits["ownership_epoch"], low, commits["offset"]
+    )
     known_seq = np.minimum(delivered["done_seq"], _effect_seq(batch, delivered))
     latest = greatest_in(known_seq, first, end)
     ahead = (latest >= 0) & (picked(known_seq, latest, NONE) > commits["seq"])
@@ -129,7 +131,7 @@ def _effect_seq(batch: Batch, delivered: Table) -> Ints:
 
 
 def _own_commits(batch: Batch) -> Table:
-    """Returns the commits that members asked for by their own word, by possession.
+    """Returns the commits that members asked for by their own word, by ownership epoch.
 
     An answer counts where no request of that position stands before it in the file: it was asked for earlier still.
     None at all where progress is in transactions, for positions may be handed in before the outputs.
@@ -139,26 +141,26 @@ def _own_commits(batch: Batch) -> Table:
     commits = commits.take(ordered(commits["file"], commits["offset"], commits["seq"]))
     asked = commits["kind"] == Kind.COMMIT_INVOKE
     unasked = ~asked & (last_true(joined(commits["file"], commits["offset"]), asked) < 0)
-    inside = batch.circumstances.settings.progress == "transaction"
-    commits = commits.take((asked | unasked) & (commits["possession"] >= 0) & np.bool_(not inside))
-    return commits.sorted_by("possession", "seq")
+    inside = batch.trial_context.settings.progress == "transaction"
+    commits = commits.take((asked | unasked) & (commits["ownership_epoch"] >= 0) & np.bool_(not inside))
+    return commits.sorted_by("ownership_epoch", "seq")
 
 
 def _delivered_offsets(batch: Batch) -> Table:
-    """Returns possession, offset, source, seq (its first delivery) and done_seq (first completion in the file, or a bad
-    line that names the record and may have been one)."""
+    """Returns ownership epoch, offset, source, seq (its first delivery) and done_seq (first completion in the file, or
+    a bad line that names the record and may have been one)."""
     given = batch.deliveries
-    held = given.take((given["possession"] >= 0) & (given["told_by"] == SAID))
-    held = held.take(ordered(held["possession"], held["offset"]))
-    first = held.take(first_of(joined(held["possession"], held["offset"])))
+    held = given.take((given["ownership_epoch"] >= 0) & (given["told_by"] == SAID))
+    held = held.take(ordered(held["ownership_epoch"], held["offset"]))
+    first = held.take(first_of(joined(held["ownership_epoch"], held["offset"])))
     done = batch.of(Kind.PROCESSED, Kind.UNREADABLE)
-    size = len(batch.circumstances.sources) + 1
+    size = len(batch.trial_context.sources) + 1
     file, wanted = (rows["slice"] * size + rows["source"] for rows in (done, first))
     order = ordered(file, done["offset"], done["seq"])
     done, file = done.take(order), file[order]
     row = at_or_after(file, done["offset"], wanted, first["offset"])
     row = np.where(picked(done["offset"], row, NONE) == first["offset"], row, -1)
-    return first.only("slice", "file", "possession", "offset", "source", "seq").having(
+    return first.only("slice", "file", "ownership_epoch", "offset", "source", "seq").having(
         done_seq=picked(done["seq"], row, NEVER)
     )
 
@@ -202,7 +204,10 @@ def _rising(batch: Batch) -> Table:
     inside = rising["flag"] & IN_TRANSACTION > 0
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
-    unheard, read_late = never & killed_unheard(batch, numbers), late & (late_ns != NEVER) & (handled_ns <= late_ns)
+    unheard, read_late = (
+        never & uncertain_after_kill(batch, numbers),
+        late & (late_ns != NEVER) & (handled_ns <= late_ns),
+    )
     return rising.having(
         latest=latest, ahead=(never & ~unheard) | (late & ~read_late), unheard=unheard, read_late=read_late
     )
@@ -216,7 +221,7 @@ def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, I
     """
     records = batch.records
     covered_by = first_covering(batch, records["slice"], records["offset"])
-    unheard = (handled_ns == NEVER) & killed_unheard(batch, covered_by)
+    unheard = (handled_ns == NEVER) & uncertain_after_kill(batch, covered_by)
     low = np.minimum(rising["peak"], rising["value"])
     above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["value"]))
     excused_ns = np.where(unheard, NONE, handled_ns)
@@ -234,7 +239,7 @@ def _told_ns(batch: Batch) -> Ints:
     """Returns when each record may have been handled first, or said to be where its output is read out of a topic: that
     may be read late, and its member has told before. Not so where its broker says when it appended the output, unless
     that is in a transaction. NEVER where it was never handled, whatever was said."""
-    settings = batch.circumstances.settings
+    settings = batch.trial_context.settings
     if settings.has_sink and not settings.sink_is_read:
         return batch.first_handled.said_ns  # the sink writes down at once: no line stands for its effect
     first, records, done = batch.first_handled, batch.records, batch.completions
@@ -250,7 +255,7 @@ def _told_ns(batch: Batch) -> Ints:
 def _appended(batch: Batch, done: Table) -> Bools:
     """Returns of which rows the record has an output whose broker says when it appended it."""
     outputs = batch.of(Kind.EFFECT)
-    dated = (outputs["wall_ns"] != NONE) & bool(batch.circumstances.clocks)  # else nobody knows when that was
+    dated = (outputs["wall_ns"] != NONE) & bool(batch.trial_context.clocks)  # else nobody knows when that was
     outputs = outputs.take(dated).sorted_by("slice", "offset")
     found: Bools = exactly(*_places(outputs), *_places(done)) >= 0
     return found

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -35,6 +34,7 @@ from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_log import ownership_at
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -116,19 +116,19 @@ def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
     """Returns whether its member said before each commit that it asks for it, and, where it did not, when it said so
     after all (NEVER: not so soon that its line may have been read late, or it asked for the position once more).
 
-    By an event `commit` invoke of the same partition and position, in a possession that it still had then. Where the
-    committer is not known, any member.
+    By an event `commit` invoke of the same partition and position, in an ownership epoch that it still had then. Where
+    the committer is not known, any member.
     """
     own = batch.own.take(batch.own["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(
         value=own["offset"],
         member=picked(batch.lives["member"], life_of(batch, own["source"]), -1),
-        ended_ns=picked(batch.possessions["close_ns"], own["possession"], NEVER),
+        ended_ns=picked(batch.ownership_epochs["close_ns"], own["ownership_epoch"], NEVER),
         asked_ns=batch.written_ns(own["source"], own["time_ns"]),
     )
     log, commits = (rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (batch.commits, commits))
     by_anybody = own.having(member=np.full(len(own), UNKNOWN))
-    late_max_ns = 0 if batch.circumstances.readings else TOLERANCE_NS  # where it was measured, late lines are known
+    late_max_ns = 0 if batch.trial_context.readings else TOLERANCE_NS  # where it was measured, late lines are known
     known, unknown = (_requested(log, asked, commits, late_max_ns) for asked in (own, by_anybody))
     before, late_ns = (np.where(commits["committer"] >= 0, *pair) for pair in zip(known, unknown, strict=True))
     operators = commits["committer"] == OPERATOR
@@ -243,8 +243,8 @@ def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
 
 def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
     """Returns the member that runs in each lane."""
-    lanes_known = np.array(sorted(batch.circumstances.lanes), np.int64)
-    members = np.array([batch.circumstances.lanes[lane] for lane in lanes_known.tolist()], np.int64)
+    lanes_known = np.array(sorted(batch.trial_context.lanes), np.int64)
+    members = np.array([batch.trial_context.lanes[lane] for lane in lanes_known.tolist()], np.int64)
     one = np.zeros(len(lanes_known), np.int64)
     return picked(members, exactly(one, lanes_known, np.zeros(len(lanes), np.int64), lanes), otherwise)
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.by_effects import done_again
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, under
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
 from kafka_trial.invariants.excused_skips import in_flight
@@ -27,11 +26,12 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-KILLED_UNHEARD = "committed by a member that was killed with -9 and could not say what it had handled"
+UNCERTAIN_AFTER_KILL = "committed by a member that was killed with -9 and could not say what it had handled"
 
 
 def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -53,7 +53,7 @@ def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
         under("at-least-once", "at-most-once", "exactly-once"),
         _skipped,
         core=("at-least-once", "at-most-once", "exactly-once"),
-        moot={"at-most-once": (KILLED_UNHEARD,)},
+        moot={"at-most-once": (UNCERTAIN_AFTER_KILL,)},
     ),
     message="record {offset} of {place} was committed past and never processed",
     deciding=(
@@ -80,7 +80,7 @@ def skipped(batch: Batch) -> Findings:
     """
     lost = _never_handled(batch, committed=True)
     covered_by = first_covering(batch, lost["slice"], lost["offset"])
-    undecided = killed_unheard(batch, covered_by)
+    undecided = uncertain_after_kill(batch, covered_by)
     lost, covered_by = lost.take(~undecided), covered_by[~undecided]
     commits = batch.commits
     rows = table(
@@ -93,7 +93,7 @@ def skipped(batch: Batch) -> Findings:
     )
     commit = (picked(commits["source"], covered_by, -1), picked(commits["seq"], covered_by, -1))
     return Findings(
-        rows, [(lost["source"], lost["seq"]), commit], [(KILLED_UNHEARD, _never_handled_slices(batch, undecided))]
+        rows, [(lost["source"], lost["seq"]), commit], [(UNCERTAIN_AFTER_KILL, _never_handled_slices(batch, undecided))]
     )
 
 
@@ -128,18 +128,19 @@ def unseen(batch: Batch) -> Findings:
 @invariant(
     "redelivered",
     family="delivery",
-    needs=("possessions", "work"),
+    needs=("ownership_epochs", "work"),
     level="sink",
     severity=300,
     rule=Rule(under("at-most-once"), core=("at-most-once",)),
     message="record {offset} of {place} was delivered again",
 )
 def redelivered(batch: Batch) -> Findings:
-    """A record was delivered again, at or above the floor of its possession: legal, unless at-most-once is claimed.
+    """A record was delivered again, at or above the floor of its ownership epoch: legal, unless at-most-once is
+    claimed.
 
     "In the case of at-least-once, messages may be redelivered" (Kafka, Message Delivery Semantics). In another
-    possession, or inside one where the record or a later one had been completed (else it was `retried`). A record that
-    was completed twice was delivered again, whatever the member printed of its deliveries.
+    ownership epoch, or inside one where the record or a later one had been completed (else it was `retried`). A record
+    that was completed twice was delivered again, whatever the member printed of its deliveries.
 
     Where there is a sink, each further effect of a record is one too, beyond the handlings that lines tell of.
 
@@ -158,15 +159,16 @@ def redelivered(batch: Batch) -> Findings:
 @invariant(
     "illegal-redelivery",
     family="delivery",
-    needs=("possessions", "work", "offsets log", "requests"),
+    needs=("ownership_epochs", "work", "offsets log", "requests"),
     level="sink",
     progress_in_kafka=True,
     severity=290,
     rule=Rule(under("at-least-once", "at-most-once"), core=("at-least-once",)),
-    message="record {offset} of {place} was delivered again, below {floor}, where its possession began",
+    message="record {offset} of {place} was delivered again, below {floor}, where its ownership epoch began",
 )
 def illegal_redelivery(batch: Batch) -> Findings:
-    """A record was delivered again below the floor of its possession: the member did not start where it was told to.
+    """A record was delivered again below the floor of its ownership epoch: the member did not start where it was told
+    to.
 
     "The consumer starts at the committed position" (KafkaConsumer, Offsets and Consumer Position). A commit may be
     durable although the member never saw the answer: the floor is the broker's word. Where there is a sink, it may be a
@@ -186,7 +188,7 @@ def illegal_redelivery(batch: Batch) -> Findings:
     return _redeliveries(batch, (again.take(below), floor[below]), (effects.take(by_effects), floors[by_effects]))
 
 
-def killed_unheard(batch: Batch, commits: Array) -> Bools:
+def uncertain_after_kill(batch: Batch, commits: Array) -> Bools:
     """Returns whether each commit (-1: none) was made, or may have been, by a member that was killed before it could
     say what it had handled; never where a sink saw what was done."""
     if sink_there(batch) or not len(batch.commits):
@@ -217,13 +219,13 @@ def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
 
 def _unflushed_ns(batch: Batch) -> int:
     """Returns how long before its last line was read a member may have begun to say what was never heard."""
-    return TOLERANCE_NS if batch.circumstances.settings.stdout == "buffered" else 0
+    return TOLERANCE_NS if batch.trial_context.settings.stdout == "buffered" else 0
 
 
 def sink_there(batch: Batch) -> bool:
     """Returns whether a sink saw what was done."""
-    settings = batch.circumstances.settings
-    return batch.circumstances.sink_seen or settings.sink not in (None, "none")
+    settings = batch.trial_context.settings
+    return batch.trial_context.sink_seen or settings.sink not in (None, "none")
 
 
 def _never_handled(batch: Batch, *, committed: bool) -> Table:
@@ -232,7 +234,7 @@ def _never_handled(batch: Batch, *, committed: bool) -> Table:
     past = records["offset"] < batch.final[records["slice"]]
     if committed:
         return records.take(past & (batch.first_handled.time_ns == NEVER))
-    snapshot_ns = batch.circumstances.snapshot_ns
+    snapshot_ns = batch.trial_context.snapshot_ns
     return records.take(~past & (batch.first_handled.time_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns)))
 
 
@@ -241,8 +243,9 @@ def _never_handled_slices(batch: Batch, undecided: Bools) -> Array:
 
 
 def _again(batch: Batch) -> tuple[Table, Array]:
-    """Returns when records were begun again that another possession had too, or the same one, but for the first time;
-    and the floors of these possessions. `elsewhere`: another possession had it. What is tried again is none of them.
+    """Returns when records were begun again that another ownership epoch had too, or the same one, but for the first
+    time; and the floors of these ownership epochs. `elsewhere`: another ownership epoch had it. What is tried again is
+    none of them.
     """
     deliveries = batch.begun
     record = joined(deliveries["slice"], deliveries["offset"])
@@ -250,22 +253,22 @@ def _again(batch: Batch) -> tuple[Table, Array]:
     deliveries, record = deliveries.take(order), record[order]
     number = np.cumsum(np.diff(record, prepend=-1) != 0) - 1
     size = int(number.max(initial=-1)) + 1
-    held = deliveries["possession"] >= 0
+    held = deliveries["ownership_epoch"] >= 0
     low, high = (
-        per_group(number[held], deliveries["possession"][held], size, how=how, start=start)
+        per_group(number[held], deliveries["ownership_epoch"][held], size, how=how, start=start)
         for how, start in (("min", NEVER), ("max", NONE))
     )
     first = np.zeros(len(deliveries), np.bool_)
     first[first_of(record)] = True
     elsewhere = low[number] != high[number]
     again = held & ~first & (elsewhere | deliveries["repeated"]) & ~deliveries["retry"]
-    return deliveries.having(elsewhere=elsewhere).take(again), batch.floors[deliveries["possession"][again]]
+    return deliveries.having(elsewhere=elsewhere).take(again), batch.floors[deliveries["ownership_epoch"][again]]
 
 
 def _redeliveries(batch: Batch, *found: tuple[Table, Array]) -> Findings:
-    again = stacked(*(rows.only("slice", "offset", "source", "seq", "possession") for rows, _ in found))
+    again = stacked(*(rows.only("slice", "offset", "source", "seq", "ownership_epoch") for rows, _ in found))
     floor = np.concatenate([floor for _, floor in found])
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"], floor=floor)
-    held, possession = batch.possessions, again["possession"]
-    opened = [picked(held[name], possession, -1) for name in ("proof_source", "proof_seq")]
+    held, ownership_epoch = batch.ownership_epochs, again["ownership_epoch"]
+    opened = [picked(held[name], ownership_epoch, -1) for name in ("proof_source", "proof_seq")]
     return Findings(rows, [(again["source"], again["seq"]), (opened[0], opened[1])])

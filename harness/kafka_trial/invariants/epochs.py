@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
 from kafka_trial.invariants.claim_rule import Rule, fencing_claimed
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -23,6 +22,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -108,7 +108,7 @@ def _current(batch: Batch, asked: Table) -> Table:
 
     A tombstone says that there is no epoch: -1.
     """
-    records = batch.circumstances.memberships
+    records = batch.trial_context.memberships
     columns = {
         name: np.array([getattr(one, name) for one in records], np.int64)
         for name in ("place", "member_id", "epoch", "source", "seq")
@@ -127,21 +127,26 @@ _MISSING = {"place": NONE, "epoch": -1, "source": -1, "seq": -1}
 
 def _relaxed(batch: Batch, asked: Table, now: Table) -> Bools:
     """Returns whether KIP-1251 lets each commit pass: the partition was assigned, or pending, by its epoch."""
-    grants = batch.of(Kind.GRANT)
-    grants = grants.take(grants["flag"] != Protocol.CLASSIC)
-    grants = grants.take(ordered(grants["slice"], grants["who"], grants["place"]))
-    both = joined(np.concatenate([grants["slice"], asked["slice"]]), np.concatenate([grants["who"], asked["who"]]))
-    group, wanted = both[: len(grants)], both[len(grants) :]
-    row = at_or_before(group, grants["place"], wanted, asked["at"])
-    holds = picked(grants["until"], row, NONE) > asked["at"]
-    since = picked(grants["offset"], row, NONE)
+    assignment_records = batch.of(Kind.GRANT)
+    assignment_records = assignment_records.take(assignment_records["flag"] != Protocol.CLASSIC)
+    assignment_records = assignment_records.take(
+        ordered(assignment_records["slice"], assignment_records["who"], assignment_records["place"])
+    )
+    both = joined(
+        np.concatenate([assignment_records["slice"], asked["slice"]]),
+        np.concatenate([assignment_records["who"], asked["who"]]),
+    )
+    group, wanted = both[: len(assignment_records)], both[len(assignment_records) :]
+    row = at_or_before(group, assignment_records["place"], wanted, asked["at"])
+    holds = picked(assignment_records["until"], row, NONE) > asked["at"]
+    since = picked(assignment_records["offset"], row, NONE)
     allowed: Bools = now["own"] & holds & (since != NONE) & (since <= asked["epoch"])
     return allowed
 
 
 def _names(batch: Batch, ids: Array) -> Array:
     """Returns the member behind each member id; None where it was seen on no lane."""
-    names = np.array([*batch.circumstances.members, None], dtype=object)
-    owners = np.array([*batch.circumstances.owners, -1], np.int64)
+    names = np.array([*batch.trial_context.members, None], dtype=object)
+    owners = np.array([*batch.trial_context.owners, -1], np.int64)
     told: Array = names[owners[ids]]
     return told

@@ -1,8 +1,8 @@
 """Zombie effects: what a member that lost its partition without being told finished late, as its sink shows.
 
-Of a member that prints when its handlers end, the window is that of its lines (`zombies.py`); the record that it had
-in hand when its `lost` callback came it may finish until it crashes over it. Of one that prints nothing, nobody sees
-what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its possession, it may
+Of a member that prints when its handlers end, the window is that of its lines (`zombies.py`); the record that it had in
+hand when its `lost` callback came it may finish until it crashes over it. Of one that prints nothing, nobody sees what
+it has in hand: whatever it had fetched before it was told, by an answer or by the end of its ownership epoch, it may
 finish at any time after. An effect at the HTTP sink names its member; of one in an output topic any member that can
 have had the record may be meant.
 """
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import members_of
 from kafka_trial.invariants.handlers import ENDS, joined_with
 from kafka_trial.invariants.kernels import (
@@ -31,6 +30,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.zombies import excused, fetched_though_told
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ SIDES: Final = ("left", "right")
 
 def in_untold_loss(batch: Batch, effects: Table) -> Bools:
     """Returns which effects (slice, offset, time_ns, member) lie in the window of an untold loss of their member."""
-    lost = np.flatnonzero(batch.zombies["loss"] >= 0)  # possessions are sorted by slice
-    begin, end = (np.searchsorted(batch.possessions["slice"][lost], effects["slice"], side) for side in SIDES)
+    lost = np.flatnonzero(batch.zombies["loss"] >= 0)  # ownership epochs are sorted by slice
+    begin, end = (np.searchsorted(batch.ownership_epochs["slice"][lost], effects["slice"], side) for side in SIDES)
     which, row = in_ranges(begin, end)
-    pairs = effects.take(which).having(possession=lost[row], effect=which)
-    maker = batch.possessions["member"][pairs["possession"]]
+    pairs = effects.take(which).having(ownership_epoch=lost[row], effect=which)
+    maker = batch.ownership_epochs["member"][pairs["ownership_epoch"]]
     pairs = pairs.take((pairs["member"] < 0) | (pairs["member"] == maker))
-    prints = _prints(batch)[pairs["possession"]]
+    prints = _prints(batch)[pairs["ownership_epoch"]]
     excuse = np.where(prints, _by_lines(batch, pairs), _by_fetches(batch, pairs))
     late = np.zeros(len(effects), np.bool_)
     late[pairs["effect"][excuse]] = True
@@ -55,21 +55,23 @@ def in_untold_loss(batch: Batch, effects: Table) -> Bools:
 
 
 def _prints(batch: Batch) -> Bools:
-    """Returns of which possessions the member prints when its handlers end."""
-    prints: Bools = picked(batch.lives["completes"].astype(np.int64), batch.possessions["life"], 0) == 1
+    """Returns of which ownership epochs the member prints when its handlers end."""
+    prints: Bools = picked(batch.lives["completes"].astype(np.int64), batch.ownership_epochs["life"], 0) == 1
     return prints
 
 
 def _by_lines(batch: Batch, pairs: Table) -> Bools:
-    """Returns which effects lie in the window of their possession's lines, which may be read a little late.
+    """Returns which effects lie in the window of their ownership epoch's lines, which may be read a little late.
 
     Of an effect that names no member the file must tell of the record, unless its process, which can have had it, was
     killed in mid-sentence.
     """
-    possession, offset, time_ns = (pairs[name] for name in ("possession", "offset", "time_ns"))
-    inside = excused(batch, possession, offset, time_ns) | excused(batch, possession, offset, time_ns - TOLERANCE_NS)
-    killed = picked(batch.lives["killed"].astype(np.int64), batch.possessions["life"][possession], 0) == 1
-    told_ns = np.minimum(batch.zombies["told_ns"], batch.possessions["close_ns"])
+    ownership_epoch, offset, time_ns = (pairs[name] for name in ("ownership_epoch", "offset", "time_ns"))
+    inside = excused(batch, ownership_epoch, offset, time_ns) | excused(
+        batch, ownership_epoch, offset, time_ns - TOLERANCE_NS
+    )
+    killed = picked(batch.lives["killed"].astype(np.int64), batch.ownership_epochs["life"][ownership_epoch], 0) == 1
+    told_ns = np.minimum(batch.zombies["told_ns"], batch.ownership_epochs["close_ns"])
     left = _finished_before_crash(batch, pairs)
     killed &= _can_have_come(batch, pairs, told_ns)
     return left | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
@@ -78,29 +80,33 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
 def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
     before its process went down over it: the last line of its work on the partition is that record's delivery."""
-    held, lives, possession = batch.possessions, batch.lives, pairs["possession"]
+    held, lives, ownership_epoch = batch.ownership_epochs, batch.lives, pairs["ownership_epoch"]
     work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)))
-    files = joined_with(work["slice"], work["source"], len(batch.circumstances.sources))
+    files = joined_with(work["slice"], work["source"], len(batch.trial_context.sources))
     work = work.having(at=files).sorted_by("at", "seq")
     last = work.take(next_in(work["at"]) < 0)
-    file = joined_with(pairs["slice"], held["source"][possession], len(batch.circumstances.sources))
+    file = joined_with(pairs["slice"], held["source"][ownership_epoch], len(batch.trial_context.sources))
     row = exactly(np.zeros(len(last), np.int64), last["at"], np.zeros(len(pairs), np.int64), file)
-    begun = (picked(last["kind"], row, 0) == Kind.DELIVERED) & (picked(last["possession"], row, -1) == possession)
+    begun = (picked(last["kind"], row, 0) == Kind.DELIVERED) & (
+        picked(last["ownership_epoch"], row, -1) == ownership_epoch
+    )
     begun &= picked(last["offset"], row, NONE) == pairs["offset"]
-    down = picked(lives["crashed"].astype(np.int64), held["life"][possession], 0) == 1
-    gone_ns = picked(lives["exited_ns"], held["life"][possession], NONE)
+    down = picked(lives["crashed"].astype(np.int64), held["life"][ownership_epoch], 0) == 1
+    gone_ns = picked(lives["exited_ns"], held["life"][ownership_epoch], NONE)
     time_ns, windows = pairs["time_ns"], batch.zombies
-    while_it_lived = (time_ns >= windows["loss_ns"][possession] - TOLERANCE_NS) & (time_ns <= gone_ns + TOLERANCE_NS)
-    knowing = fetched_though_told(batch, possession, pairs["offset"], time_ns)
-    knowing |= time_ns >= windows["refused_ns"][possession]
-    left: Bools = begun & down & while_it_lived & ~knowing & (held["closed_by"][possession] == Kind.LOST)
+    while_it_lived = (time_ns >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS) & (
+        time_ns <= gone_ns + TOLERANCE_NS
+    )
+    knowing = fetched_though_told(batch, ownership_epoch, pairs["offset"], time_ns)
+    knowing |= time_ns >= windows["refused_ns"][ownership_epoch]
+    left: Bools = begun & down & while_it_lived & ~knowing & (held["closed_by"][ownership_epoch] == Kind.LOST)
     return left
 
 
 def _told_of(batch: Batch, pairs: Table) -> Bools:
-    """Returns whether the file of each possession holds a line of the record."""
+    """Returns whether the file of each ownership epoch holds a line of the record."""
     told = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
-    source = batch.possessions["source"][pairs["possession"]]
+    source = batch.ownership_epochs["source"][pairs["ownership_epoch"]]
     file = joined(
         np.concatenate([told["slice"], pairs["slice"]]), np.concatenate([told["source"], source]).astype(np.int64)
     )
@@ -111,12 +117,12 @@ def _told_of(batch: Batch, pairs: Table) -> Bools:
 
 def _by_fetches(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of records that the member had fetched before it was told of its loss."""
-    windows, held, possession = batch.zombies, batch.possessions, pairs["possession"]
+    windows, held, ownership_epoch = batch.zombies, batch.ownership_epochs, pairs["ownership_epoch"]
     told_ns = np.minimum(windows["told_ns"], held["close_ns"])
-    knew = pairs["time_ns"] > told_ns[possession]
-    fetched_later = knew & (pairs["offset"] >= windows["fetched"][possession])
-    after_loss = pairs["time_ns"] >= windows["loss_ns"][possession] - TOLERANCE_NS
-    before = pairs["offset"] < held["begun_at"][possession]
+    knew = pairs["time_ns"] > told_ns[ownership_epoch]
+    fetched_later = knew & (pairs["offset"] >= windows["fetched"][ownership_epoch])
+    after_loss = pairs["time_ns"] >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS
+    before = pairs["offset"] < held["begun_at"][ownership_epoch]
     excuse: Bools = after_loss & ~fetched_later & ~before & _can_have_come(batch, pairs, told_ns)
     return excuse
 
@@ -130,15 +136,15 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
     record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
     until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
     answered_ns = np.minimum(_answered_last(batch, until_ns), NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    can_tell = batch.zombies["fetches_known"] & (until_ns <= complete_until_ns(batch.circumstances))
-    latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["possession"]]
+    can_tell = batch.zombies["fetches_known"] & (until_ns <= complete_until_ns(batch.trial_context))
+    latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["ownership_epoch"]]
     came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
     return came
 
 
 def _answered_last(batch: Batch, until_ns: Ints) -> Ints:
-    """Returns when the last fetch of each possession's member, up to some time, was answered; NONE: none was."""
-    asked, held, size = batch.of(Kind.FETCH_ASKED), batch.possessions, len(batch.circumstances.members) + 1
+    """Returns when the last fetch of each ownership epoch's member, up to some time, was answered; NONE: none was."""
+    asked, held, size = batch.of(Kind.FETCH_ASKED), batch.ownership_epochs, len(batch.trial_context.members) + 1
     answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
     asker = joined_with(asked["slice"], members_of(batch, asked["who"], otherwise=-1) + 1, size)
     order = np.lexsort((answered_ns, asker))

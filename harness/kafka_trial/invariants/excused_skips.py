@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import indeterminate_commits
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -29,6 +28,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.late_log_lines import LATE_NS_MAX
 from kafka_trial.invariants.process_fetches import never_fetched
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -61,7 +61,7 @@ def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
     tried_again = unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1)
     last[order] = is_last | tried_again
     latest_ns[order] = picked(log["effect_ns"][order], np.where(is_last, np.arange(len(log)), following), NONE)
-    soon_ns = int(batch.circumstances.settings.poll_interval_s * SECOND_NS) + TOLERANCE_NS
+    soon_ns = int(batch.trial_context.settings.poll_interval_s * SECOND_NS) + TOLERANCE_NS
     crashed: Bools = picked(lives["crashed"], log["life"], 0) == 1
     return last & crashed & (picked(lives["exited_ns"], log["life"], NEVER) <= latest_ns + soon_ns)
 
@@ -94,7 +94,7 @@ def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
 
 def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether the last position that the committer was answered, before its commit, lies behind each record."""
-    log, answers, size = batch.commits, batch.fetch_answers, len(batch.circumstances.members) + 1
+    log, answers, size = batch.commits, batch.fetch_answers, len(batch.trial_context.members) + 1
     told = at_or_before(
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],

@@ -3,8 +3,8 @@
 A consumer that subscribes is given its partitions: an answer lists them (SyncGroup, ConsumerGroupHeartbeat), and a
 group record of the offsets log does. Each `assigned` line needs such a word of its own, of its incarnation and later
 than the word behind the line before it. Where both logs are silent, a line of a partition that the member has already
-is *repeated*: the possession goes on. Any other is *false*: it opens none. One word is enough, and what may be late or
-may be another's is taken for the line: a wrong conviction would take a possession away.
+is *repeated*: the ownership epoch goes on. Any other is *false*: it opens none. One word is enough, and what may be
+late or may be another's is taken for the line: a wrong conviction would take an ownership epoch away.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, GroupAnswer
 from kafka_trial.invariants.fencing import COMMITS, FENCING
-from kafka_trial.invariants.inferred_possessions import file_of
+from kafka_trial.invariants.inferred_ownership_epochs import file_of
 from kafka_trial.invariants.kernels import (
     NONE,
     Array,
@@ -30,11 +29,12 @@ from kafka_trial.invariants.kernels import (
     starts_of,
 )
 from kafka_trial.invariants.lives import life_of
-from kafka_trial.invariants.possessions import callbacks
+from kafka_trial.invariants.ownership_epochs import callbacks
 from kafka_trial.invariants.process_fetches import overlapping
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, GroupAnswer
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -57,14 +57,14 @@ def uncorroborated(batch: Batch) -> Table:
 
 def is_uncorroborated(batch: Batch, rows: Table) -> Bools:
     """Returns which rows (slice, source, seq, kind) are `assigned` lines that no broker stands behind."""
-    found, size = batch.uncorroborated, len(batch.circumstances.sources) + 1
+    found, size = batch.uncorroborated, len(batch.trial_context.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
     return there & (rows["kind"] == Kind.ASSIGNED)
 
 
 def false_assigned(batch: Batch) -> Table:
-    """Returns the `uncorroborated` lines that open no possession, and claim one."""
+    """Returns the `uncorroborated` lines that open no ownership epoch, and claim one."""
     return batch.uncorroborated.take(~batch.uncorroborated["repeated"])
 
 
@@ -75,7 +75,7 @@ def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
     incarnation was alone on a lane of its own and was answered an assignment there at some time, be it an empty one.
     Whoever assigns partitions to itself is given none.
     """
-    about, life = batch.circumstances, life_of(batch, sources)
+    about, life = batch.trial_context, life_of(batch, sources)
     if "none" in (about.protocol, about.settings.protocol):
         return np.zeros(len(sources), np.bool_)
     alone = np.append(~overlapping(batch), False)[life]
@@ -100,7 +100,7 @@ def _in_turn(lines: Table, judged: Bools, words: list[Table]) -> tuple[Bools, Bo
     file = lines["file"]
     number = np.cumsum(starts_of(file)) - 1
     turn = number_in(file)
-    # By file: how many words stand behind its lines so far; and how many did when its latest possession began.
+    # By file: how many words stand behind its lines so far; and how many did when its latest ownership epoch began.
     used, first = (np.zeros((len(words), len(file)), np.int64) for _ in range(2))
     holds, without, held = (np.zeros(len(file), np.bool_) for _ in range(3))
     opens = lines["kind"] == Kind.ASSIGNED
@@ -109,7 +109,8 @@ def _in_turn(lines: Table, judged: Bools, words: list[Table]) -> tuple[Bools, Bo
         at, opening = number[here], opens[here]
         by_then, before, void = (np.array([word[name][here] for word in words]) for name in _COUNTS)
         spent, begun = used[:, at], first[:, at]
-        # What came after a possession was given up stands behind the next one, though a further line was taken for it.
+        # What came after an ownership epoch was given up stands behind the next one, though a further line was taken
+        # for it.
         spent = np.where(opening, spent, np.maximum(begun, np.minimum(spent, before)))
         spent = np.maximum(spent, void)
         believed = opening & ((by_then > spent).any(axis=0) | ~judged[here])
@@ -142,7 +143,7 @@ def _by_answers(batch: Batch, lines: Table) -> Table:
     newest = at_or_before(settled["source"], settled["at_ns"], lines["source"], then_ns)
     lasts = picked(listed["answer"], last, NONE) == newest
     void = np.where(lasts, picked(listed["first"], last, 0), _upto(file, last))
-    several = np.isin(batch.lives["member"], [batch.circumstances.lanes[lane] for lane in batch.clients.lanes])
+    several = np.isin(batch.lives["member"], [batch.trial_context.lanes[lane] for lane in batch.clients.lanes])
     apart = ~np.append(several, True)[life_of(batch, lines["source"])]
     ends = lines["kind"] != Kind.ASSIGNED
     return found.having(void=np.where(ends & apart, void, 0))
@@ -151,7 +152,7 @@ def _by_answers(batch: Batch, lines: Table) -> Table:
 def _settled(batch: Batch) -> Table:
     """Returns the answers after which a member has an assignment, or none any more: source (its file), at_ns, number
     (of the answer), `assigns`; sorted by the first two."""
-    answers = batch.circumstances.group_answers
+    answers = batch.trial_context.group_answers
     ends = [one.member >= 0 and (one.assigned is not None or _expels(one)) for one in answers]
     chosen = [number for number, settles in enumerate(ends) if settles]
     wall_ns = np.array([NONE if (wall := answers[number].wall_ns) is None else wall for number in chosen], np.int64)
@@ -174,7 +175,7 @@ def _expels(answer: GroupAnswer) -> bool:
 def _listing(batch: Batch) -> Table:
     """Returns each (answer, slice of this batch) that was given: slice, source, at_ns, answer (its place among the
     settled ones), `first`: how many of the same file and slice there were before its unbroken run; sorted."""
-    settled, answers = _settled(batch), batch.circumstances.group_answers
+    settled, answers = _settled(batch), batch.trial_context.group_answers
     lists = [answers[number].assigned or () for number in settled["number"].tolist()]
     answer = np.repeat(np.arange(len(lists)), np.array([len(one) for one in lists], np.int64))
     given = np.array([number for one in lists for number in one], np.int64)
@@ -198,10 +199,15 @@ def _by_records(batch: Batch, lines: Table) -> Table:
 
     Those before the last record that gave it to others are out of force, where that surely came before the line.
     """
-    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING)
-    grants = grants.having(at_ns=grants["time_ns"], source=file_of(batch, grants["member"], grants["time_ns"]))
-    by_time = grants.sorted_by("slice", "at_ns", "place")
-    own = grants.take(grants["source"] >= 0)
+    assignment_records = batch.assignment_records.take(
+        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    )
+    assignment_records = assignment_records.having(
+        at_ns=assignment_records["time_ns"],
+        source=file_of(batch, assignment_records["member"], assignment_records["time_ns"]),
+    )
+    by_time = assignment_records.sorted_by("slice", "at_ns", "place")
+    own = assignment_records.take(assignment_records["source"] >= 0)
     own = own.take(ordered(_files(batch, own), own["at_ns"], own["place"]))
     file, wanted = _files(batch, own), _files(batch, lines)
     found = _counted(batch, file, own["at_ns"], wanted, lines)
@@ -228,4 +234,4 @@ def _upto(file: Ints, row: Array) -> Ints:
 
 
 def _files(batch: Batch, rows: Table) -> Ints:
-    return rows["slice"] * (len(batch.circumstances.sources) + 1) + rows["source"].astype(np.int64)
+    return rows["slice"] * (len(batch.trial_context.sources) + 1) + rows["source"].astype(np.int64)

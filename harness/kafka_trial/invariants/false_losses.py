@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances, GroupAnswer, HeartbeatRun, Window
 from kafka_trial.invariants.false_assignments import can_tell, is_uncorroborated
 from kafka_trial.invariants.heard import HARMLESS
 from kafka_trial.invariants.kernels import (
@@ -35,9 +34,10 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.lives import life_of
-from kafka_trial.invariants.possessions import callbacks
+from kafka_trial.invariants.ownership_epochs import callbacks
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, GroupAnswer, HeartbeatRun, TrialContext, Window
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -59,7 +59,7 @@ def false_losses(batch: Batch) -> Table:
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)
     doubted = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
     member = picked(batch.lives["member"], life_of(batch, lines["source"]), -1)
-    shared = [batch.circumstances.lanes[lane] for lane in batch.clients.lanes]
+    shared = [batch.trial_context.lanes[lane] for lane in batch.clients.lanes]
     lost = np.flatnonzero(doubted & ~np.isin(member, shared))
     said = batch.written_ns(lines["source"], lines["time_ns"])
     rows = lines.take(lost).having(
@@ -74,7 +74,7 @@ def false_losses(batch: Batch) -> Table:
 
 def is_no_loss(batch: Batch, rows: Table) -> Bools:
     """Returns which rows (slice, source, seq, kind) are `lost` lines that tell of no loss."""
-    found, size = batch.false_losses, len(batch.circumstances.sources) + 1
+    found, size = batch.false_losses, len(batch.trial_context.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
     return there & (rows["kind"] == Kind.LOST)
@@ -86,15 +86,15 @@ def is_no_loss(batch: Batch, rows: Table) -> Bools:
 def _refused(batch: Batch, rows: Table) -> Bools:
     """Returns which members had been refused, had left, or have an instance id; a broker stamps its answer when it has
     been sent, and the line may be read before that."""
-    refusals = [one for one in batch.circumstances.group_answers if one.error not in KEEPS or one.api == "LEAVE_GROUP"]
-    static = {one.member for one in batch.circumstances.group_answers if one.instance_id is not None}
+    refusals = [one for one in batch.trial_context.group_answers if one.error not in KEEPS or one.api == "LEAVE_GROUP"]
+    static = {one.member for one in batch.trial_context.group_answers if one.instance_id is not None}
     read = rows.having(until_ns=np.maximum(rows["until_ns"], rows["time_ns"] + SECOND_NS))
     return _between(_begun(batch, refusals), read) | np.isin(rows["member"], sorted(static))
 
 
 def _said_goodbye(batch: Batch, rows: Table) -> Bools:
     """Returns which members had left by a heartbeat (KIP-848); a request is read a moment after its answer."""
-    about = batch.circumstances
+    about = batch.trial_context
     if "consumer" not in (about.protocol, about.settings.protocol):
         return np.zeros(len(rows), np.bool_)
     leaves = [(about.lanes[lane], at_ns) for lane, at_ns in about.told.leaves if lane in about.lanes]
@@ -104,7 +104,7 @@ def _said_goodbye(batch: Batch, rows: Table) -> Bools:
 
 def _closing(batch: Batch, rows: Table) -> Bools:
     """Returns which members were rebalancing, and were given nothing more by then on: they were being closed."""
-    answers = [one for one in batch.circumstances.group_answers if one.member >= 0]
+    answers = [one for one in batch.trial_context.group_answers if one.member >= 0]
     rebalancing = _begun(batch, [one for one in answers if one.error == REBALANCING or one.api == "JOIN_GROUP"])
     assigned = _begun(batch, [one for one in answers if one.assigned is not None])
     since = at_or_before(rebalancing["member"], rebalancing["at_ns"], rows["member"], rows["until_ns"])
@@ -141,7 +141,7 @@ def _silent(batch: Batch, rows: Table) -> Bools:
 
     Commits do not count, though a broker takes them for a sign of life: no client does.
     """
-    about = batch.circumstances
+    about = batch.trial_context
     ours = [one for one in about.heartbeat_runs if one.lane in about.lanes]
     member = np.array([about.lanes[one.lane] for one in ours], np.int64)
     begin_ns, end_ns = (_at(batch, ours, f"{side}_wall_ns", f"{side}_time_ns") for side in ("first", "last"))
@@ -150,7 +150,7 @@ def _silent(batch: Batch, rows: Table) -> Bools:
     reached_ns = end_ns[running_max(member, end_ns)] if len(end_ns) else end_ns
     before = previous_in(member)
     session_ns = int(about.session_timeout_s * SECOND_NS) - TOLERANCE_NS
-    # A gap that ended before the opening is none of the possession's; one in force at the line ends there.
+    # A gap that ended before the opening is none of the ownership epoch's; one in force at the line ends there.
     first = at_or_before(member, begin_ns, rows["member"], rows["from_ns"])
     first = np.where(first >= 0, first, at_or_after(member, begin_ns, rows["member"], rows["from_ns"]))
     last = at_or_before(member, begin_ns, rows["member"], rows["time_ns"])
@@ -170,7 +170,7 @@ def _at(batch: Batch, ours: list[HeartbeatRun], wall: str, time: str) -> Ints:
 def _disturbed(batch: Batch, rows: Table) -> Bools:
     """Returns which members a fault had stopped or cut off within a session and a poll interval before the line: what
     a broker answered then they may not have heard, and the callback waits for the next poll."""
-    about = batch.circumstances
+    about = batch.trial_context
     poll_interval_s = about.told.rebalance_timeout_s or about.settings.poll_interval_s
     wait_ns = int((about.session_timeout_s + poll_interval_s) * SECOND_NS) + TOLERANCE_NS
     disturbed = np.zeros(len(rows), np.bool_)
@@ -183,8 +183,8 @@ def _disturbed(batch: Batch, rows: Table) -> Bools:
     return disturbed
 
 
-def _meant(circumstances: Circumstances, window: Window, members: Ints) -> Bools:
-    names = [window.member in (None, name) for name in circumstances.members]
+def _meant(trial_context: TrialContext, window: Window, members: Ints) -> Bools:
+    names = [window.member in (None, name) for name in trial_context.members]
     meant: Bools = np.array([*names, True], np.bool_)[members]
     return meant
 
@@ -194,15 +194,17 @@ def _meant(circumstances: Circumstances, window: Window, members: Ints) -> Bools
 
 def _given_away(batch: Batch, rows: Table) -> Bools:
     """Returns which partitions the offsets log had given to others since, or had taken away with the membership."""
-    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING).sorted_by("slice", "time_ns")
-    which, found = _inside(grants["slice"], grants["time_ns"], rows["slice"], rows)
-    to_others = which[grants["member"][found] != rows["member"][which]]
+    assignment_records = batch.assignment_records.take(
+        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    ).sorted_by("slice", "time_ns")
+    which, found = _inside(assignment_records["slice"], assignment_records["time_ns"], rows["slice"], rows)
+    to_others = which[assignment_records["member"][found] != rows["member"][which]]
     ends = _membership_ends(batch)
     which, found = _inside(np.zeros(len(ends), np.int64), ends["at_ns"], np.zeros(len(rows), np.int64), rows)
     names = ("slice", "place", "member")
     asked = table(slice=rows["slice"][which], place=ends["place"][found], member=rows["member"][which])
-    both = joined(*(np.concatenate([grants[name], asked[name]]) for name in names))
-    listed = np.isin(both[len(grants) :], both[: len(grants)])
+    both = joined(*(np.concatenate([assignment_records[name], asked[name]]) for name in names))
+    listed = np.isin(both[len(assignment_records) :], both[: len(assignment_records)])
     whose = ends["member"][found]
     ended = which[np.where(whose == OF_ALL, ~listed, whose == rows["member"][which])]
     taken: Bools = np.isin(np.arange(len(rows)), np.concatenate([to_others, ended]))
@@ -219,7 +221,7 @@ def _membership_ends(batch: Batch) -> Table:
 
     Sorted by time. Classic ones that say nothing of assignments end none.
     """
-    about = batch.circumstances
+    about = batch.trial_context
     ends = [one for one in about.memberships if one.what.endswith("gone") or one.members is not None]
     owners = [OF_ALL if one.member_id < 0 else about.owners[one.member_id] for one in ends]
     wall_ns = np.array([NONE if one.wall_ns is None else one.wall_ns for one in ends], np.int64)

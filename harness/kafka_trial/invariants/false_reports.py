@@ -38,7 +38,7 @@ def false_report(batch: Batch) -> Findings:
     acquits nobody, and what was lost behind it is `skipped`. Not looked for where the request log may not know: it was
     not read to its end, a broker was killed before, two clients fetched by turns on one lane, or strangers fetched; nor
     in what a consumer whose progress is elsewhere says that it found done there (`processed`). An `assigned` line of a
-    partition that neither log had given to its member opens no possession (`false_assignments.py`).
+    partition that neither log had given to its member opens no ownership epoch (`false_assignments.py`).
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes, its next one asks for 1; `delivered` 1.
 

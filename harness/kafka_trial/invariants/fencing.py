@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.clients import members_at
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.heard import heard_ns
@@ -35,6 +34,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -44,9 +44,9 @@ COMMITS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 
 
 def told(batch: Batch, loss_ns: Ints) -> Table:
-    """Returns for each possession the first answer after its loss that told its member: heard_ns, source, seq.
+    """Returns for each ownership epoch the first answer after its loss that told its member: heard_ns, source, seq.
 
-    `heard_ns` is NEVER, source and seq are -1 where there is none while the possession is open.
+    `heard_ns` is NEVER, source and seq are -1 where there is none while the ownership epoch is open.
     """
     answers = _answers(batch)
     fenced, assigned = (answers.take(answers[name]) for name in ("fences", "assigns"))
@@ -57,26 +57,27 @@ def told(batch: Batch, loss_ns: Ints) -> Table:
     )
     earlier = by_fencing[0] <= by_rejoin[0]
     heard, source, seq = (np.where(earlier, one, other) for one, other in zip(by_fencing, by_rejoin, strict=True))
-    inside = heard < batch.possessions["close_ns"]
+    inside = heard < batch.ownership_epochs["close_ns"]
     return table(
         heard_ns=np.where(inside, heard, NEVER), source=np.where(inside, source, -1), seq=np.where(inside, seq, -1)
     )
 
 
 def commit_refused_ns(batch: Batch, loss_ns: Ints) -> Ints:
-    """Returns when each possession's member first heard after its loss that a commit was fenced; NEVER: never."""
+    """Returns when each ownership epoch's member first heard after its loss that a commit was fenced; NEVER: never."""
     answers = _answers(batch)
     refused = answers.take(answers["fences"] & answers["commits"])
     return picked(refused["heard_ns"], _first_fencing(batch, refused, loss_ns), NEVER)
 
 
 def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
-    """Returns for each possession up to which position its member had fetched by `told_ns`, and whether that is known.
+    """Returns for each ownership epoch up to which position its member had fetched by `told_ns`, and whether that is
+    known.
 
     A record at that position or above, delivered afterwards, was fetched afterwards. NEVER: nothing was fetched later.
     A fetch that was under way at `told_ns` counts as before it, and so does one that began within the tolerance.
     """
-    held = batch.possessions
+    held = batch.ownership_epochs
     asked = _fetches(batch)
     group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=batch.holders))
     after_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - 1) + TOLERANCE_NS + 1
@@ -89,9 +90,9 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
 
 
 def fetches_of(batch: Batch) -> tuple[Ints, Ints, Ints]:
-    """Returns when fetches of members began, and for each possession the range [first, end) of those of its member from
-    its partition, while it was open."""
-    held, asked = batch.possessions, _fetches(batch)
+    """Returns when fetches of members began, and for each ownership epoch the range [first, end) of those of its member
+    from its partition, while it was open."""
+    held, asked = batch.ownership_epochs, _fetches(batch)
     wanted = _by_member(batch, held.having(member=batch.holders))
     first, end = between(_by_member(batch, asked), asked["begun_ns"], wanted, held["open_ns"], held["close_ns"])
     return asked["begun_ns"], first, end
@@ -99,7 +100,7 @@ def fetches_of(batch: Batch) -> tuple[Ints, Ints, Ints]:
 
 def _fetching(batch: Batch) -> list[int]:
     """Returns the group members of which the request log holds fetches, of whatever partition."""
-    about, clients = batch.circumstances, batch.clients
+    about, clients = batch.trial_context, batch.clients
     alone = [about.lanes[lane] for lane in about.fetching if lane in about.lanes and lane not in clients.lanes]
     fetches = [number for number, one in enumerate(about.connections) if one.fetches]
     return [*alone, *(client for client in clients.of_connection[fetches].tolist() if client >= 0)]
@@ -120,18 +121,19 @@ def _by_member(batch: Batch, rows: Table) -> Ints:
 
 
 def _first_fencing(batch: Batch, fenced: Table, loss_ns: Ints) -> Ints:
-    """Returns the first fencing error that was answered to each possession's member after its loss."""
+    """Returns the first fencing error that was answered to each ownership epoch's member after its loss."""
     after = np.minimum(loss_ns, NEVER - 1) + 1
     return at_or_after(fenced["member"], fenced["sent_ns"], batch.holders, after)
 
 
 def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
-    """Returns the first assignment answered to each possession's member after its loss that lacks the partition."""
-    held = batch.possessions
+    """Returns the first assignment answered to each ownership epoch's member after its loss that lacks the
+    partition."""
+    held = batch.ownership_epochs
     after = np.minimum(loss_ns, NEVER - 1) + 1
     first, end = between(assigned["member"], assigned["sent_ns"], batch.holders, after, np.full(len(held), NEVER))
     which, rows = in_ranges(first, np.where(loss_ns == NEVER, first, end))
-    listed = batch.circumstances.group_answers
+    listed = batch.trial_context.group_answers
     numbers = enumerate(assigned["number"].tolist())
     given = [(row, place) for row, number in numbers for place in listed[number].assigned or ()]
     pairs = np.array(given, np.int64).reshape(-1, 2)
@@ -149,9 +151,9 @@ def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
 def _answers(batch: Batch) -> Table:
     """Returns the answers that group members heard: number, member, sent_ns, heard_ns, source, seq, and whether each
     `fences`, `assigns` or answers `commits`. Sorted by (member, sent)."""
-    circumstances = batch.circumstances
-    listed = circumstances.group_answers
-    known = {(one.source, one.lane, one.name): number for number, one in enumerate(circumstances.connections)}
+    trial_context = batch.trial_context
+    listed = trial_context.group_answers
+    known = {(one.source, one.lane, one.name): number for number, one in enumerate(trial_context.connections)}
     connections = [known.get((one.source, one.lane, one.connection or ""), -1) for one in listed]
     columns = {
         "number": range(len(listed)),
@@ -162,11 +164,11 @@ def _answers(batch: Batch) -> Table:
         "lists": [one.assigned is not None for one in listed],
     }
     rows = Table({name: np.array(values, np.int64) for name, values in columns.items()})
-    sent_ns = monotonic(circumstances, rows["wall_ns"], rows["time_ns"])
+    sent_ns = monotonic(trial_context, rows["wall_ns"], rows["time_ns"])
     rows = rows.having(sent_ns=sent_ns, begun_ns=sent_ns - rows["duration_ns"])
     rows = rows.having(
         member=members_at(batch, rows["lane"], rows["connection"], rows["member_id"]),
-        heard_ns=heard_ns(circumstances, rows),
+        heard_ns=heard_ns(trial_context, rows),
         fences=np.isin(rows["error"], FENCING),
         commits=np.array([one.api in COMMITS for one in listed], np.bool_),
         assigns=(rows["error"] == 0) & (rows["lists"] == 1),

@@ -1,4 +1,4 @@
-"""Floors: where a possession had to start.
+"""Floors: where an ownership epoch had to start.
 
 The floor is what the broker answered to that assignment's OffsetFetch, which is the one that it starts from (see
 `start_positions.py`): who only asks where the group stands moves no floor. Else it is the last durable commit before it
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import commits_log, start_positions
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS
 from kafka_trial.invariants.clients import members_at
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -28,6 +27,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -36,17 +36,17 @@ ASKED_BEFORE_NS_MAX = 2_000_000_000  # how long before the callback returned a m
 
 
 def floors(batch: Batch) -> Ints:
-    """Returns the floor of each possession: a position, the log start where nothing was committed.
+    """Returns the floor of each ownership epoch: a position, the log start where nothing was committed.
 
     NONE for a consumer whose progress is not in Kafka: wherever it starts is right.
     """
-    if not batch.circumstances.settings.in_offsets_log:
-        return np.full(len(batch.possessions), NONE, np.int64)
+    if not batch.trial_context.settings.in_offsets_log:
+        return np.full(len(batch.ownership_epochs), NONE, np.int64)
     answered = _answered(batch)
     durable = _durable(batch)
-    starts = batch.log_starts[batch.possessions["slice"]]
+    starts = batch.log_starts[batch.ownership_epochs["slice"]]
     floor = np.where(answered != NONE, answered, durable)
-    floor = np.where(batch.vague(batch.possessions["source"]), NONE, floor)  # nobody knows when these began
+    floor = np.where(batch.vague(batch.ownership_epochs["source"]), NONE, floor)  # nobody knows when these began
     return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
 
 
@@ -72,13 +72,13 @@ def position_answers(batch: Batch) -> Table:
 
 
 def _answered(batch: Batch) -> Ints:
-    """Returns the answer from which each possession starts, of those to its member between its assignment and its first
-    delivery; NONE where there is none.
+    """Returns the answer from which each ownership epoch starts, of those to its member between its assignment and its
+    first delivery; NONE where there is none.
 
     Where it starts from none of them, it is held to the last one before it began to fetch. Of several clients in a
     process it is held to what it was answered itself, where its lines name it.
     """
-    held, answers = batch.possessions, _by_asker(batch)
+    held, answers = batch.ownership_epochs, _by_asker(batch)
     size = batch.clients.size + 1
     asker = answers["slice"] * size + answers["member"] + 1
     wanted = held["slice"] * size + np.where(batch.holders >= 0, batch.holders, held["member"]) + 1
@@ -105,16 +105,18 @@ def _by_asker(batch: Batch) -> Table:
 
 
 def _first_deliveries(batch: Batch) -> Ints:
-    """Returns when each possession's work began: at its first delivery or, where a broker tells of it, first fetch."""
-    deliveries = batch.deliveries.take(batch.deliveries["possession"] >= 0)
-    size = len(batch.possessions)
-    first = per_group(deliveries["possession"], deliveries["time_ns"], size, how="min", start=NEVER)
-    return np.minimum(first, batch.possessions["begun_ns"])
+    """Returns when each ownership epoch's work began: at its first delivery or, where a broker tells of it, first
+    fetch."""
+    deliveries = batch.deliveries.take(batch.deliveries["ownership_epoch"] >= 0)
+    size = len(batch.ownership_epochs)
+    first = per_group(deliveries["ownership_epoch"], deliveries["time_ns"], size, how="min", start=NEVER)
+    return np.minimum(first, batch.ownership_epochs["begun_ns"])
 
 
 def _durable(batch: Batch) -> Ints:
-    """Returns the committed offset that stood when each possession opened, the lowest of those possible; else NONE."""
-    held, log = batch.possessions, batch.commits
+    """Returns the committed offset that stood when each ownership epoch opened, the lowest of those possible; else
+    NONE."""
+    held, log = batch.ownership_epochs, batch.commits
     by_time = log.sorted_by("slice", "effect_ns")
     sure_ns = batch.earliest(held["open_ns"]) - TOLERANCE_NS
     surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], sure_ns)

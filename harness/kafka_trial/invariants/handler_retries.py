@@ -1,4 +1,4 @@
-"""Retries: a record that a possession took in hand again, where nothing from there on had been completed.
+"""Retries: a record that an ownership epoch took in hand again, where nothing from there on had been completed.
 
 A member whose handler failed seeks back to the record, or its client hands it out again. That is neither a step back
 nor a redelivery: nobody's work is done twice. Completed means by the member's own word, or by the sink's.
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.handlers import ENDS
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -28,6 +27,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     message="record {offset} of {place} was tried again, and nothing from there on had been completed",
 )
 def retried(batch: Batch) -> Findings:
-    """A record was delivered again inside its possession, and nothing from there on had been completed: a retry.
+    """A record was delivered again inside its ownership epoch, and nothing from there on had been completed: a retry.
 
     "The consumer can seek to a position" (KafkaConsumer, Controlling The Consumer's Position): after a handler failed,
     the record is read again. Legal under every claim; counted.
@@ -62,7 +62,7 @@ def retried(batch: Batch) -> Findings:
 def begun(batch: Batch) -> Table:
     """Returns every time that a record was taken in hand: the deliveries, and the completions that no delivery began.
 
-    With the columns of `own`, sorted as it; `repeated`: the same possession had begun it before (in this attempt);
+    With the columns of `own`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this attempt);
     `retry`: and nothing at its place or behind it was completed by then.
     """
     found = batch.own.take(_begins(batch.own))
@@ -84,43 +84,44 @@ def _begins(own: Table) -> Bools:
 
 
 def _repeated(begun: Table) -> Bools:
-    order = ordered(begun["possession"], begun["attempt"], begun["offset"])
-    same = joined(begun["possession"], begun["attempt"], begun["offset"])[order]
+    order = ordered(begun["ownership_epoch"], begun["attempt"], begun["offset"])
+    same = joined(begun["ownership_epoch"], begun["attempt"], begun["offset"])[order]
     repeated = np.zeros(len(begun), np.bool_)
     repeated[order] = number_in(same) > 0
-    return repeated & (begun["possession"] >= 0)
+    return repeated & (begun["ownership_epoch"] >= 0)
 
 
 def _completed(batch: Batch) -> Ints:
-    """Returns for each row of `own` the highest offset that its possession had completed before, in its attempt."""
+    """Returns for each row of `own` the highest offset that its ownership epoch had completed before, in its
+    attempt."""
     own = batch.own
-    held = np.flatnonzero(own["possession"] >= 0)
+    held = np.flatnonzero(own["ownership_epoch"] >= 0)
     offsets = np.where(own["kind"][held] == Kind.PROCESSED, own["offset"][held], NONE)
     highest = np.full(len(own), NONE, np.int64)
-    group = joined(own["possession"][held], own["attempt"][held])
+    group = joined(own["ownership_epoch"][held], own["attempt"][held])
     highest[held] = picked(offsets, max_before(group, offsets), NONE)
     return highest
 
 
 def _effect_behind(batch: Batch, begun: Table) -> Bools:
-    """Returns whether the sink had heard, since the possession began, of a record behind the one that was begun.
+    """Returns whether the sink had heard, since the ownership epoch began, of a record behind the one that was begun.
 
     Of the record itself it may have heard: the member had no answer, and must try again.
     """
-    effects, held = batch.of(Kind.EFFECT), batch.possessions.sorted_by("slice", "open_ns")
-    number = np.lexsort((batch.possessions["open_ns"], batch.possessions["slice"]))
+    effects, held = batch.of(Kind.EFFECT), batch.ownership_epochs.sorted_by("slice", "open_ns")
+    number = np.lexsort((batch.ownership_epochs["open_ns"], batch.ownership_epochs["slice"]))
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
-    heard = table(possession=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])
-    heard = heard.take(heard["possession"] >= 0).having(place=np.full(int((row >= 0).sum()), -1))
+    heard = table(ownership_epoch=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])
+    heard = heard.take(heard["ownership_epoch"] >= 0).having(place=np.full(int((row >= 0).sum()), -1))
     asked = table(
-        possession=begun["possession"],
+        ownership_epoch=begun["ownership_epoch"],
         time_ns=batch.earliest(begun["time_ns"]) - TOLERANCE_NS,
         offset=np.full(len(begun), NONE),
         place=np.arange(len(begun)),
     )
-    both = stacked(asked, heard).sorted_by("possession", "time_ns")
-    highest = picked(both["offset"], max_before(both["possession"], both["offset"]), NONE)
+    both = stacked(asked, heard).sorted_by("ownership_epoch", "time_ns")
+    highest = picked(both["offset"], max_before(both["ownership_epoch"], both["offset"]), NONE)
     behind = np.zeros(len(begun), np.bool_)
     mine = both["place"] >= 0
     behind[both["place"][mine]] = highest[mine] > begun["offset"][both["place"][mine]]
-    return behind & (begun["possession"] >= 0)
+    return behind & (begun["ownership_epoch"] >= 0)

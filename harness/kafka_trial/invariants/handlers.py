@@ -21,7 +21,7 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.later_states import by_later_states
-from kafka_trial.invariants.possessions import SAID
+from kafka_trial.invariants.ownership_epochs import SAID
 from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -33,8 +33,8 @@ ENDS = (Kind.PROCESSED, Kind.FAILED)
 
 
 def handlers(batch: Batch) -> Table:
-    """Returns slice, source, client, offset, key, possession, batch, start_seq, start_ns, end_seq, end_ns: one row a
-    finished handler.
+    """Returns slice, source, client, offset, key, ownership epoch, batch, start_seq, start_ns, end_seq, end_ns: one row
+    a finished handler.
 
     A delivery is finished by the next completion of the same record in the same file, or by the word that it failed,
     unless the record was delivered there again in between: then the first delivery was given up, and has no end.
@@ -55,7 +55,7 @@ def handlers(batch: Batch) -> Table:
         client=start["client"],
         offset=start["offset"],
         key=keys_of(batch, start),
-        possession=start["possession"],
+        ownership_epoch=start["ownership_epoch"],
         batch=start["batch"],
         start_seq=start["seq"],
         start_ns=start["time_ns"],
@@ -69,31 +69,31 @@ def _batches(batch: Batch, work: Table) -> Ints:
     """Returns the number of the batch that each delivery belongs to; rows of `own`, in their order.
 
     A handler that takes a record is alone. One that takes batches (declared) is handed all that is delivered in one
-    possession before the first completion.
+    ownership epoch before the first completion.
     """
-    if batch.circumstances.settings.handler != "batch":
+    if batch.trial_context.settings.handler != "batch":
         return np.arange(len(work))
-    before = previous_in(joined(work["file"], work["possession"] + 1))
+    before = previous_in(joined(work["file"], work["ownership_epoch"] + 1))
     goes_on = (before >= 0) & (picked(work["kind"], before, 0) == Kind.DELIVERED) & (work["kind"] == Kind.DELIVERED)
     return np.cumsum(~goes_on)
 
 
 def completions(batch: Batch) -> Table:
-    """Returns the `processed` rows of `own` with `key`, and `begun_in`: the possession that they belong to.
+    """Returns the `processed` rows of `own` with `key`, and `begun_in`: the ownership epoch that they belong to.
 
-    That is the possession of the delivery they finish, for a handler may end after its partition was revoked, or came
-    back; else their own.
+    That is the ownership epoch of the delivery they finish, for a handler may end after its partition was revoked, or
+    came back; else their own.
     """
     done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
     by_end = batch.handlers.sorted_by("slice", "source", "end_seq")
     handler = exactly(
-        joined_with(by_end["slice"], by_end["source"], len(batch.circumstances.sources)),
+        joined_with(by_end["slice"], by_end["source"], len(batch.trial_context.sources)),
         by_end["end_seq"],
-        joined_with(done["slice"], done["source"], len(batch.circumstances.sources)),
+        joined_with(done["slice"], done["source"], len(batch.trial_context.sources)),
         done["seq"],
     )
-    begun_in = picked(by_end["possession"], handler, -1)
-    return done.having(key=keys_of(batch, done), begun_in=np.where(begun_in >= 0, begun_in, done["possession"]))
+    begun_in = picked(by_end["ownership_epoch"], handler, -1)
+    return done.having(key=keys_of(batch, done), begun_in=np.where(begun_in >= 0, begun_in, done["ownership_epoch"]))
 
 
 def joined_with(slices: Ints, numbers: Ints, size: int) -> Ints:
@@ -117,10 +117,10 @@ def handled(batch: Batch) -> Table:
     a completion counts if its outcome leaves no effect. Where the effects are states of a table, a later one of its key
     is enough. `said_ns`: the earliest time at which any of its handlings can have been written down.
     """
-    settings = batch.circumstances.settings
+    settings = batch.trial_context.settings
     done = batch.of(Kind.PROCESSED, Kind.EFFECT, *([] if settings.has_sink else [Kind.UNREADABLE]))
     done = done.take(~is_refuted(batch, done))
-    stamped = (done["kind"] == Kind.EFFECT) & (done["wall_ns"] != NONE) & bool(batch.circumstances.clocks)
+    stamped = (done["kind"] == Kind.EFFECT) & (done["wall_ns"] != NONE) & bool(batch.trial_context.clocks)
     done = done.only("kind", "flag", "slice", "offset", "time_ns", "source", "seq").having(
         stamped=(stamped & (settings.progress != "transaction")).astype(np.int64)
     )
@@ -133,7 +133,7 @@ def handled(batch: Batch) -> Table:
     first = first_of(joined(done["slice"], done["offset"]))
     said_ns = np.where(
         done["stamped"] == 1,
-        clocks.earliest_append_ns(batch.circumstances, done["source"], done["time_ns"]),
+        clocks.earliest_append_ns(batch.trial_context, done["source"], done["time_ns"]),
         batch.written_ns(done["source"], done["time_ns"]),
     )
     earliest_ns = np.minimum.reduceat(said_ns, first) if len(first) else said_ns

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, OpenTransaction
 from kafka_trial.invariants.claim_rule import Rule, always, the_clusters
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.progress import DELAYED, stood_still
 from kafka_trial.invariants.table import of_group
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, OpenTransaction
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -56,15 +56,15 @@ def hanging_transaction(group: Group) -> Findings:
 
     Remedy: Find it with kafka-transactions.sh and abort it; it blocks everyone who reads committed records.
     """
-    opened = group.circumstances.open_transactions
+    opened = group.trial_context.open_transactions
     unknown = [one for one in opened if one.timeout_ms is None]
     due = [one for one in opened if one.timeout_ms is not None and one.read_ns > _end_by_ns(group, one, healed_ns=0)]
-    healed_ns = max((window.healed_ns or 0 for window in group.circumstances.windows), default=0)
-    in_force = any(window.healed_ns is None for window in group.circumstances.windows)
+    healed_ns = max((window.healed_ns or 0 for window in group.trial_context.windows), default=0)
+    in_force = any(window.healed_ns is None for window in group.trial_context.windows)
     hindered = [one for one in due if in_force or one.read_ns <= _end_by_ns(group, one, healed_ns=healed_ns)]
     hanging = [one for one in due if one not in hindered]
     still = stood_still(
-        group.circumstances,
+        group.trial_context,
         np.array([_began_ns(group, one) for one in hanging], np.int64),
         np.array([one.read_ns for one in hanging], np.int64),
     ).tolist()
@@ -78,7 +78,7 @@ def _findings(group: Group, found: list[OpenTransaction], undecided: dict[str, i
         len(found),
         {
             "producer_id": [one.producer_id for one in found],
-            "log": [group.circumstances.logs[one.log] for one in found],
+            "log": [group.trial_context.logs[one.log] for one in found],
             "open_ms": [(one.read_ns - _began_ns(group, one)) // MS_NS for one in found],
             "timeout_ms": [one.timeout_ms for one in found],
         },
@@ -97,4 +97,4 @@ def _began_ns(group: Group, one: OpenTransaction) -> int:
     if one.began_wall_ns is None:
         return one.read_ns
     wall_ns, read_ns = np.array([one.began_wall_ns], np.int64), np.array([one.read_ns], np.int64)
-    return int(monotonic(group.circumstances, wall_ns, read_ns)[0])
+    return int(monotonic(group.trial_context, wall_ns, read_ns)[0])

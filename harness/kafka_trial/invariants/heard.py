@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, Circumstances, Window
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TrialContext, Window
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -37,29 +37,29 @@ HARMLESS: Final = frozenset(
 )
 
 
-def surely_heard(circumstances: Circumstances, answers: Table) -> Bools:
+def surely_heard(trial_context: TrialContext, answers: Table) -> Bools:
     """Returns which answers their members heard for certain; `answers` as in `heard_ns`."""
-    heard: Bools = heard_ns(circumstances, answers) != NEVER
+    heard: Bools = heard_ns(trial_context, answers) != NEVER
     return heard
 
 
-def maybe_heard(circumstances: Circumstances, answers: Table) -> Bools:
+def maybe_heard(trial_context: TrialContext, answers: Table) -> Bools:
     """Returns which answers their members may have heard: all but those held or cut, whose connection is known to have
     ended with the fault; `answers` as in `heard_ns`."""
-    fault = _faults_of(circumstances, answers)
+    fault = _faults_of(trial_context, answers)
     known = answers["connection"] >= 0
-    maybe: Bools = (heard_ns(circumstances, answers) != NEVER) | ~known | ~fault["cut"]
+    maybe: Bools = (heard_ns(trial_context, answers) != NEVER) | ~known | ~fault["cut"]
     return maybe
 
 
-def heard_ns(circumstances: Circumstances, answers: Table) -> Ints:
+def heard_ns(trial_context: TrialContext, answers: Table) -> Ints:
     """Returns when each answer was heard at the latest, NEVER where that is not certain.
 
     Columns of `answers`: `source` (of the request log's line), `lane`, `connection` (its number, -1 unknown),
     `begun_ns` (when the broker got the request) and `sent_ns` (when it answered), on the harness's clock.
     """
-    fault = _faults_of(circumstances, answers)
-    went_on = _last_begun_ns(circumstances)[answers["connection"]] > fault["end_ns"]
+    fault = _faults_of(trial_context, answers)
+    went_on = _last_begun_ns(trial_context)[answers["connection"]] > fault["end_ns"]
     sent_ns = answers["sent_ns"].astype(np.int64)
     inside = np.where(went_on, np.maximum(sent_ns, fault["end_ns"]), NEVER)
     return np.where(fault["end_ns"] == NONE, sent_ns, inside)
@@ -74,22 +74,22 @@ def answers_of(batch: Batch, requests: Table) -> Table:
     )
 
 
-def _last_begun_ns(circumstances: Circumstances) -> Ints:
+def _last_begun_ns(trial_context: TrialContext) -> Ints:
     """Returns when the last request of each connection began, and NONE at the end, for the one that is not known."""
-    known = circumstances.connections
+    known = trial_context.connections
     walls = np.array([NONE if one.last_wall_ns is None else one.last_wall_ns for one in known], np.int64)
     times = np.array([one.last_time_ns for one in known], np.int64)
-    return np.append(monotonic(circumstances, walls, times), NONE)
+    return np.append(monotonic(trial_context, walls, times), NONE)
 
 
-def _faults_of(circumstances: Circumstances, answers: Table) -> Table:
+def _faults_of(trial_context: TrialContext, answers: Table) -> Table:
     """Returns for each answer the end of the faults in force between request and answer (NONE: there was none).
 
     `cut`: one of them was cutting, and the answer was sent well inside, by any clock.
     """
-    held = _spans(circumstances)
-    lanes = np.array([*circumstances.lanes], np.int64)
-    group = _group(circumstances, answers["source"], answers["lane"])
+    held = _spans(trial_context)
+    lanes = np.array([*trial_context.lanes], np.int64)
+    group = _group(trial_context, answers["source"], answers["lane"])
     last = at_or_before(held["group"], held["begin_ns"], group, answers["sent_ns"])
     end_ns = picked(held["end_ns"], last, NONE)
     outside = (last < 0) | (end_ns < answers["begun_ns"]) | ~np.isin(answers["lane"], lanes)
@@ -100,9 +100,9 @@ def _faults_of(circumstances: Circumstances, answers: Table) -> Table:
     return table(end_ns=np.where(outside, NONE, end_ns), cut=cut)
 
 
-def _spans(circumstances: Circumstances) -> Table:
+def _spans(trial_context: TrialContext) -> Table:
     """Returns the stretches of time with faults in force, those that touch as one: by lane and broker, sorted."""
-    rows = np.array([*_reached(circumstances)], np.int64).reshape(-1, 4)
+    rows = np.array([*_reached(trial_context)], np.int64).reshape(-1, 4)
     group, begin_ns, end_ns, cut = rows[ordered(rows[:, 0], rows[:, 1])].T
     fresh, reach = starts_of(group), NONE
     for row in range(len(rows)):  # faults, not events: some dozens at most
@@ -113,18 +113,18 @@ def _spans(circumstances: Circumstances) -> Table:
     return table(group=group[first], begin_ns=begin_ns[first], end_ns=ends, cut=cuts)
 
 
-def _reached(circumstances: Circumstances) -> Iterator[tuple[int, int, int, int]]:
+def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]:
     """Yields (group, begin, end, cut) of each fault for every lane and request log that it reaches."""
-    logs = [number for number, name in enumerate(circumstances.sources) if name.startswith("requests-")]
-    for window in circumstances.windows:
+    logs = [number for number, name in enumerate(trial_context.sources) if name.startswith("requests-")]
+    for window in trial_context.windows:
         if window.fault in HARMLESS:
             continue
         begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
         end_ns = NEVER if window.healed_ns is None else window.healed_ns + LOG_TOLERANCE_NS
-        for lane, member in circumstances.lanes.items():
+        for lane, member in trial_context.lanes.items():
             for log in logs:
-                if _reaches(window, circumstances.members[member], circumstances.sources[log]):
-                    group = _group(circumstances, np.array([log]), np.array([lane]))
+                if _reaches(window, trial_context.members[member], trial_context.sources[log]):
+                    group = _group(trial_context, np.array([log]), np.array([lane]))
                     yield int(group[0]), begun_ns - LOG_TOLERANCE_NS, end_ns, int(window.fault not in DELAYING)
 
 
@@ -137,5 +137,5 @@ def _reaches(window: Window, member: str, log: str) -> bool:
     return log == f"requests-{name}" if broker else True
 
 
-def _group(circumstances: Circumstances, sources: Array, lanes: Array) -> Ints:
-    return lanes.astype(np.int64) * (len(circumstances.sources) + 1) + sources
+def _group(trial_context: TrialContext, sources: Array, lanes: Array) -> Ints:
+    return lanes.astype(np.int64) * (len(trial_context.sources) + 1) + sources

@@ -1,8 +1,8 @@
 """Unknown commits: those that stood in the log, and of which their member cannot have known that they do.
 
 By its own word the attempt failed, and no witness says that the answer was heard; or the answer was held or cut off,
-and the member never says that it had one. That ends when the same possession has a commit at the place, or behind it,
-accepted and the answer heard: by its own word, or by the request log.
+and the member never says that it had one. That ends when the same ownership epoch has a commit at the place, or behind
+it, accepted and the answer heard: by its own word, or by the request log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import heard
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, life_at, members_of, requests_of
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -29,6 +28,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -41,7 +41,7 @@ def unknown(batch: Batch) -> Bools:
     """
     request, asked = requests_of(batch, batch.commits)
     answers = heard.answers_of(batch, asked)
-    sure, maybe = (told(batch.circumstances, answers) for told in (heard.surely_heard, heard.maybe_heard))
+    sure, maybe = (told(batch.trial_context, answers) for told in (heard.surely_heard, heard.maybe_heard))
     failed = _failures(batch)
     sent_ns = picked(answers["sent_ns"], request, NEVER)
     in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
@@ -63,7 +63,8 @@ def known_later(batch: Batch) -> Bools:
 
 
 def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
-    """Returns for each commit whether one of the accepted was heard by its member, in the same possession, after it."""
+    """Returns for each commit whether one of the accepted was heard by its member, in the same ownership epoch, after
+    it."""
     log = batch.commits
     own = picked(batch.lives["source"], log["life"], -1)
     source = np.where(own >= 0, own, _failures(batch)["source"])
@@ -71,9 +72,9 @@ def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
         slice=log["slice"], source=source, time_ns=since_ns, at_ns=log["effect_ns"], value=log["value"]
     ).having(place=np.arange(len(log)))
     both = stacked(wanted, accepted)
-    possession = _possessions_at(batch, both["slice"], both["source"], both["at_ns"])
+    ownership_epoch = _possessions_at(batch, both["slice"], both["source"], both["at_ns"])
     # Where nobody knows how long it held the partition, only the very same place counts.
-    stretch = joined(both["slice"], both["source"], possession, np.where(possession < 0, both["value"], 0))
+    stretch = joined(both["slice"], both["source"], ownership_epoch, np.where(ownership_epoch < 0, both["value"], 0))
     order = ordered(stretch, both["time_ns"], both["place"])  # what was heard in the same instant stands before
     both, stretch = both.take(order), stretch[order]
     asked = both["place"] >= 0
@@ -95,7 +96,7 @@ def _logged(batch: Batch) -> Table:
     asked = batch.commit_requests
     asked = asked.having(member=members_of(batch, asked["who"], otherwise=-1))
     asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE) & (asked["member"] >= 0))
-    asked = asked.take(heard.surely_heard(batch.circumstances, heard.answers_of(batch, asked)))
+    asked = asked.take(heard.surely_heard(batch.trial_context, heard.answers_of(batch, asked)))
     at_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
     source = picked(batch.lives["source"], life_at(batch, asked["member"], at_ns), -1)
     return _accepted(asked["slice"], source, at_ns, asked["offset"])
@@ -107,8 +108,8 @@ def _accepted(slices: Array, sources: Array, time_ns: Array, values: Array) -> T
 
 
 def _possessions_at(batch: Batch, slices: Array, sources: Array, time_ns: Array) -> Ints:
-    """Returns the possession that each file had begun last by then, -1 where there was none."""
-    held, size = batch.possessions, len(batch.circumstances.sources) + 1
+    """Returns the ownership epoch that each file had begun last by then, -1 where there was none."""
+    held, size = batch.ownership_epochs, len(batch.trial_context.sources) + 1
     return at_or_before(held["slice"] * size + held["source"], held["open_ns"], slices * size + sources, time_ns)
 
 

@@ -47,7 +47,7 @@ class Findings:
     `rows` has `slice` and `order` (what instances of a slice are sorted by) and the attributes as columns; an integer
     column's NONE and NEVER mean that the attribute is absent. `proofs` are (source, seq) columns, source -1 for none.
     `undecided` are pairs of a reason and the slices (one entry a case).
-    Slices are numbered as in what was judged: inside the batch, or as in the circumstances for a group.
+    Slices are numbered as in what was judged: inside the batch, or as in the trial context for a group.
     """
 
     rows: Table

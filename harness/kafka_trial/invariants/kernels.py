@@ -1,6 +1,6 @@
 """Segmented kernels: the few vectorised operations on which every index and invariant is built.
 
-A *group* is an integer array that says to which segment (slice, possession, key …) each row belongs. All functions
+A *group* is an integer array that says to which segment (slice, ownership epoch, key …) each row belongs. All functions
 take and return numpy arrays; none loops over rows or groups.
 """
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -30,6 +29,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch

@@ -23,7 +23,6 @@ from kafka_trial.invariants.bounds import (
     timing_of,
     window_in_words,
 )
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.expiries import with_faults
 from kafka_trial.invariants.explanation import on_the_partition, sharing_an_event
@@ -32,6 +31,7 @@ from kafka_trial.invariants.kernels import NEVER, Array, Bools
 from kafka_trial.invariants.stalls import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 __all__ = ["Group", "Timing", "convergence_bound_s", "group_of", "stall_window_s"]
 
@@ -51,7 +51,7 @@ class Group:
     """The summaries of all slices, with the bounds and instants that hold for all of them; times in nanoseconds."""
 
     slices: Table
-    circumstances: Circumstances
+    trial_context: TrialContext
     timing: Timing
     drain_ns: int
     snapshot_ns: int
@@ -96,7 +96,7 @@ class Group:
 
     @property
     def in_kafka(self) -> bool:
-        return self.circumstances.settings.in_offsets_log
+        return self.trial_context.settings.in_offsets_log
 
     @property
     def unsettled(self) -> str | None:
@@ -125,26 +125,26 @@ class Group:
 
     def stood_still(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
-        delays = self.circumstances.delays
+        delays = self.trial_context.delays
         gaps = [delay for at, delay in delays if since_ns <= at and at - delay <= self.snapshot_ns]
-        return max(gaps, default=0) > self.circumstances.session_timeout_s / 4 * SECOND_NS
+        return max(gaps, default=0) > self.trial_context.session_timeout_s / 4 * SECOND_NS
 
 
-def group_of(slices: Table, circumstances: Circumstances, *, waits: Table, worked: Table) -> Group:
+def group_of(slices: Table, trial_context: TrialContext, *, waits: Table, worked: Table) -> Group:
     """Returns the group of all slices' summaries, with what `starvation.py` gathers beside them."""
     timing = timing_of(
-        circumstances.settings,
-        told=circumstances.told,
+        trial_context.settings,
+        told=trial_context.told,
         backlog=int(slices["backlog"].sum()),
         longest_handler_s=int(slices["longest_ns"].max(initial=0)) / SECOND_NS,
-        rate=circumstances.calibrated_rate,
-        partitions_added=circumstances.partitions_added,
+        rate=trial_context.calibrated_rate,
+        partitions_added=trial_context.partitions_added,
     )
-    snapshot_ns, drain_ns = snapshot_ns_of(circumstances), circumstances.drain_ns
+    snapshot_ns, drain_ns = snapshot_ns_of(trial_context), trial_context.drain_ns
     return Group(
         slices=slices,
-        circumstances=circumstances,
-        timing=with_faults(timing, circumstances),
+        trial_context=trial_context,
+        timing=with_faults(timing, trial_context),
         drain_ns=snapshot_ns if drain_ns is None else drain_ns,
         snapshot_ns=snapshot_ns,
         waits=waits,

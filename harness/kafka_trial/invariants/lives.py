@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 def life_of(batch: Batch, sources: Array) -> Ints:
     """Returns the place of each source's life in `batch.lives`, -1 where a source is no member's."""
-    places = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
+    places = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
     places[batch.lives["source"]] = np.arange(len(batch.lives))
     return places[sources]

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 @invariant(
     "nonmonotonic-poll",
     family="ordering",
-    needs=("own word", "possessions"),
+    needs=("own word", "ownership_epochs"),
     level="events",
     severity=270,
     rule=Rule(partition_order_claimed),
-    message="{place} stepped back from record {previous_offset} to {offset} inside one possession",
+    message="{place} stepped back from record {previous_offset} to {offset} inside one ownership epoch",
 )
 def nonmonotonic_poll(batch: Batch) -> Findings:
-    """Inside one possession a delivery stepped back to a record, or to one before it, that was delivered already.
+    """Inside one ownership epoch a delivery stepped back to a record, or to one before it, that was delivered already.
 
     "Consumers see records in the order they are stored in the log" (Kafka, Guarantees). Legal where nothing from that
     record on had been completed (a retry: see `retried`); for a consumer that claims order per key, or none; and where
@@ -60,8 +60,8 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
     Remedy: Seek back only to the record that failed, before anything behind it is done.
     """
     given = batch.begun.take(batch.begun["kind"] == Kind.DELIVERED)
-    held = given.take(given["possession"] >= 0)  # sorted by possession, then seq
-    highest = max_before(joined(held["possession"], held["attempt"]), held["offset"])
+    held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
+    highest = max_before(joined(held["ownership_epoch"], held["attempt"]), held["offset"])
     back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE)) & ~held["retry"]
     back, unsure = back & ~unattributed(batch, held), back & unattributed(batch, held)
     before, after = held.take(highest[back]), held.take(back)
@@ -78,7 +78,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
 @invariant(
     "reordered-key",
     family="ordering",
-    needs=("possessions", "records", "work"),
+    needs=("ownership_epochs", "records", "work"),
     level="sink",
     severity=250,
     rule=Rule(order_claimed, of_other_keys),
@@ -90,11 +90,11 @@ def reordered_key(batch: Batch) -> Findings:
     """A record was handled after a later one of its key (same_key), or of another key of its partition (not same_key).
 
     "Kafka guarantees the order of records within a partition" (Kafka, Introduction), and records of a key share one.
-    Inside a possession every completion counts of what was delivered there; across possessions, and across transactions
-    that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the window of an
-    untold loss. Where there is a sink, first effects count too, in the order of its file (of each partition of an
-    output topic): one finding a record beyond those of the lines. Undecided inside a possession whose lines may be of
-    several clients of one process.
+    Inside an ownership epoch every completion counts of what was delivered there; across ownership epochs, and across
+    transactions that failed, only first completions do: a rewind to a legal floor is a redelivery. Legal inside the
+    window of an untold loss. Where there is a sink, first effects count too, in the order of its file (of each
+    partition of an output topic): one finding a record beyond those of the lines. Undecided inside an ownership epoch
+    whose lines may be of several clients of one process.
 
     Smallest history: records 0 and 1 of one key, `assigned`, `processed` 1, `processed` 0.
 
@@ -120,7 +120,7 @@ def reordered_key(batch: Batch) -> Findings:
 @invariant(
     "overlapping-handlers",
     family="ordering",
-    needs=("handler starts", "own word", "possessions"),
+    needs=("handler starts", "own word", "ownership_epochs"),
     level="events",
     severity=260,
     rule=Rule(order_claimed, of_other_keys),
@@ -272,7 +272,7 @@ def _overlapping_across_files(batch: Batch) -> Table:
     """Returns the handlers that ran beside one of another file for certain, however short: each began, at the latest,
     before the other one can have ended."""
     handlers = batch.handlers
-    handlers = handlers.take(~excused(batch, handlers["possession"], handlers["offset"], handlers["end_ns"]))
+    handlers = handlers.take(~excused(batch, handlers["ownership_epoch"], handlers["offset"], handlers["end_ns"]))
     handlers = handlers.having(end_ns=batch.written_ns(handlers["source"], handlers["end_ns"]))
     keyed = handlers.take(handlers["key"] >= 0)
     found = [

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.bounds import stall_window_s, timing_in
-from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, per_group
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import table
+from kafka_trial.invariants.trial_context import TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -68,13 +68,13 @@ def orphan_partition(batch: Batch) -> Findings:
     Remedy: Use one of Kafka's assignors, and do not mix assign() and subscribe() in one group.
     """
     stretches = list(_calm(batch))
-    bound_ns = _bound_ns(batch.circumstances)
+    bound_ns = _bound_ns(batch.trial_context)
     existed_ns = _existed_ns(batch)
     alone = [
         ~_owned(batch, calm) & (calm.end_ns - np.maximum(existed_ns, calm.begin_ns).astype(np.float64) > bound_ns)
         for calm in stretches
     ]
-    delayed = [_stood_still(batch.circumstances, calm) for calm in stretches]
+    delayed = [_stood_still(batch.trial_context, calm) for calm in stretches]
     slices = [np.flatnonzero(mask) for mask in alone]
     guilty = [(calm, found) for calm, found, still in zip(stretches, slices, delayed, strict=True) if not still]
     open_cases = [found for found, still in zip(slices, delayed, strict=True) if still]
@@ -94,16 +94,16 @@ def orphan_partition(batch: Batch) -> Findings:
     return Findings(rows, [proof], [(DELAYED, np.concatenate([np.empty(0, np.int64), *open_cases]))])
 
 
-def _bound_ns(circumstances: Circumstances) -> int:
-    settings = circumstances.settings
-    metadata_s = settings.metadata_age_s if circumstances.partitions_added else 0.0
-    return int((stall_window_s(timing_in(circumstances)) + metadata_s) * SECOND_NS)
+def _bound_ns(trial_context: TrialContext) -> int:
+    settings = trial_context.settings
+    metadata_s = settings.metadata_age_s if trial_context.partitions_added else 0.0
+    return int((stall_window_s(timing_in(trial_context)) + metadata_s) * SECOND_NS)
 
 
 def _calm(batch: Batch) -> Iterator[Calm]:
     """Yields the stretches at rest that are longer than the bound: a handful, for groups are mostly at rest once."""
-    circumstances = batch.circumstances
-    records, snapshot_ns = circumstances.memberships, circumstances.snapshot_ns
+    trial_context = batch.trial_context
+    records, snapshot_ns = trial_context.memberships, trial_context.snapshot_ns
     if not records or snapshot_ns is None:
         return
     wall_ns = np.array([NONE if one.wall_ns is None else one.wall_ns for one in records], np.int64)
@@ -118,16 +118,16 @@ def _calm(batch: Batch) -> Iterator[Calm]:
         else:
             present = present | {one.member_id} if one.what == "member" else present - {one.member_id}
         end_ns = min(at_ns[number + 1] if number + 1 < len(records) else snapshot_ns, snapshot_ns)
-        for begin_ns, until_ns in _without_faults(circumstances, (at_ns[number], end_ns)):
-            if listed + len(present) and until_ns - begin_ns > _bound_ns(circumstances):
+        for begin_ns, until_ns in _without_faults(trial_context, (at_ns[number], end_ns)):
+            if listed + len(present) and until_ns - begin_ns > _bound_ns(trial_context):
                 members = listed + len(present)
                 yield Calm(begin_ns, until_ns, one.place, one.source, one.seq, members, listing)
 
 
-def _without_faults(circumstances: Circumstances, span: Span) -> list[Span]:
+def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
     """Returns the parts of a stretch in which no fault was in force; one that was never healed lasts for ever."""
     parts = [span]
-    for window in circumstances.windows:
+    for window in trial_context.windows:
         end_ns = NEVER if window.healed_ns is None else window.healed_ns
         cut = [((begin, min(until, window.injected_ns)), (max(begin, end_ns), until)) for begin, until in parts]
         parts = [part for both in cut for part in both if part[0] < part[1]]
@@ -136,13 +136,13 @@ def _without_faults(circumstances: Circumstances, span: Span) -> list[Span]:
 
 def _owned(batch: Batch, calm: Calm) -> Bools:
     """Returns whether each slice belongs to a member by the group records before the stretch."""
-    grants = batch.of(Kind.GRANT)
-    classic = grants["flag"] == Protocol.CLASSIC
-    held = ~classic & (grants["place"] <= calm.place) & (grants["until"] > calm.place)
+    assignment_records = batch.of(Kind.GRANT)
+    classic = assignment_records["flag"] == Protocol.CLASSIC
+    held = ~classic & (assignment_records["place"] <= calm.place) & (assignment_records["until"] > calm.place)
     if calm.listing is not None:
-        held |= classic & (grants["place"] == calm.listing)
+        held |= classic & (assignment_records["place"] == calm.listing)
     owned = np.zeros(batch.size, np.bool_)
-    owned[grants["slice"][held]] = True
+    owned[assignment_records["slice"][held]] = True
     return owned
 
 
@@ -153,9 +153,9 @@ def _existed_ns(batch: Batch) -> Array:
     """
     seen = batch.of(Kind.RECORD, Kind.LOG_START, Kind.LOG_END)
     first_ns = per_group(seen["slice"], seen["time_ns"], batch.size, how="min", start=NEVER)
-    return first_ns if batch.circumstances.partitions_added else np.where(first_ns == NEVER, NEVER, NONE)
+    return first_ns if batch.trial_context.partitions_added else np.where(first_ns == NEVER, NEVER, NONE)
 
 
-def _stood_still(circumstances: Circumstances, calm: Calm) -> bool:
-    gaps = [delay for at, delay in circumstances.delays if calm.begin_ns <= at and at - delay <= calm.end_ns]
-    return max(gaps, default=0) > circumstances.session_timeout_s / 4 * SECOND_NS
+def _stood_still(trial_context: TrialContext, calm: Calm) -> bool:
+    gaps = [delay for at, delay in trial_context.delays if calm.begin_ns <= at and at - delay <= calm.end_ns]
+    return max(gaps, default=0) > trial_context.session_timeout_s / 4 * SECOND_NS

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.claim_rule import Rule, always, fencing_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
 from kafka_trial.invariants.handlers import joined_with
@@ -22,10 +21,11 @@ from kafka_trial.invariants.kernels import (
     max_before,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import SAID
 from kafka_trial.invariants.ownership_log import owned_by
-from kafka_trial.invariants.possessions import SAID
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.work_after_failed_commit import began_despite_failed_commit
 from kafka_trial.invariants.work_under_false_assignments import begun_under_false_assignments
 from kafka_trial.invariants.zombies import doubted, fetched_though_told
@@ -66,7 +66,7 @@ def split_ownership(batch: Batch) -> Findings:
     both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
-    unsure = doubted(batch, beside["possession"], beside["time_ns"]) & (beside["refused_seq"] == NEVER)
+    unsure = doubted(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refused_seq"] == NEVER)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
     return Findings(rows, proofs, [(FETCHES_UNKNOWN, beside["slice"][unsure])])
 
@@ -109,7 +109,7 @@ def work_after_revoke(batch: Batch) -> Findings:
 @invariant(
     "zombie-work",
     family="ownership",
-    needs=("own word", "possessions", "offsets log"),
+    needs=("own word", "ownership_epochs", "offsets log"),
     level="events",
     severity=310,
     rule=Rule(fencing_claimed),
@@ -129,16 +129,19 @@ def zombie_work(batch: Batch) -> Findings:
     """
     work = batch.own.take(_works(batch.own))
     windows = batch.zombies
-    loss_ns = picked(windows["loss_ns"], work["possession"], NEVER)
+    loss_ns = picked(windows["loss_ns"], work["ownership_epoch"], NEVER)
     said_ns = batch.written_ns(work["source"], work["time_ns"])
     inside = (loss_ns != NEVER) & (said_ns > loss_ns)
-    knowing = fetched_though_told(batch, work["possession"], work["offset"], work["time_ns"])
-    refused_seq, _ = began_despite_failed_commit(batch, work["possession"], work["offset"])
+    knowing = fetched_though_told(batch, work["ownership_epoch"], work["offset"], work["time_ns"])
+    refused_seq, _ = began_despite_failed_commit(batch, work["ownership_epoch"], work["offset"])
     work = work.take(inside & ~knowing & (work["seq"] < refused_seq))
-    loss = picked(windows["loss"], work["possession"], -1)
+    loss = picked(windows["loss"], work["ownership_epoch"], -1)
     rows = table(slice=work["slice"], order=work["offset"], offset=work["offset"], what=_what(work))
-    grant = (picked(batch.grants["source"], loss, -1), picked(batch.grants["seq"], loss, -1))
-    return Findings(rows, [grant, (work["source"], work["seq"])])
+    assignment_record = (
+        picked(batch.assignment_records["source"], loss, -1),
+        picked(batch.assignment_records["seq"], loss, -1),
+    )
+    return Findings(rows, [assignment_record, (work["source"], work["seq"])])
 
 
 def _works(own: Table) -> Bools:
@@ -155,11 +158,13 @@ def _what(work: Table) -> Array:
 
 def _split_by_log(batch: Batch) -> Table:
     """Returns the places of the offsets log from which two member ids own a partition (assigned, not pending)."""
-    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING)
-    longest = max_before(grants["slice"], grants["until"])
-    split = (longest >= 0) & (picked(grants["until"], longest, NONE) > grants["place"])
-    split &= picked(grants["member_id"], longest, -1) != grants["member_id"]
-    later, earlier = grants.take(split), grants.take(longest[split])
+    assignment_records = batch.assignment_records.take(
+        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    )
+    longest = max_before(assignment_records["slice"], assignment_records["until"])
+    split = (longest >= 0) & (picked(assignment_records["until"], longest, NONE) > assignment_records["place"])
+    split &= picked(assignment_records["member_id"], longest, -1) != assignment_records["member_id"]
+    later, earlier = assignment_records.take(split), assignment_records.take(longest[split])
     reached = np.minimum(later["until"], earlier["until"])
     so_far = max_before(later["slice"], reached)
     # A further record inside the same split is not a further split.
@@ -172,14 +177,14 @@ def _split_though_told(batch: Batch) -> Table:
     """Returns deliveries to members that had been told that others have the partition: of records that they fetched
     later, or that they began after their own word that the commit of them was refused."""
     work = _beside_owners(batch)
-    windows, possession = batch.zombies, work["possession"]
-    told_ns = picked(windows["told_ns"], possession, NEVER)
+    windows, ownership_epoch = batch.zombies, work["ownership_epoch"]
+    told_ns = picked(windows["told_ns"], ownership_epoch, NEVER)
     now_ns = batch.written_ns(work["source"], work["time_ns"])
-    fetched = (now_ns > told_ns) & fetched_though_told(batch, possession, work["offset"], work["time_ns"])
+    fetched = (now_ns > told_ns) & fetched_though_told(batch, ownership_epoch, work["offset"], work["time_ns"])
     begun = work["refused_seq"] != NEVER
     answer = table(
-        source=np.where(fetched, picked(windows["told_source"], possession, -1), work["source"]),
-        seq=np.where(fetched, picked(windows["told_seq"], possession, -1), work["refused_seq"]),
+        source=np.where(fetched, picked(windows["told_source"], ownership_epoch, -1), work["source"]),
+        seq=np.where(fetched, picked(windows["told_seq"], ownership_epoch, -1), work["refused_seq"]),
     )
     answer, work = (rows.take(fetched | begun) for rows in (answer, work))
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", answer, work)
@@ -194,19 +199,23 @@ def _split_though_not_given(batch: Batch) -> Table:
 def _beside_owners(batch: Batch) -> Table:
     """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
     work = batch.begun.having(refused_seq=batch.failed_commit_seq)
-    work = work.take(work["possession"] >= 0)  # by a delivery, or by a completion that no delivery began
-    work = work.take(picked(batch.zombies["loss"], work["possession"], -1) >= 0)
+    work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
+    work = work.take(picked(batch.zombies["loss"], work["ownership_epoch"], -1) >= 0)
     return work.take(_given_to_others(batch, work))
 
 
 def _given_to_others(batch: Batch, work: Table) -> Bools:
     """Returns whether the last record that gave the partition to anybody gave it to others than the member."""
-    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING).sorted_by("slice", "time_ns")
-    row = at_or_before(grants["slice"], grants["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS)
-    holder = picked(batch.holders, work["possession"], -1)
-    member = np.where(holder >= 0, holder, picked(batch.possessions["member"], work["possession"], -1))
+    assignment_records = batch.assignment_records.take(
+        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    ).sorted_by("slice", "time_ns")
+    row = at_or_before(
+        assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
+    )
+    holder = picked(batch.holders, work["ownership_epoch"], -1)
+    member = np.where(holder >= 0, holder, picked(batch.ownership_epochs["member"], work["ownership_epoch"], -1))
     given: Bools = row >= 0
-    return given & ~owned_by(batch, work["slice"], member, picked(grants["place"], row, NONE))
+    return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["place"], row, NONE))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:
@@ -225,7 +234,7 @@ def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str,
 
 def _in_hand_when_lost(batch: Batch, late: Table) -> Bools:
     """Returns whether each row ends a handler that had begun before the partition was lost (not revoked)."""
-    callback, sources = _callback_before(batch, late), len(batch.circumstances.sources)
+    callback, sources = _callback_before(batch, late), len(batch.trial_context.sources)
     ends = batch.handlers.sorted_by("slice", "source", "end_seq")
     handler = exactly(
         joined_with(ends["slice"], ends["source"], sources),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def grants(batch: Batch) -> Table:
+def assignment_records(batch: Batch) -> Table:
     """Returns slice, member_id, member (-1 unknown), client, protocol, place, until, time_ns, source, seq; by place.
 
     The member id has the partition from `place` to `until` in the log, as the records say; nobody's gaps are left open.
@@ -46,7 +46,7 @@ def grants(batch: Batch) -> Table:
     taken_back = np.where(classic, listed, _next_classic(rows, classic))
     until = np.where(classic, taken_back, np.minimum(rows["until"], taken_back))
     of_id = batch.clients.of_member_id
-    owners = np.array([*batch.circumstances.owners, -1], np.int64)
+    owners = np.array([*batch.trial_context.owners, -1], np.int64)
     return table(
         slice=rows["slice"],
         member_id=rows["who"].astype(np.int64),
@@ -62,21 +62,26 @@ def grants(batch: Batch) -> Table:
 
 
 def bridged(batch: Batch) -> Table:
-    """Returns the grants with nobody's gaps closed: the last owner stays until another gets the partition."""
-    grants = batch.grants
-    highest = max_before(grants["slice"], grants["until"])
-    gap_before = (highest >= 0) & (picked(grants["until"], highest, NEVER) < grants["place"])
-    until = grants["until"].copy()
+    """Returns the assignment records with nobody's gaps closed: the last owner stays until another gets the
+    partition."""
+    assignment_records = batch.assignment_records
+    highest = max_before(assignment_records["slice"], assignment_records["until"])
+    gap_before = (highest >= 0) & (picked(assignment_records["until"], highest, NEVER) < assignment_records["place"])
+    until = assignment_records["until"].copy()
     resumed = np.flatnonzero(gap_before)
     _stretch(
-        grants, until, picked(grants["until"], highest, 0)[resumed], grants["slice"][resumed], grants["place"][resumed]
+        assignment_records,
+        until,
+        picked(assignment_records["until"], highest, 0)[resumed],
+        assignment_records["slice"][resumed],
+        assignment_records["place"][resumed],
     )
-    last = np.ones(len(grants), np.bool_)
-    last[:-1] = grants["slice"][1:] != grants["slice"][:-1]
+    last = np.ones(len(assignment_records), np.bool_)
+    last[:-1] = assignment_records["slice"][1:] != assignment_records["slice"][:-1]
     ends = np.flatnonzero(last)
-    peak = np.maximum(picked(grants["until"], highest, 0)[ends], grants["until"][ends])
-    _stretch(grants, until, peak, grants["slice"][ends], np.full(len(ends), NEVER))
-    return grants.having(until=until)
+    peak = np.maximum(picked(assignment_records["until"], highest, 0)[ends], assignment_records["until"][ends])
+    _stretch(assignment_records, until, peak, assignment_records["slice"][ends], np.full(len(ends), NEVER))
+    return assignment_records.having(until=until)
 
 
 def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bools:
@@ -84,8 +89,8 @@ def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bool
 
     A member is a process, or one of several clients in it (`clients.py`).
     """
-    by_client = batch.grants.having(member=batch.grants["client"])
-    return _held(batch.grants, slices, members, places) | _held(by_client, slices, members, places)
+    by_client = batch.assignment_records.having(member=batch.assignment_records["client"])
+    return _held(batch.assignment_records, slices, members, places) | _held(by_client, slices, members, places)
 
 
 def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> Ints:
@@ -102,18 +107,20 @@ def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> 
     return np.where(_held(whole, slices, clients, places), 1, np.where(anybody & ~strangers, 0, -1))
 
 
-def _held(grants: Table, slices: Array, members: Array, places: Array) -> Bools:
-    if not len(grants):
+def _held(assignment_records: Table, slices: Array, members: Array, places: Array) -> Bools:
+    if not len(assignment_records):
         return np.zeros(len(slices), np.bool_)
-    size = max(int(grants["member"].max()), int(members.max(initial=0))) + 2
-    group, wanted = (s * size + m + 1 for s, m in ((grants["slice"], grants["member"]), (slices, members)))
-    return covering(group, grants["place"], grants["until"], wanted, places) > 0
+    size = max(int(assignment_records["member"].max()), int(members.max(initial=0))) + 2
+    group, wanted = (
+        s * size + m + 1 for s, m in ((assignment_records["slice"], assignment_records["member"]), (slices, members))
+    )
+    return covering(group, assignment_records["place"], assignment_records["until"], wanted, places) > 0
 
 
-def _stretch(grants: Table, until: Ints, old: Array, slices: Array, new: Array) -> None:
-    """Lets the grants of `slices` that end at `old` last until `new`."""
-    order = ordered(grants["slice"], grants["until"])
-    keys, wanted = composites((grants["slice"][order], grants["until"][order]), (slices, old))
+def _stretch(assignment_records: Table, until: Ints, old: Array, slices: Array, new: Array) -> None:
+    """Lets the assignment records of `slices` that end at `old` last until `new`."""
+    order = ordered(assignment_records["slice"], assignment_records["until"])
+    keys, wanted = composites((assignment_records["slice"][order], assignment_records["until"][order]), (slices, old))
     low, high = np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
     for side in range(int((high - low).max(initial=0))):  # members that let go in the very same record: one, or two
         rows = low + side < high
@@ -121,7 +128,8 @@ def _stretch(grants: Table, until: Ints, old: Array, slices: Array, new: Array) 
 
 
 def _next_listing(slices: Array, places: Array) -> Ints:
-    """Returns the place of the next record that lists the partition, for each grant sorted by place; NEVER if none."""
+    """Returns the place of the next record that lists the partition, for each assignment record sorted by place; NEVER
+    if none."""
     place = joined(slices, places) if len(slices) else slices
     first = first_of(place)
     following = next_in(slices[first])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.commits_log import members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -31,6 +30,7 @@ from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -102,12 +102,12 @@ def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, heard_ns: 
 
 def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
     """Returns of which lines the request log knows all that their process fetched."""
-    circumstances = batch.circumstances
-    alone = np.append(~overlapping(batch) & np.isin(batch.lives["member"], _fetching(circumstances)), False)
+    trial_context = batch.trial_context
+    alone = np.append(~overlapping(batch) & np.isin(batch.lives["member"], _fetching(trial_context)), False)
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
     strange[asks["slice"][members_of(batch, asks["who"], otherwise=-1) < 0]] = True
-    seen: Bools = alone[life] & ~strange[lines["slice"]] & (lines["time_ns"] < complete_until_ns(circumstances))
+    seen: Bools = alone[life] & ~strange[lines["slice"]] & (lines["time_ns"] < complete_until_ns(trial_context))
     return seen
 
 
@@ -120,8 +120,8 @@ def overlapping(batch: Batch) -> Bools:
     return late | np.append(late[1:], False)[: len(late)]
 
 
-def _fetching(circumstances: Circumstances) -> Ints:
+def _fetching(trial_context: TrialContext) -> Ints:
     """Returns the members with a lane on which something was fetched, and never by two clients at once."""
-    lanes = [lane for lane in circumstances.fetching if lane in circumstances.lanes]
-    shared = {circumstances.lanes.get(lane) for lane in circumstances.shared_lanes}
-    return np.array(sorted({circumstances.lanes[lane] for lane in lanes} - shared), np.int64)
+    lanes = [lane for lane in trial_context.fetching if lane in trial_context.lanes]
+    shared = {trial_context.lanes.get(lane) for lane in trial_context.shared_lanes}
+    return np.array(sorted({trial_context.lanes[lane] for lane in lanes} - shared), np.int64)

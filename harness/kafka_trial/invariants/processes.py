@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, Life, Window
 from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.table import of_group
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, Life, Window
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -58,7 +58,7 @@ def crash_loop(group: Group) -> Findings:
 
     Remedy: Set a record aside after some attempts; keep the process alive where the client can reconnect by itself.
     """
-    lives = group.circumstances.lives
+    lives = group.trial_context.lives
     gone = {
         number: [life for life in lives if life.member == number and _by_itself(life)] for number in _members(lives)
     }
@@ -66,7 +66,7 @@ def crash_loop(group: Group) -> Findings:
     rows = of_group(
         len(loops),
         {
-            "member": [group.circumstances.members[exits[0].member] for exits in loops],
+            "member": [group.trial_context.members[exits[0].member] for exits in loops],
             "exits": [len(exits) for exits in loops],
             "ending": [_ending(exits[-1]) for exits in loops],
         },
@@ -103,13 +103,13 @@ def unbounded_close(group: Group) -> Findings:
     Remedy: On the stop signal finish what is in hand, commit, leave. With librdkafka: unsubscribe() and poll until
     nothing is assigned before close().
     """
-    overdue = [life for life in group.circumstances.lives if life.asked == "overdue" and life.exited_ns is not None]
+    overdue = [life for life in group.trial_context.lives if life.asked == "overdue" and life.exited_ns is not None]
     excuses = [_excuse(group, life) for life in overdue]
     found = [life for life, excuse in zip(overdue, excuses, strict=True) if excuse is None]
     rows = of_group(
         len(found),
         {
-            "member": [group.circumstances.members[life.member] for life in found],
+            "member": [group.trial_context.members[life.member] for life in found],
             "incarnation": [life.incarnation for life in found],
             "within_s": [life.within_s for life in found],
         },
@@ -122,22 +122,22 @@ def _excuse(group: Group, life: Life) -> str | None:
     """Returns why nobody can tell whether the member itself was too slow; None where it was."""
     ended_ns = life.exited_ns or 0
     asked_ns = ended_ns if life.asked_ns is None else life.asked_ns
-    member, waits_ns = group.circumstances.members[life.member], _request_timeout_ns(group)
+    member, waits_ns = group.trial_context.members[life.member], _request_timeout_ns(group)
     if any(_hinders(window, member, asked_ns, ended_ns, waits_ns=waits_ns) for window in _windows(group)):
         return UNDER_FAULT
-    if "stop.within_s" not in group.circumstances.settings.declared and _held_in_a_join(
+    if "stop.within_s" not in group.trial_context.settings.declared and _held_in_a_join(
         group, life, asked_ns, ended_ns
     ):
         return JOIN_HELD_BACK
     patience_ns = (life.within_s or 0) / 4 * SECOND_NS
-    late = [delay for at, delay in group.circumstances.delays if asked_ns <= at and at - delay <= ended_ns]
+    late = [delay for at, delay in group.trial_context.delays if asked_ns <= at and at - delay <= ended_ns]
     return STOOD_STILL if max(late, default=0) > patience_ns else None
 
 
 def _held_in_a_join(group: Group, life: Life, asked_ns: int, ended_ns: int) -> bool:
     """Tells whether requests of the member to join were under way all the while: the first since before it was to stop,
     each at once after the one before, and the last was answered only when the member had gone."""
-    about = group.circumstances
+    about = group.trial_context
     asks = [one for one in about.group_answers if one.api in JOINS and one.member == life.member]
     walls = np.array([NONE if one.wall_ns is None else one.wall_ns for one in asks], np.int64)
     ends_ns = monotonic(about, walls, np.array([one.time_ns for one in asks], np.int64)).tolist()
@@ -151,12 +151,12 @@ def _held_in_a_join(group: Group, life: Life, asked_ns: int, ended_ns: int) -> b
 
 
 def _windows(group: Group) -> Sequence[Window]:
-    return group.circumstances.windows
+    return group.trial_context.windows
 
 
 def _request_timeout_ns(group: Group) -> int:
     """Returns for how long a client may wait, after a fault, for an answer that never comes: as declared."""
-    return int((group.circumstances.settings.request_timeout_s or 0.0) * SECOND_NS)
+    return int((group.trial_context.settings.request_timeout_s or 0.0) * SECOND_NS)
 
 
 def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int, *, waits_ns: int) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.bounds import stall_window_s, timing_in
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -26,6 +25,7 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 SECOND_NS = 1_000_000_000
 DELAYED = "the machine stood still for over a quarter of the session timeout"
@@ -59,18 +59,18 @@ def uncommitted_progress(batch: Batch) -> Findings:
 
     Remedy: Commit more often, also while a partition is quiet.
     """
-    snapshot_ns, window_ns = _snapshot_ns(batch.circumstances), window_ns_of(batch.circumstances)
+    snapshot_ns, window_ns = _snapshot_ns(batch.trial_context), window_ns_of(batch.trial_context)
     records, ready_ns = batch.records, _ready_ns(batch)
     covering = commits_log.first_covering(batch, records["slice"], records["offset"])
     covered_ns = picked(batch.commits["effect_ns"], covering, NEVER)
     due_ns = np.where(ready_ns == NEVER, NEVER, ready_ns + window_ns)
     late = (covered_ns - TOLERANCE_NS > due_ns) & (covered_ns <= snapshot_ns) & _held(batch, ready_ns, due_ns)
-    late &= ~under_fault(batch.circumstances, ready_ns, due_ns, window_ns)
+    late &= ~under_fault(batch.trial_context, ready_ns, due_ns, window_ns)
     rows = np.flatnonzero(late)
     episode = joined(records["slice"][rows], covering[rows])
     first = first_of(episode)
     sizes = counts(np.cumsum(np.isin(np.arange(len(rows)), first)) - 1, len(first))
-    rows, delayed = rows[first], stood_still(batch.circumstances, ready_ns[rows[first]], due_ns[rows[first]])
+    rows, delayed = rows[first], stood_still(batch.trial_context, ready_ns[rows[first]], due_ns[rows[first]])
     found, commit = rows[~delayed], covering[rows[~delayed]]
     handled = batch.first_handled.row[found]
     return Findings(
@@ -90,25 +90,25 @@ def uncommitted_progress(batch: Batch) -> Findings:
     )
 
 
-def window_ns_of(circumstances: Circumstances) -> int:
+def window_ns_of(trial_context: TrialContext) -> int:
     """Returns W in nanoseconds."""
-    return int(stall_window_s(timing_in(circumstances)) * SECOND_NS)
+    return int(stall_window_s(timing_in(trial_context)) * SECOND_NS)
 
 
-def under_fault(circumstances: Circumstances, since_ns: Array, until_ns: Array, window_ns: int) -> Bools:
+def under_fault(trial_context: TrialContext, since_ns: Array, until_ns: Array, window_ns: int) -> Bools:
     """Returns where a fault was in force in a stretch of time, or was not lived down before it."""
     touched = np.zeros(len(since_ns), np.bool_)
-    ends_ns = over_ns(circumstances, timing_in(circumstances), window_ns)
-    for window in circumstances.windows:
+    ends_ns = over_ns(trial_context, timing_in(trial_context), window_ns)
+    for window in trial_context.windows:
         touched |= (window.injected_ns <= until_ns) & (since_ns <= ends_ns[window.number])
     return touched
 
 
-def stood_still(circumstances: Circumstances, since_ns: Array, until_ns: Array) -> Bools:
+def stood_still(trial_context: TrialContext, since_ns: Array, until_ns: Array) -> Bools:
     """Returns where the machine stood still, in a stretch of time, for over a quarter of the session timeout."""
-    patience_ns = circumstances.session_timeout_s / 4 * SECOND_NS
+    patience_ns = trial_context.session_timeout_s / 4 * SECOND_NS
     still = np.zeros(len(since_ns), np.bool_)
-    for at, delay in circumstances.delays:
+    for at, delay in trial_context.delays:
         if delay > patience_ns:
             still |= (since_ns <= at) & (at - delay <= until_ns)
     return still
@@ -124,8 +124,9 @@ def _ready_ns(batch: Batch) -> Ints:
 
 
 def _held(batch: Batch, since_ns: Ints, until_ns: Ints) -> Bools:
-    """Returns where the possession that was opened last before a stretch of time lasts through it, the only one."""
-    held: Table = batch.possessions.sorted_by("slice", "open_ns")
+    """Returns where the ownership epoch that was opened last before a stretch of time lasts through it, the only
+    one."""
+    held: Table = batch.ownership_epochs.sorted_by("slice", "open_ns")
     slices = batch.records["slice"]
     now = at_or_before(held["slice"], held["open_ns"], slices, since_ns)
     following = picked(held["open_ns"], next_in(held["slice"]), NEVER)
@@ -133,5 +134,5 @@ def _held(batch: Batch, since_ns: Ints, until_ns: Ints) -> Bools:
     return (now >= 0) & alone
 
 
-def _snapshot_ns(circumstances: Circumstances) -> int:
-    return NEVER - 1 if circumstances.snapshot_ns is None else circumstances.snapshot_ns
+def _snapshot_ns(trial_context: TrialContext) -> int:
+    return NEVER - 1 if trial_context.snapshot_ns is None else trial_context.snapshot_ns

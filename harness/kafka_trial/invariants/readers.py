@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.bounds import timing_in
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, members_of
 from kafka_trial.invariants.expiries import over_ns
@@ -16,6 +15,7 @@ from kafka_trial.invariants.kernels import NONE, Bools, Ints, first_of, joined, 
 from kafka_trial.invariants.progress import DELAYED, stood_still, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -51,13 +51,13 @@ def rogue_reader(batch: Batch) -> Findings:
     Remedy: Look which member it is; do not fetch what is not assigned.
     """
     reads = _reads(batch)
-    window_ns = window_ns_of(batch.circumstances)
+    window_ns = window_ns_of(batch.trial_context)
     reads = reads.take((reads["last_ns"] - reads["first_ns"] > window_ns) & ~_explained(batch, reads, by_nobody=False))
-    reads = reads.take(~_under_own_fault(batch.circumstances, reads, window_ns))
-    delayed = stood_still(batch.circumstances, reads["first_ns"], reads["last_ns"])
+    reads = reads.take(~_under_own_fault(batch.trial_context, reads, window_ns))
+    delayed = stood_still(batch.trial_context, reads["first_ns"], reads["last_ns"])
     unclear = _explained(batch, reads, by_nobody=True) & ~delayed
     found = reads.take(~delayed & ~unclear)
-    members = batch.circumstances.members
+    members = batch.trial_context.members
     return Findings(
         table(
             slice=found["slice"],
@@ -74,7 +74,7 @@ def rogue_reader(batch: Batch) -> Findings:
 
 def _reads(batch: Batch) -> Table:
     """Returns one row for each partition and member that was answered bytes of it before the snapshot."""
-    snapshot_ns = batch.circumstances.snapshot_ns
+    snapshot_ns = batch.trial_context.snapshot_ns
     asks = batch.of(Kind.FETCH_ASKED)
     asks = asks.having(
         at_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]), member=members_of(batch, asks["who"], otherwise=NOBODY)
@@ -102,7 +102,7 @@ def _reads(batch: Batch) -> Table:
 
 def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:
     """Returns whether the reader, or (`by_nobody`) somebody unknown, committed on the partition since it began."""
-    snapshot_ns = batch.circumstances.snapshot_ns
+    snapshot_ns = batch.trial_context.snapshot_ns
     log = batch.commits.take(batch.commits["effect_ns"] <= (NONE if snapshot_ns is None else snapshot_ns))
     log = log.take(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)) == by_nobody)
     whose = np.zeros(len(log), np.int64) if by_nobody else log["committer"]
@@ -119,13 +119,13 @@ def _latest(slices: Ints, whose: Ints, effect_ns: Ints) -> Ints:
     return per_group(pair[: len(effect_ns)], effect_ns, size, how="max", start=NONE)[pair]
 
 
-def _under_own_fault(circumstances: Circumstances, reads: Table, window_ns: int) -> Bools:
+def _under_own_fault(trial_context: TrialContext, reads: Table, window_ns: int) -> Bools:
     """Returns where a fault on the reader, or on nobody in particular, was in force while it read, or just before."""
     touched = np.zeros(len(reads), np.bool_)
-    ends_ns = over_ns(circumstances, timing_in(circumstances), window_ns)
-    for window in circumstances.windows:
-        known = window.member in circumstances.members
-        mine = reads["member"] == (circumstances.members.index(str(window.member)) if known else NOBODY)
+    ends_ns = over_ns(trial_context, timing_in(trial_context), window_ns)
+    for window in trial_context.windows:
+        known = window.member in trial_context.members
+        mine = reads["member"] == (trial_context.members.index(str(window.member)) if known else NOBODY)
         during = (window.injected_ns <= reads["last_ns"]) & (reads["first_ns"] <= ends_ns[window.number])
         touched |= during & (mine | (window.member is None))
     return touched

@@ -18,7 +18,7 @@ from kafka_trial.invariants.claim_rule import (
     under,
 )
 from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, first_covering
-from kafka_trial.invariants.delivery import KILLED_UNHEARD, killed_unheard, sink_there
+from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, sink_there, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -71,11 +71,11 @@ def lost_write(batch: Batch) -> Findings:
     known = sent["offset"] != NONE
     starts = _log_starts(batch)[sent["slice"]]
     gone = known & ((sent["offset"] < starts) | _superseded(batch, sent))
-    snapshot_ns = batch.circumstances.snapshot_ns
+    snapshot_ns = batch.trial_context.snapshot_ns
     late = sent["time_ns"] >= (NONE if snapshot_ns is None else snapshot_ns)
-    placeless = ~known & ((starts > 0) | batch.circumstances.compacted)
+    placeless = ~known & ((starts > 0) | batch.trial_context.compacted)
     record = exactly(batch.records["slice"], batch.records["offset"], sent["slice"], sent["offset"])
-    nameless = known & (record >= 0) & (picked(batch.records["mark"], record, 0) == NONE)
+    nameless = known & (record >= 0) & (picked(batch.records["id_hash"], record, 0) == NONE)
     lost = sent.take(~gone & ~late & ~placeless & ~nameless)
     rows = table(slice=lost["slice"], order=lost["offset"], offset=lost["offset"])
     return Findings(
@@ -119,14 +119,14 @@ def overtaken(batch: Batch) -> Findings:
     unread = ~_read(batch, expired)
     past = expired["offset"] < batch.final[expired["slice"]]
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
-    unheard = killed_unheard(batch, covered_by)
+    unheard = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.lives["killed"].any()) & (not sink_there(batch))
     by_operator = picked(batch.commits["committer"], covered_by, UNKNOWN) == OPERATOR
     told = unread & ~unheard & ~near
     ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
     rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")
     proofs = [(ranges["source"], ranges["seq"]), (ranges["last_source"], ranges["last_seq"])]
-    undecided = [(KILLED_UNHEARD, unread & unheard), (KILLED_NEAR, unread & near & ~unheard)]
+    undecided = [(UNCERTAIN_AFTER_KILL, unread & unheard), (KILLED_NEAR, unread & near & ~unheard)]
     return Findings(rows, proofs, [(reason, expired["slice"][cases]) for reason, cases in undecided])
 
 
@@ -162,7 +162,7 @@ def corrupt(batch: Batch) -> Findings:
     altered = batch.of(Kind.ALTERED).sorted_by("slice", "offset")
     effects = batch.arrived
     by_cluster = exactly(altered["slice"], altered["offset"], effects["slice"], effects["offset"]) >= 0
-    declared = batch.circumstances.settings.body == "value"
+    declared = batch.trial_context.settings.body == "value"
     wrong = effects.take((effects["flag"] & Known.OTHER > 0) & ~by_cluster & np.full(len(effects), declared))
     found_in = np.array(["control read"] * len(altered) + ["effect"] * len(wrong), dtype=object)
     offset = np.concatenate([altered["offset"], wrong["offset"]])
@@ -200,7 +200,7 @@ def misplaced(batch: Batch) -> Findings:
     told = batch.of(Kind.DELIVERED, Kind.CLAIMED)
     told = told.take(told["place"] != NONE).sorted_by("slice", "offset")
     record = exactly(batch.records["slice"], batch.records["offset"], told["slice"], told["offset"])
-    there = picked(batch.records["mark"], record, NONE)
+    there = picked(batch.records["id_hash"], record, NONE)
     other = (there != NONE) & (there != told["place"])
     sure = told["flag"] & (Known.READ | Known.UNSENT) > 0
     wrong, record = told.take(other & sure), record[other & sure]
@@ -227,7 +227,7 @@ def _log_starts(batch: Batch) -> Ints:
 
 def _superseded(batch: Batch, sent: Table) -> Bools:
     """Returns which sends compaction may have taken: a later record of the partition has their key."""
-    if not batch.circumstances.compacted:
+    if not batch.trial_context.compacted:
         return np.zeros(len(sent), np.bool_)
     group = joined(np.concatenate([sent["slice"], batch.records["slice"]]), _keys(sent, batch.records))
     offsets = np.concatenate([sent["offset"], batch.records["offset"]])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -23,10 +22,11 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.possessions import SAID
+from kafka_trial.invariants.ownership_epochs import SAID
 from kafka_trial.invariants.process_fetches import never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -49,7 +49,7 @@ def refuted(batch: Batch) -> Table:
 
 def is_refuted(batch: Batch, rows: Table) -> Bools:
     """Returns which rows (slice, source, seq) are refuted lines."""
-    found, size = batch.refuted, len(batch.circumstances.sources) + 1
+    found, size = batch.refuted, len(batch.trial_context.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
     return there
@@ -58,7 +58,7 @@ def is_refuted(batch: Batch, rows: Table) -> Bools:
 def _before_sent(batch: Batch, lines: Table) -> Bools:
     """Returns which lines were heard before the workload sent the record, by more than the tolerance."""
     early = batch.of(Kind.SENT_LATER).sorted_by("slice", "source", "seq")
-    size = len(batch.circumstances.sources) + 1
+    size = len(batch.trial_context.sources) + 1
     found = exactly(
         early["slice"] * size + early["source"],
         early["seq"],
@@ -83,7 +83,7 @@ def _without_fetch(batch: Batch, lines: Table) -> Bools:
     What a process held once it may speak of at any time after. Where its progress is not in Kafka, it may read in its
     own store what had been done of a partition that it takes over, and say so (`processed`).
     """
-    looked_up = (lines["kind"] == Kind.PROCESSED) & (not batch.circumstances.settings.in_offsets_log)
+    looked_up = (lines["kind"] == Kind.PROCESSED) & (not batch.trial_context.settings.in_offsets_log)
     order = ordered(joined(lines["file"], lines["offset"]), lines["seq"])
     held = ~never_fetched(batch, lines.take(order))
     record = joined(lines["file"], lines["offset"])[order]

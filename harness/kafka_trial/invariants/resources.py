@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Life, OomRise
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, memory_claimed
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.table import of_group
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, Life, OomRise
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -49,11 +49,11 @@ def memory_over_limit(group: Group) -> Findings:
 
     Remedy: Bound what waits between poll and work (pause the partition); lower fetch.max.bytes and queued.max.messages.
     """
-    limit = group.circumstances.settings.memory_max_bytes or 0
-    peaks = group.circumstances.peaks
+    limit = group.trial_context.settings.memory_max_bytes or 0
+    peaks = group.trial_context.peaks
     over: dict[tuple[str, int], list[int]] = {}
     for place, peak in enumerate(peaks):
-        if peak.rss_bytes > limit and group.circumstances.settings.memory_max_bytes is not None:
+        if peak.rss_bytes > limit and group.trial_context.settings.memory_max_bytes is not None:
             over.setdefault((peak.member, peak.incarnation), []).append(place)
     found = sorted(over)
     rows = of_group(
@@ -102,14 +102,14 @@ def oom_killed(group: Group) -> Findings:
 
     Remedy: As for memory-over-limit; and give the process the limit that it needs.
     """
-    lives = [life for life in group.circumstances.lives if life.signal == 9 and life.asked == "no"]
+    lives = [life for life in group.trial_context.lives if life.signal == 9 and life.asked == "no"]
     rises = [_rise(group, life) for life in lives]
     struck = [(life, rise) for life, rise in zip(lives, rises, strict=True) if rise is not None]
     found = [(life, rise) for life, rise in struck if sum(other == rise for _, other in struck) <= rise.by]
     rows = of_group(
         len(found),
         {
-            "member": [group.circumstances.members[life.member] for life, _ in found],
+            "member": [group.trial_context.members[life.member] for life, _ in found],
             "incarnation": [life.incarnation for life, _ in found],
             "over_limit": [_over_limit(group, life) for life, _ in found],
         },
@@ -124,11 +124,11 @@ def oom_killed(group: Group) -> Findings:
 
 def _unsampled(group: Group) -> int:
     """Returns how many incarnations lived for long without a sample."""
-    if group.circumstances.settings.memory_max_bytes is None:
+    if group.trial_context.settings.memory_max_bytes is None:
         return 0
-    sampled = {(peak.member, peak.incarnation) for peak in group.circumstances.peaks}
-    members = group.circumstances.members
-    lasting = [life for life in group.circumstances.lives if _lived_ns(group, life) >= UNSAMPLED_NS]
+    sampled = {(peak.member, peak.incarnation) for peak in group.trial_context.peaks}
+    members = group.trial_context.members
+    lasting = [life for life in group.trial_context.lives if _lived_ns(group, life) >= UNSAMPLED_NS]
     return sum((members[life.member], life.incarnation) not in sampled for life in lasting)
 
 
@@ -142,7 +142,7 @@ def _rise(group: Group, life: Life) -> OomRise | None:
     return next(
         (
             rise
-            for rise in group.circumstances.oom_rises
+            for rise in group.trial_context.oom_rises
             if rise.before_ns <= ended_ns + TOLERANCE_NS and rise.at_ns >= ended_ns - TEARDOWN_NS
         ),
         None,
@@ -150,10 +150,10 @@ def _rise(group: Group, life: Life) -> OomRise | None:
 
 
 def _over_limit(group: Group, life: Life) -> bool:
-    limit = group.circumstances.settings.memory_max_bytes
-    name = group.circumstances.members[life.member]
+    limit = group.trial_context.settings.memory_max_bytes
+    name = group.trial_context.members[life.member]
     return limit is not None and any(
         peak.rss_bytes > limit
-        for peak in group.circumstances.peaks
+        for peak in group.trial_context.peaks
         if (peak.member, peak.incarnation) == (name, life.incarnation)
     )

@@ -1,15 +1,15 @@
 """Slice rows: what an invariant sees of a history. One row is one event as far as it concerns one slice.
 
 The judge makes them from the history (`judge/frames.py`), events with several entries becoming a row for each entry;
-Spark shuffles them by `slice`. All columns are numbers, but for the key of a record; names stand in `Circumstances`.
+Spark shuffles them by `slice`. All columns are numbers, but for the key of a record; names stand in `TrialContext`.
 Times are nanoseconds of the harness's monotonic clock, wall times those of whoever stamped them. A number that is not
 there is `kernels.NONE`.
 
 | kind | offset | place | wall_ns | until | who | flag |
 | --- | --- | --- | --- | --- | --- | --- |
-| RECORD (control read; `key`) | of the record | mark of its id | appended | | | |
-| ABORTED_RECORD (its transaction was) | of the record | mark of its id | | | | |
-| DELIVERED (`key`: its id, where UNSENT) | of the record | mark of its id | | | | UNSENT, READ |
+| RECORD (control read; `key`) | of the record | id hash of its id | appended | | | |
+| ABORTED_RECORD (its transaction was) | of the record | id hash of its id | | | | |
+| DELIVERED (`key`: its id, where UNSENT) | of the record | id hash of its id | | | | UNSENT, READ |
 | PROCESSED | of the record | | | | | its Outcome |
 | FAILED (will be tried again) | of the record | | | | | |
 | EFFECT (outcome ok, info) | of the record of its id | in an output topic | appended there | | its partition | 1: ok |
@@ -24,17 +24,17 @@ there is `kernels.NONE`.
 | LOG_START, LOG_END | position | | | | | |
 | FETCH_ASKED | position asked | duration_ns | answer sent | bytes answered | lane | error |
 | FETCH_DROPPED (asked no longer) | position 0 | | answer sent | | lane | |
-| SENT (ack; not in the control read; `key`) | acknowledged | mark of its id | | | | |
+| SENT (ack; not in the control read; `key`) | acknowledged | id hash of its id | | | | |
 | ALTERED (record not as it was sent) | of the record | seq of its send | | | source of its send | |
-| ARRIVED (effect, ok; `key`: its id, where UNSENT) | of the record | mark of its id | | | | all of them |
-| CLAIMED (place an effect claims) | claimed | mark of its id | | | | UNSENT, READ |
+| ARRIVED (effect, ok; `key`: its id, where UNSENT) | of the record | id hash of its id | | | | all of them |
+| CLAIMED (place an effect claims) | claimed | id hash of its id | | | | UNSENT, READ |
 | SENT_LATER (its record was sent after that line) | of the record | | | when it was sent | | |
 | UNREADABLE (a bad line that names it) | of the record | | | | | |
 | ENDED_COMMITTED, ENDED_ABORTED | producer id | of the marker | of the marker | | a log's number | producer epoch |
 | ASKED_COMMIT, ASKED_ABORT | producer id | 1: an own epoch | answer sent | duration_ns | lane | producer epoch |
 
-Rows of a member's own word have in `who` the number of the client that the line names (a place in the circumstances'
-own_clients), else -1. Rows of requests have the number of their `connection` (a place in the circumstances'
+Rows of a member's own word have in `who` the number of the client that the line names (a place in the trial context'
+own_clients), else -1. Rows of requests have the number of their `connection` (a place in the trial context'
 connections), all others -1.
 
 Of what a member said itself `wall_ns` is the line's own time, on the harness's clock and as far as it can be believed,
@@ -49,7 +49,7 @@ that lists the partition (protocol CLASSIC).
 
 A commit in a transaction takes effect where and when the marker ends it (COMMIT_TAKEN): one without is pending.
 
-An id is known by its mark, a number (`judge/identities.py`); the flags tell what no slice can: UNSENT (the workload
+An id is known by its id hash, a number (`judge/id_index.py`); the flags tell what no slice can: UNSENT (the workload
 never invoked a send of it), READ (the control read has it, here or elsewhere), and of an effect whose body must be
 the record's value, SAME or OTHER than was sent. An effect lies in the slice of its record: by the control read, else
 by the acknowledgement, else NOWHERE (a slice of no partition), with no offset.
@@ -130,7 +130,7 @@ OUTCOMES = {"done": Outcome.DONE, "discarded": Outcome.DISCARDED, "dead-lettered
 
 
 class Protocol(IntEnum):
-    """Which record of the offsets log a grant stands in."""
+    """Which record of the offsets log a assignment record stands in."""
 
     CLASSIC = 0
     CONSUMER = 1

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Life
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, Life
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -34,16 +34,16 @@ OF_NOBODY = frozenset({"join", "leader-move"})  # faults that hinder no member, 
 
 
 def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, end: Ints) -> Ints:
-    """Returns from when on each possession's member had been silent for two sessions, fetching in the second; NEVER:
-    it was not, or nobody can tell.
+    """Returns from when on each ownership epoch's member had been silent for two sessions, fetching in the second;
+    NEVER: it was not, or nobody can tell.
 
-    `begun_ns[first:end]`: when the fetches of each possession's member from its partition began, in order.
+    `begun_ns[first:end]`: when the fetches of each ownership epoch's member from its partition began, in order.
     """
-    held, known = batch.possessions, np.full(len(loss_ns), NEVER)
+    held, known = batch.ownership_epochs, np.full(len(loss_ns), NEVER)
     lost = np.flatnonzero((loss_ns != NEVER) & (end > first))
-    if not len(lost) or not read_to_end(batch.circumstances):
+    if not len(lost) or not read_to_end(batch.trial_context):
         return known
-    lives = {life.source: life for life in batch.circumstances.lives}
+    lives = {life.source: life for life in batch.trial_context.lives}
     for row in lost.tolist():  # what was lost untold: some dozens at most
         fetches = begun_ns[first[row] : end[row]]
         fetches = fetches[fetches >= loss_ns[row]]
@@ -56,7 +56,7 @@ def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints
 def _should_know_from(batch: Batch, life: Life, where: int, fetches: Ints) -> int:
     """Returns when a session had passed after the first fetch that came a session after all that was asked, and after
     all that happened meanwhile and may have kept its member from asking."""
-    session_ns = int(batch.circumstances.session_timeout_s * SECOND_NS)
+    session_ns = int(batch.trial_context.session_timeout_s * SECOND_NS)
     disturbances = [*_disturbances(batch, life.member)]
     since_ns = max(_answered_at_ns(batch, life, where), default=NEVER // 2)
     while True:
@@ -71,7 +71,7 @@ def _should_know_from(batch: Batch, life: Life, where: int, fetches: Ints) -> in
 def _answered_at_ns(batch: Batch, life: Life, where: int) -> Iterator[int]:
     """Yields when requests of a member to its group were answered, until it was asked to stop, or of another client of
     its process: joins, syncs, heartbeats, what was refused, and what was committed in the slice `where`."""
-    about = batch.circumstances
+    about = batch.trial_context
     ends = [at_ns for at_ns in (life.asked_ns, life.exited_ns) if at_ns is not None]
     until_ns = min(ends, default=NEVER)
     lanes = [lane for lane, of in about.lanes.items() if of == life.member]
@@ -92,7 +92,7 @@ def _answered_at_ns(batch: Batch, life: Life, where: int) -> Iterator[int]:
 def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
     """Yields from when to when a fault on a member, or on brokers, or a standstill may have kept requests from being
     asked or answered."""
-    about = batch.circumstances
+    about = batch.trial_context
     waits_s = REQUEST_TIMEOUT_S if about.settings.request_timeout_s is None else about.settings.request_timeout_s
     for window in about.windows:
         if window.member in (None, about.members[member]) and window.fault not in OF_NOBODY:
@@ -105,5 +105,5 @@ def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
 
 def _monotonic(batch: Batch, moments: list[tuple[int | None, int]]) -> list[int]:
     walls = np.array([NONE if wall is None else wall for wall, _ in moments], np.int64)
-    at_ns: Ints = monotonic(batch.circumstances, walls, np.array([time for _, time in moments], np.int64))
+    at_ns: Ints = monotonic(batch.trial_context, walls, np.array([time for _, time in moments], np.int64))
     return at_ns.tolist()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.claim_rule import Rule, partition_order_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -25,9 +24,10 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.possessions import BY_EXIT
+from kafka_trial.invariants.ownership_epochs import BY_EXIT
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -39,14 +39,15 @@ EXPIRED = "the log start overtook the position: the reset policy decided where t
 @invariant(
     "poll-skip",
     family="ordering",
-    needs=("own word", "possessions", "records"),
+    needs=("own word", "ownership_epochs", "records"),
     level="events",
     severity=280,
     rule=Rule(partition_order_claimed),
     message="record {offset} of {place} was jumped over, from {previous_offset} to {next_offset}, while held",
 )
 def poll_skip(batch: Batch) -> Findings:
-    """Inside one possession the deliveries jumped over a readable record, and no later delivery there made it good.
+    """Inside one ownership epoch the deliveries jumped over a readable record, and no later delivery there made it
+    good.
 
     "The position … will be one larger than the highest offset the consumer has seen in that partition. It
     automatically advances every time the consumer receives messages" (KafkaConsumer, Offsets and Consumer Position).
@@ -82,9 +83,9 @@ def poll_skip(batch: Batch) -> Findings:
 
 
 def _passed_over(batch: Batch) -> Table:
-    """Returns one row for each record that a possession's deliveries jumped over and never came back to."""
-    held = batch.deliveries.take(batch.deliveries["possession"] >= 0)  # sorted by possession, then seq
-    highest = max_before(held["possession"], held["offset"])
+    """Returns one row for each record that an ownership epoch's deliveries jumped over and never came back to."""
+    held = batch.deliveries.take(batch.deliveries["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
+    highest = max_before(held["ownership_epoch"], held["offset"])
     jump = (highest >= 0) & (held["offset"] > picked(held["offset"], highest, NEVER))
     before, after = held.take(highest[jump]), held.take(jump)
     records = batch.records
@@ -98,7 +99,7 @@ def _passed_over(batch: Batch) -> Table:
         offset=records["offset"][row],
         source=after["source"][which],
         client=after["client"][which],
-        possession=after["possession"][which],
+        ownership_epoch=after["ownership_epoch"][which],
         previous_offset=before["offset"][which],
         next_offset=after["offset"][which],
         jumped_ns=after["time_ns"][which],
@@ -115,21 +116,23 @@ def _passed_over(batch: Batch) -> Table:
 
 
 def _taken(batch: Batch, skipped: Table) -> Bools:
-    """Returns whether the same possession was delivered each record after all, or says that it handled it."""
-    own = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (batch.own["possession"] >= 0))
-    own = own.sorted_by("possession", "offset")
-    return exactly(own["possession"], own["offset"], skipped["possession"], skipped["offset"]) >= 0
+    """Returns whether the same ownership epoch was delivered each record after all, or says that it handled it."""
+    own = batch.own.take(
+        np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (batch.own["ownership_epoch"] >= 0)
+    )
+    own = own.sorted_by("ownership_epoch", "offset")
+    return exactly(own["ownership_epoch"], own["offset"], skipped["ownership_epoch"], skipped["offset"]) >= 0
 
 
 def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
-    """Returns whether the sink heard of each record while the possession lasted: its line was lost."""
-    heard, held = batch.of(Kind.EFFECT), batch.possessions
-    possession = skipped["possession"]
+    """Returns whether the sink heard of each record while the ownership epoch lasted: its line was lost."""
+    heard, held = batch.of(Kind.EFFECT), batch.ownership_epochs
+    ownership_epoch = skipped["ownership_epoch"]
     record = joined(*(np.concatenate([heard[name], skipped[name]]) for name in ("slice", "offset")))
     order = ordered(record[: len(heard)], heard["time_ns"])
-    times, opened_ns = heard["time_ns"][order], batch.earliest(picked(held["open_ns"], possession, NEVER))
+    times, opened_ns = heard["time_ns"][order], batch.earliest(picked(held["open_ns"], ownership_epoch, NEVER))
     first = at_or_after(record[: len(heard)][order], times, record[len(heard) :], opened_ns - TOLERANCE_NS)
-    closed_ns = np.minimum(picked(held["close_ns"], possession, NONE), NEVER - TOLERANCE_NS)
+    closed_ns = np.minimum(picked(held["close_ns"], ownership_epoch, NONE), NEVER - TOLERANCE_NS)
     return (first >= 0) & (picked(times, first, NEVER) <= closed_ns + TOLERANCE_NS)
 
 
@@ -138,7 +141,7 @@ def _done_before(batch: Batch, skipped: Table) -> Bools:
 
     A member that was frozen goes on with what it holds; who has its partition finds that done, and goes on behind it.
     """
-    if batch.circumstances.settings.in_offsets_log:
+    if batch.trial_context.settings.in_offsets_log:
         return np.zeros(len(skipped), np.bool_)
     done: Bools = batch.earliest(skipped["handled_ns"]) <= skipped["jumped_ns"] + TOLERANCE_NS
     return done
@@ -157,10 +160,10 @@ def _overtaken(batch: Batch, skipped: Table) -> Bools:
 
 def _in_last_act(batch: Batch, skipped: Table) -> Bools:
     """Returns whether the jump is among the last words of a member that was killed while it held the partition."""
-    held = batch.possessions
-    life = picked(held["life"], skipped["possession"], -1)
+    held = batch.ownership_epochs
+    life = picked(held["life"], skipped["ownership_epoch"], -1)
     killed = picked(batch.lives["killed"], life, 0) == 1
-    by_exit = picked(held["closed_by"], skipped["possession"], 0) == BY_EXIT
-    closed_ns = picked(held["close_ns"], skipped["possession"], NEVER)
+    by_exit = picked(held["closed_by"], skipped["ownership_epoch"], 0) == BY_EXIT
+    closed_ns = picked(held["close_ns"], skipped["ownership_epoch"], NEVER)
     last: Bools = killed & by_exit & (skipped["jumped_ns"] >= closed_ns - TOLERANCE_NS)
     return last

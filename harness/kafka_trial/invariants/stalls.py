@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -21,6 +20,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -45,7 +45,7 @@ def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     later one was asked for next. A client may drop what it had fetched when a partition is paused: the log does not
     tell, so a record that was fetched before the pause is of this class too.
     """
-    held = batch.possessions
+    held = batch.ownership_epochs
     end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
     lasting = end > held["open_ns"]
     here = np.arange(batch.size)
@@ -53,7 +53,7 @@ def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     begun_by = (held["open_ns"] <= at_ns) & lasting
     now = begun_by & (held["close_ns"] >= at_ns)
     given = batch.deliveries["time_ns"] <= at_ns
-    given &= picked(now.astype(np.int64), batch.deliveries["possession"], 0) == 1
+    given &= picked(now.astype(np.int64), batch.deliveries["ownership_epoch"], 0) == 1
     deliveries = batch.deliveries.take(given).sorted_by("slice", "offset")
     begun = exactly(deliveries["slice"], deliveries["offset"], undone["slice"], undone["offset"]) >= 0
     in_hand = counts(undone["slice"][begun], batch.size) > 0
@@ -72,7 +72,7 @@ def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
 def _highest(batch: Batch, at_ns: int) -> Ints:
     """Returns the highest offset that was ever committed until then; NONE where none was, or it means nothing."""
     log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
-    if not batch.circumstances.settings.in_offsets_log:
+    if not batch.trial_context.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
     return per_group(log["slice"], log["value"], batch.size, how="max", start=NONE)
 
@@ -82,7 +82,7 @@ def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
     owner, since_ns = _owners(batch, at_ns)
     asks = batch.of(Kind.FETCH_ASKED, Kind.FETCH_DROPPED)
     asks = asks.having(time_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]))
-    by = _members_of(batch.circumstances, asks["who"])
+    by = _members_of(batch.trial_context, asks["who"])
     here = asks["slice"]
     mine = (by == owner[here]) & (by >= 0) & (asks["time_ns"] >= since_ns[here] - TOLERANCE_NS)
     asks = asks.take(mine & (asks["time_ns"] <= at_ns)).sorted_by("slice", "time_ns", "source", "seq")
@@ -95,32 +95,32 @@ def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
         for rows in (answered & (position == wanted), answered & (position < wanted), position > wanted)
     )
     fetched = exact | (begun & past)
-    silent = (last != Kind.FETCH_ASKED) & (owner >= 0) & np.isin(owner, _seen_fetching(batch.circumstances))
-    return silent & np.full(batch.size, _all_seen(batch.circumstances)), fetched
+    silent = (last != Kind.FETCH_ASKED) & (owner >= 0) & np.isin(owner, _seen_fetching(batch.trial_context))
+    return silent & np.full(batch.size, _all_seen(batch.trial_context)), fetched
 
 
 def _owners(batch: Batch, at_ns: int) -> tuple[Ints, Ints]:
     """Returns the member that has each partition by its own word then, the one that got it last, and since when."""
-    held = batch.possessions.sorted_by("slice", "open_ns")
+    held = batch.ownership_epochs.sorted_by("slice", "open_ns")
     now = np.flatnonzero((held["open_ns"] <= at_ns) & (held["close_ns"] >= at_ns))
     row = np.full(batch.size, -1, np.int64)
     row[held["slice"][now]] = now
     return picked(held["member"], row, -1), picked(held["open_ns"], row, 0)
 
 
-def _members_of(circumstances: Circumstances, lanes: Array) -> Ints:
+def _members_of(trial_context: TrialContext, lanes: Array) -> Ints:
     """Returns the member of each lane, -1 where it is nobody's."""
-    known = np.array(sorted(circumstances.lanes.items()), np.int64).reshape(-1, 2)
+    known = np.array(sorted(trial_context.lanes.items()), np.int64).reshape(-1, 2)
     found = exactly(np.zeros(len(known), np.int64), known[:, 0], np.zeros(len(lanes), np.int64), lanes)
     return picked(known[:, 1], found, -1)
 
 
-def _seen_fetching(circumstances: Circumstances) -> Ints:
+def _seen_fetching(trial_context: TrialContext) -> Ints:
     """Returns the members that were seen to fetch anything at all."""
-    return _members_of(circumstances, np.array(circumstances.fetching, np.int64))
+    return _members_of(trial_context, np.array(trial_context.fetching, np.int64))
 
 
-def _all_seen(circumstances: Circumstances) -> bool:
+def _all_seen(trial_context: TrialContext) -> bool:
     """Tells whether every broker's request log was read to its end."""
-    logs = [name for name in circumstances.counts if name.startswith("requests-")]
-    return bool(logs) and all(circumstances.witnesses.get(name) == "complete" for name in logs)
+    logs = [name for name in trial_context.counts if name.startswith("requests-")]
+    return bool(logs) and all(trial_context.witnesses.get(name) == "complete" for name in logs)

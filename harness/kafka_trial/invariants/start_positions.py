@@ -4,7 +4,7 @@ A member may ask where its group stands and go on where it is: a gauge does, eve
 only where the request log shows that the asker's next fetch of the partition begins there, and that it was not fetching
 it already (the last to fetch it was another member, or a process before, or it had dropped it), or that it rewinds to
 there. A fetch that is on its way when the answer comes may still be told of first. Where nobody was seen fetching the
-partition, an answer inside a possession that has been delivered something is none.
+partition, an answer inside an ownership epoch that has been delivered something is none.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def _askers(rows: Table, answers: Table) -> tuple[Array, Array]:
 
 
 def _inside_by_own_word(batch: Batch, answers: Table) -> Bools:
-    """Returns whether each answer came inside a possession of its asker that had been delivered something."""
-    deliveries = batch.deliveries.take(batch.deliveries["possession"] >= 0)
-    size = len(batch.possessions)
-    begun_ns = per_group(deliveries["possession"], deliveries["time_ns"], size, how="min", start=NEVER)
-    held = batch.possessions.having(begun_ns=begun_ns).sorted_by("slice", "member", "open_ns")
+    """Returns whether each answer came inside an ownership epoch of its asker that had been delivered something."""
+    deliveries = batch.deliveries.take(batch.deliveries["ownership_epoch"] >= 0)
+    size = len(batch.ownership_epochs)
+    begun_ns = per_group(deliveries["ownership_epoch"], deliveries["time_ns"], size, how="min", start=NEVER)
+    held = batch.ownership_epochs.having(begun_ns=begun_ns).sorted_by("slice", "member", "open_ns")
     group, wanted = _askers(held, answers)
     last = at_or_before(group, held["open_ns"], wanted, answers["at_ns"])
     begun = picked(held["begun_ns"], last, NEVER) < answers["at_ns"]

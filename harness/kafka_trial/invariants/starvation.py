@@ -80,12 +80,12 @@ def starved_partition(group: Group) -> Findings:
     """
     waits = group.waits
     starved = _rounds_elsewhere(group) >= ROUNDS_MIN
-    window_ns = window_ns_of(group.circumstances)
-    starved &= ~under_fault(group.circumstances, waits["since_ns"], waits["until_ns"], window_ns)
-    delayed = stood_still(group.circumstances, waits["since_ns"], waits["until_ns"])
+    window_ns = window_ns_of(group.trial_context)
+    starved &= ~under_fault(group.trial_context, waits["since_ns"], waits["until_ns"], window_ns)
+    delayed = stood_still(group.trial_context, waits["since_ns"], waits["until_ns"])
     unsure = starved & ~delayed & (waits["member"] < 0)
     found = waits.take(starved & ~delayed & ~unsure)
-    members = {life.source: group.circumstances.members[life.member] for life in group.circumstances.lives}
+    members = {life.source: group.trial_context.members[life.member] for life in group.trial_context.lives}
     rows = table(
         slice=found["slice"],
         order=found["since_ns"],
@@ -103,7 +103,7 @@ def _rounds_elsewhere(group: Group) -> Ints:
     waits, work = group.waits, group.worked
     of_any = work.having(member=np.full(len(work), -1))  # for a wait of nobody knows which client in the process
     work = stacked(work.take(work["member"] >= 0), of_any).sorted_by("source", "member", "round")
-    low, high = whole_rounds(waits["since_ns"], waits["until_ns"], _round_ns(window_ns_of(group.circumstances)))
+    low, high = whole_rounds(waits["since_ns"], waits["until_ns"], _round_ns(window_ns_of(group.trial_context)))
     both = joined(*(np.concatenate([work[name], waits[name]]) for name in ("source", "member")))
     mine, wanted = both[: len(work)], both[len(work) :]
     which, row = in_ranges(*between(mine, work["round"], wanted, low, high))
@@ -118,11 +118,11 @@ def _rounds_elsewhere(group: Group) -> Ints:
 
 
 def worked(batch: Batch) -> Table:
-    """Returns slice (as in the circumstances), source, member (see `client_attribution.group_members`) and round, once
+    """Returns slice (as in the trial context), source, member (see `client_attribution.group_members`) and round, once
     for each round in which it finished a record."""
     done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
     done = done.take(done["time_ns"] <= _snapshot_ns(batch))
-    number = done["time_ns"] // _round_ns(window_ns_of(batch.circumstances))
+    number = done["time_ns"] // _round_ns(window_ns_of(batch.trial_context))
     member = group_members(batch, done)
     order = ordered(done["slice"], done["source"], member, number)
     done, member, number = done.take(order), member[order], number[order]
@@ -136,10 +136,11 @@ def worked(batch: Batch) -> Table:
 
 
 def waits(batch: Batch) -> Table:
-    """Returns the waits of three whole rounds or more: columns WAITS, slices numbered as in the circumstances.
+    """Returns the waits of three whole rounds or more: columns WAITS, slices numbered as in the trial context.
 
-    A wait lies inside one possession, between two moves (a delivery, a completion, an effect, by anybody) or the ends
-    of the possession. It begins when the first of the records that wait had been appended, and is over by the snapshot.
+    A wait lies inside one ownership epoch, between two moves (a delivery, a completion, an effect, by anybody) or the
+    ends of the ownership epoch. It begins when the first of the records that wait had been appended, and is over by the
+    snapshot.
     """
     found = _gaps(batch)
     found = found.take(~_in_hand(batch, found))
@@ -147,7 +148,7 @@ def waits(batch: Batch) -> Table:
     found, row = found.take(row >= 0), row[row >= 0]
     records = batch.records.take(row)
     since_ns = np.maximum(found["since_ns"], records["appended_ns"])
-    low, high = whole_rounds(since_ns, found["until_ns"], _round_ns(window_ns_of(batch.circumstances)))
+    low, high = whole_rounds(since_ns, found["until_ns"], _round_ns(window_ns_of(batch.trial_context)))
     long = high - low >= ROUNDS_MIN
     made = found.having(
         slice=batch.slices[found["slice"]],
@@ -171,7 +172,7 @@ def _round_ns(window_ns: int) -> int:
 
 def _gaps(batch: Batch) -> Table:
     """Returns slice, source, member, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
-    snapshot_ns, held = _snapshot_ns(batch), batch.possessions
+    snapshot_ns, held = _snapshot_ns(batch), batch.ownership_epochs
     moves = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT).sorted_by("slice", "time_ns", "source", "seq")
     until_ns = np.minimum(held["close_ns"], snapshot_ns)
     first, end = between(moves["slice"], moves["time_ns"], held["slice"], held["open_ns"], until_ns + 1)
@@ -206,7 +207,7 @@ def _in_hand(batch: Batch, gaps: Table) -> Bools:
     work = work.take(ordered(work["file"], work["offset"]))
     over_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
     begun = (work["kind"] == Kind.DELIVERED) & (over_ns > work["time_ns"])
-    size = len(batch.circumstances.sources) + 1
+    size = len(batch.trial_context.sources) + 1
     file, wanted = (rows["slice"] * size + rows["source"] for rows in (work, gaps))
     return covering(file[begun], work["time_ns"][begun], over_ns[begun], wanted, gaps["until_ns"] - 1) > 0
 
@@ -228,5 +229,5 @@ def _waiting_record(batch: Batch, gaps: Table) -> Ints:
 
 
 def _snapshot_ns(batch: Batch) -> int:
-    at_ns = batch.circumstances.snapshot_ns
+    at_ns = batch.trial_context.snapshot_ns
     return NEVER - 1 if at_ns is None else at_ns

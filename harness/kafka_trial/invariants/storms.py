@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Epoch
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.expiries import over_ns
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
 from kafka_trial.invariants.table import of_group
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, Epoch
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -66,9 +66,9 @@ def rebalance_storm(group: Group) -> Findings:
 
 def _unexplained(group: Group) -> list[tuple[int, Epoch, Epoch]]:
     """Returns when each unexplained rise took effect, with the record before it and its own, in log order."""
-    epochs = group.circumstances.epochs
+    epochs = group.trial_context.epochs
     wall_ns = np.array([NONE if epoch.wall_ns is None else epoch.wall_ns for epoch in epochs], np.int64)
-    times_ns = monotonic(group.circumstances, wall_ns, np.array([epoch.time_ns for epoch in epochs], np.int64))
+    times_ns = monotonic(group.trial_context, wall_ns, np.array([epoch.time_ns for epoch in epochs], np.int64))
     begins_ns, ends_ns = _causes(group)
     rises = [
         (at_ns, before, after)
@@ -80,7 +80,7 @@ def _unexplained(group: Group) -> list[tuple[int, Epoch, Epoch]]:
 
 def _causes(group: Group) -> tuple[Ints, Ints]:
     """Returns from when to when each thing that happened explains a rise."""
-    about, patience_s = group.circumstances, group.circumstances.session_timeout_s / 4
+    about, patience_s = group.trial_context, group.trial_context.session_timeout_s / 4
     lives = [(life.started_ns, life.closed_ns, life.exited_ns) for life in about.lives]
     instants = [at_ns for times in lives for at_ns in times if at_ns is not None]
     spans = [(at_ns, at_ns) for at_ns in (*instants, *about.topic_changes)]

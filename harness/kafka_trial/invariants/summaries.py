@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import commits_log
-from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.commits import regressions
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -23,6 +22,7 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.stalls import stall_class
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -57,7 +57,7 @@ SUMMARY = (
 
 
 def summaries(batch: Batch) -> Table:
-    """Returns one row a slice (numbered as in the circumstances), in the light of the snapshot.
+    """Returns one row a slice (numbered as in the trial context), in the light of the snapshot.
 
     records, end, committed (NONE: none), open (records at or above the committed offset not handled), lag (records at
     or above it), all_handled_ns, converged_ns (since when all was handled and committed; NEVER: not), moved_ns (the
@@ -67,7 +67,7 @@ def summaries(batch: Batch) -> Table:
     and commit_took_in_drain_ns (the median that brokers took for a commit, before the faults and in the drain; NONE:
     there were too few).
     """
-    at_ns = snapshot_ns(batch.circumstances)
+    at_ns = snapshot_ns(batch.trial_context)
     committed = _progress(batch, at_ns)
     records = batch.records
     rest = records["offset"] >= committed[records["slice"]]
@@ -99,21 +99,21 @@ def summaries(batch: Batch) -> Table:
     )
 
 
-def snapshot_ns(circumstances: Circumstances) -> int:
-    return NEVER - 1 if circumstances.snapshot_ns is None else circumstances.snapshot_ns
+def snapshot_ns(trial_context: TrialContext) -> int:
+    return NEVER - 1 if trial_context.snapshot_ns is None else trial_context.snapshot_ns
 
 
 def _progress(batch: Batch, at_ns: int) -> Ints:
     """Returns the committed offset of each slice at that time; NONE for all where progress is not in Kafka."""
-    if not batch.circumstances.settings.in_offsets_log:
+    if not batch.trial_context.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
     return commits_log.standing(batch, at_ns)
 
 
 def _converged_ns(batch: Batch, committed: Ints, done_ns: Ints) -> Ints:
     """Returns since when each slice was done and, where progress is in Kafka, committed to its end; NEVER if not."""
-    at_ns = snapshot_ns(batch.circumstances)
-    settings = batch.circumstances.settings
+    at_ns = snapshot_ns(batch.trial_context)
+    settings = batch.trial_context.settings
     handled_ns = np.full(batch.size, NONE) if settings.delivery == "at-most-once" else done_ns
     if not settings.in_offsets_log:
         return np.where(handled_ns > at_ns, NEVER, handled_ns)
@@ -150,8 +150,8 @@ def _moved_ns(batch: Batch, at_ns: int) -> Ints:
 
 def _fresh(batch: Batch) -> Ints:
     """Returns how many records came to each slice since a member last got it: by its own word, else by the group's."""
-    held = batch.possessions
-    early = held["open_ns"] <= snapshot_ns(batch.circumstances)
+    held = batch.ownership_epochs
+    early = held["open_ns"] <= snapshot_ns(batch.trial_context)
     since_ns = per_group(held["slice"][early], held["open_ns"][early], batch.size, how="max", start=NONE)
     records = batch.records
     return counts(records["slice"][records["appended_ns"] >= since_ns[records["slice"]]], batch.size)
@@ -159,7 +159,7 @@ def _fresh(batch: Batch) -> Ints:
 
 def _commit_durations(batch: Batch, at_ns: int) -> dict[str, Ints]:
     """Returns how long brokers took for the members' commits of each slice, before the faults and in the drain."""
-    calm_until_ns, drain_ns = batch.circumstances.quiet_until_ns, batch.circumstances.drain_ns
+    calm_until_ns, drain_ns = batch.trial_context.quiet_until_ns, batch.trial_context.drain_ns
     asked = batch.of(Kind.COMMIT_REQUEST)
     asked = asked.take((asked["flag"] == 0) & (asked["who"] >= 0))
     answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
@@ -183,19 +183,19 @@ def _median(group: Array, values: Array, size: int) -> Ints:
 
 def _longest_ns(batch: Batch) -> Ints:
     """Returns how long a record was in its handler, at most, before the faults: a hang in them excuses nobody."""
-    until_ns = batch.circumstances.quiet_until_ns
+    until_ns = batch.trial_context.quiet_until_ns
     done = batch.handlers.take(batch.handlers["end_ns"] <= (NEVER if until_ns is None else until_ns))
     return per_group(done["slice"], done["end_ns"] - done["start_ns"], batch.size, how="max", start=0)
 
 
 def _backlog(batch: Batch) -> Ints:
     """Returns how many records were left when the drain began: not handled, or not committed past; the greater."""
-    drain_ns = batch.circumstances.drain_ns
+    drain_ns = batch.trial_context.drain_ns
     if drain_ns is None:
         return np.zeros(batch.size, np.int64)
     records = batch.records
     unhandled = counts(records["slice"][batch.first_handled.time_ns > drain_ns], batch.size)
-    if not batch.circumstances.settings.in_offsets_log:
+    if not batch.trial_context.settings.in_offsets_log:
         return unhandled
     committed = _progress(batch, drain_ns)
     first, end = between(

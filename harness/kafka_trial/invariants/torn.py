@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS
 from kafka_trial.invariants.claim_rule import Rule, under
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -30,6 +29,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -77,7 +77,7 @@ def torn_transaction(batch: Batch) -> Findings:
     rows = rows[first_of(ends["key"][rows])]
     committed, aborted = (ends.take(ends[name][rows]) for name in ("commit", "abort"))
     asked = asks.take(own[rows])
-    logs = np.array([*batch.circumstances.logs, None], dtype=object)
+    logs = np.array([*batch.trial_context.logs, None], dtype=object)
     found = table(
         slice=ends["slice"][rows],
         order=ends["time_ns"][rows],

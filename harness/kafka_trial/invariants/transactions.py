@@ -60,7 +60,8 @@ def aborted_read(batch: Batch) -> Findings:
 
 
 def _hits(gone: Table, told: Table, *, by: str) -> Table:
-    """Returns the rows that tell of an aborted record, with its offset and its event; `by` offset or (`place`) mark."""
+    """Returns the rows that tell of an aborted record, with its offset and its event; `by` offset or (`place`) id
+    hash."""
     known = gone.sorted_by("slice", by, "offset")
     at = exactly(known["slice"], known[by], told["slice"], told[by])
     hit = told.only("slice", "kind", "time_ns", "source", "seq").take(at >= 0)
@@ -115,7 +116,7 @@ def offset_outside_transaction(batch: Batch) -> Findings:
     whose = outside & ~repeats & (log["committer"] == UNKNOWN)
     chosen = outside & ~whose
     found, stood = log.take(chosen), stood[chosen]
-    members = np.array([*batch.circumstances.members, None], dtype=object)
+    members = np.array([*batch.trial_context.members, None], dtype=object)
     rows = table(
         slice=found["slice"],
         order=found["place"],

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
 from kafka_trial.invariants.false_assignments import false_assigned
 from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, at_or_before, joined, picked
 from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.rows import CALLBACKS, Protocol
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -22,7 +22,7 @@ def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
     """Returns what was begun under a false assignment while the offsets log gave the partition to others, and the
     line of that assignment (source, seq) for each."""
     claims, work = false_assigned(batch).sorted_by("slice", "source", "client", "seq"), batch.begun
-    work = work.take(work["possession"] < 0)
+    work = work.take(work["ownership_epoch"] < 0)
     file, wanted = _files(claims, work)
     claim = at_or_before(file, claims["seq"], wanted, work["seq"])
     own = batch.own.take(np.isin(batch.own["kind"], CALLBACKS)).sorted_by("slice", "source", "client", "seq")
@@ -37,13 +37,15 @@ def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
 
 def _of_others(batch: Batch, work: Table) -> Bools:
     """Returns whether the offsets log gave the partition to others all the time in which each row may have been."""
-    grants = batch.grants.take(batch.grants["protocol"] != Protocol.CONSUMER_PENDING).sorted_by("slice", "time_ns")
+    assignment_records = batch.assignment_records.take(
+        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    ).sorted_by("slice", "time_ns")
     member = picked(batch.lives["member"], life_of(batch, work["source"]), -1)
     written_ns = batch.written_ns(work["source"], work["time_ns"])
     others = np.ones(len(work), np.bool_)
     for at_ns in (written_ns, work["time_ns"], work["time_ns"] + TOLERANCE_NS):
-        row = at_or_before(grants["slice"], grants["time_ns"], work["slice"], at_ns)
-        others &= (row >= 0) & ~owned_by(batch, work["slice"], member, picked(grants["place"], row, NONE))
+        row = at_or_before(assignment_records["slice"], assignment_records["time_ns"], work["slice"], at_ns)
+        others &= (row >= 0) & ~owned_by(batch, work["slice"], member, picked(assignment_records["place"], row, NONE))
     return others
 
 

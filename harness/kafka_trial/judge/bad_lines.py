@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.invariants.circumstances import LostEvents
+from kafka_trial.invariants.trial_context import LostEvents
 
 
 @dataclass

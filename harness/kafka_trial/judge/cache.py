@@ -1,4 +1,4 @@
-"""The cache of a run folder: slice rows as Parquet, and the circumstances, made from the history by `check`.
+"""The cache of a run folder: slice rows as Parquet, and the trial context, made from the history by `check`.
 
 JSONL is the truth: the cache is used only while every history file has the size and checksum it was made from, and can
 be deleted at any time. Earlier outputs in the folder are never read.
@@ -17,13 +17,13 @@ import orjson
 import pyarrow.parquet as pq
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.circumstances import Circumstances, Settings
+from kafka_trial.invariants.trial_context import Settings, TrialContext
 from kafka_trial.judge.frames import read_history
+from kafka_trial.judge.history_defects import missing_files
 from kafka_trial.judge.made import ROWS
 from kafka_trial.judge.plain import from_plain, to_plain
-from kafka_trial.judge.wholeness import missing_files
 
-CACHE_SCHEMA = 8
+CACHE_SCHEMA = 9
 CHUNK_BYTES = 8 * 1024 * 1024
 ROW_GROUP = 250_000
 
@@ -34,7 +34,7 @@ class SliceRows:
 
     path: Path
     count: int
-    circumstances: Circumstances
+    trial_context: TrialContext
     defects: tuple[str, ...]
 
 
@@ -75,7 +75,7 @@ def _read(place: Path, made_from: dict[str, list[int]]) -> SliceRows | None:
         fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == made_from
         if not fits or pq.ParquetFile(rows).metadata.num_rows != plain["rows"]:
             return None
-        return SliceRows(rows, plain["rows"], from_plain(plain["circumstances"]), tuple(plain["defects"]))
+        return SliceRows(rows, plain["rows"], from_plain(plain["trial_context"]), tuple(plain["defects"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # deleted, cut off, or by another version: it is only a cache
 
@@ -87,16 +87,16 @@ def _made(place: Path, files: list[Path], made_from: dict[str, list[int]]) -> Sl
     with pq.ParquetWriter(rows, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=False) as writer:
         facts = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP))
     count = pq.ParquetFile(rows).metadata.num_rows
-    circumstances = facts.circumstances(Settings())
-    defects = [*facts.defects, *missing_files(circumstances, facts.brokers)]
+    trial_context = facts.trial_context(Settings())
+    defects = [*facts.defects, *missing_files(trial_context, facts.brokers)]
     plain: dict[str, Any] = {
         "schema": CACHE_SCHEMA,
         "made_from": made_from,
         "rows": count,
-        "circumstances": to_plain(circumstances),
+        "trial_context": to_plain(trial_context),
         "defects": defects,
     }
     temporary = place / ".facts.json.part"
     temporary.write_bytes(orjson.dumps(plain))
     temporary.replace(place / "facts.json")  # last: it says that all is there
-    return SliceRows(rows, count, circumstances, tuple(defects))
+    return SliceRows(rows, count, trial_context, tuple(defects))

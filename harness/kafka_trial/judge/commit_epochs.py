@@ -6,10 +6,10 @@ import numpy as np
 
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.judge.assignment_records import numbers_of
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.facts import Facts
-from kafka_trial.judge.grants import numbers_of
 from kafka_trial.judge.places import slices_of
 
 

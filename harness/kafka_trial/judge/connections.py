@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import Connection
 from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.trial_context import Connection
 from kafka_trial.judge.columns import Columns
 
 NUMBER = "connection_no"  # the column that `take` adds to a block: the connection's number, -1 where there is none

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.circumstances import Window
 from kafka_trial.invariants.commits_log import members_of
 from kafka_trial.invariants.kernels import NEVER, Ints, at_or_before, counts, picked
 from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import Window
 from kafka_trial.judge.fault_targets import in_hand
 
 WORK = ("delivered", "processed", "committed", "moved")
@@ -56,7 +56,7 @@ def _work(batch: Batch) -> Table:
     all before it, and records answered to a fetch; a position that is only committed again moves nothing.
     """
     own, life, commits = batch.own, batch.lives, batch.commits
-    member_of = np.full(len(batch.circumstances.sources) + 1, -1, np.int64)
+    member_of = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
     member_of[life["source"]] = life["member"]
     own = own.take(np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     own = own.take(~is_refuted(batch, own))
@@ -79,7 +79,7 @@ def _work(batch: Batch) -> Table:
             MOVED,
         ),
     )
-    work = stacked(work, _effects(batch)) if batch.circumstances.prints_no_work else work
+    work = stacked(work, _effects(batch)) if batch.trial_context.prints_no_work else work
     return work.take(work["member"] >= 0)
 
 
@@ -90,14 +90,14 @@ def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:
 def _effects(batch: Batch) -> Table:
     """Returns the effects of members that print nothing as their work: of whoever had got the partition last."""
     effects = batch.of(Kind.EFFECT)
-    held = batch.possessions.sorted_by("slice", "open_ns")
+    held = batch.ownership_epochs.sorted_by("slice", "open_ns")
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
     return _done(effects["slice"], picked(held["member"], row, -1), effects["time_ns"], PROCESSED)
 
 
 def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[int]]]:
     """Returns for each slice and member how much there was of each sort of WORK; then that in each fault's window."""
-    names, windows, sorts = batch.circumstances.members, batch.circumstances.windows, len(WORK)
+    names, windows, sorts = batch.trial_context.members, batch.trial_context.windows, len(WORK)
     found: dict[int, dict[str, list[int]]] = {}
     spans = [np.ones(len(work), np.bool_), *(_inside(work["time_ns"], window) for window in windows)]
     for part, inside in enumerate(spans):
@@ -111,14 +111,14 @@ def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[i
 
 
 def _around_windows(batch: Batch, work: Table) -> dict[str, Any]:
-    """Returns the fields of `judgement.Around`, arrays of shape (windows, slices).
+    """Returns the fields of `judgement.FaultCoverage`, arrays of shape (windows, slices).
 
     `held`: whether the fault's target had the partition in hand when it was hit; `after` and `moved_after`, where it
     had: the work of anybody from the injection on. `traffic_after_heal`: what brokers saw of the target from the
     healing on; what it printed then may have come out of a buffer.
     """
-    windows, size = batch.circumstances.windows, batch.size
-    names = {name: at for at, name in enumerate(batch.circumstances.members)}
+    windows, size = batch.trial_context.windows, batch.size
+    names = {name: at for at, name in enumerate(batch.trial_context.members)}
     held, after, moved, traffic = (np.zeros((len(windows), size), np.int64) for _ in range(4))
     for at, window in enumerate(windows):
         held[at] = in_hand(batch, window, work)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Settings
+from kafka_trial.invariants.trial_context import Settings
 
 
 def settings_of(path: Path) -> Settings:

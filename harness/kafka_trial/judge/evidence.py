@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Invariant
+from kafka_trial.invariants.trial_context import TrialContext
 
 NO_EVENTS = "the consumer prints no events"
 NOTHING_TELLS = "nothing tells what was handled"
@@ -49,55 +49,55 @@ class NotJudged:
     partly: bool = False
 
 
-def missing_evidence(invariant: Invariant, circumstances: Circumstances, seen: Seen) -> NotJudged | None:
+def missing_evidence(invariant: Invariant, trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     """Returns why an invariant cannot be judged; None where all it needs was seen."""
-    progress = circumstances.settings.progress
+    progress = trial_context.settings.progress
     if invariant.outside_transactions and progress == "transaction":
         return NotJudged("its progress is in its transactions, whose epochs are not looked at", applies=False)
-    if invariant.progress_in_kafka and not circumstances.settings.in_offsets_log:
+    if invariant.progress_in_kafka and not trial_context.settings.in_offsets_log:
         return NotJudged(f"its progress is not in Kafka (progress: {progress})", applies=False)
     if invariant.progress_in_transaction and progress != "transaction":
         return NotJudged(f"its progress is not in its transactions (progress: {progress})", applies=False)
-    in_brokers = circumstances.settings.in_offsets_log
-    if (instead := _judged_elsewhere(invariant.name, circumstances, seen)) is not None:
+    in_brokers = trial_context.settings.in_offsets_log
+    if (instead := _judged_elsewhere(invariant.name, trial_context, seen)) is not None:
         return NotJudged(instead, applies=False)
     for need in sorted(invariant.needs):
-        because = NEEDS[need](circumstances, seen)
+        because = NEEDS[need](trial_context, seen)
         if because is not None and need in ("ids", "effects"):
-            return NotJudged(because, applies=_claims_effects(circumstances))
+            return NotJudged(because, applies=_claims_effects(trial_context))
         if because is not None and (in_brokers or need not in ("offsets log", "requests")):
             return NotJudged(because, applies=need not in MAY_LACK, partly=need in PARTLY)
     return None
 
 
-def partly_missing(invariant: Invariant, circumstances: Circumstances) -> str | None:
+def partly_missing(invariant: Invariant, trial_context: TrialContext) -> str | None:
     """Returns which part of what an invariant looks for cannot be judged, and why; None where all of it is."""
-    if invariant.name != "corrupt" or not circumstances.sink_seen:
+    if invariant.name != "corrupt" or not trial_context.sink_seen:
         return None
-    if circumstances.settings.body != "value":
+    if trial_context.settings.body != "value":
         return 'effects: nothing declares that their body is the record\'s value ([evidence] body = "value")'
-    return None if circumstances.bodies_compared else "effects: no body of theirs could be compared with what was sent"
+    return None if trial_context.bodies_compared else "effects: no body of theirs could be compared with what was sent"
 
 
-def _judged_elsewhere(name: str, circumstances: Circumstances, seen: Seen) -> str | None:
+def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> str | None:
     """Returns why an anomaly cannot be seen of this consumer, and need not be: another one decides what is claimed."""
-    if name not in ELSEWHERE or seen.delivered or seen.processed or not circumstances.lives:
+    if name not in ELSEWHERE or seen.delivered or seen.processed or not trial_context.lives:
         return None  # where no member was started here (an audit), nothing of theirs was heard
-    by_commits = circumstances.settings.silent and circumstances.settings.in_offsets_log
+    by_commits = trial_context.settings.silent and trial_context.settings.in_offsets_log
     decided = by_commits and name in BY_COMMITS
-    decided |= name != "false-lag" and _by_effects(circumstances, seen) is None
+    decided |= name != "false-lag" and _by_effects(trial_context, seen) is None
     return f"{NO_EVENTS}: {ELSEWHERE[name]}" if decided else None
 
 
-def _records(circumstances: Circumstances, seen: Seen) -> str | None:
-    if circumstances.control_read != "complete":
-        return f"the control read of the topic is {circumstances.control_read or 'missing'}"
+def _records(trial_context: TrialContext, seen: Seen) -> str | None:
+    if trial_context.control_read != "complete":
+        return f"the control read of the topic is {trial_context.control_read or 'missing'}"
     return None if seen.records else "there are no records"
 
 
-def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
-    settings = circumstances.settings
-    if settings.sink_is_read and (unread := _witness(circumstances, "sink")):
+def _handled(trial_context: TrialContext, seen: Seen) -> str | None:
+    settings = trial_context.settings
+    if settings.sink_is_read and (unread := _witness(trial_context, "sink")):
         return unread
     declared = settings.events not in (None, "none") or settings.has_sink
     if not declared and settings.events is not None:
@@ -105,89 +105,89 @@ def _handled(circumstances: Circumstances, seen: Seen) -> str | None:
     return None if declared or seen.processed or seen.effects else NOTHING_TELLS
 
 
-def _claims_effects(circumstances: Circumstances) -> bool:
+def _claims_effects(trial_context: TrialContext) -> bool:
     """What reaches the outside world, and under which id, is missed only where a claim is about it."""
-    return circumstances.settings.delivery == "exactly-once" or circumstances.settings.sink not in (None, "none")
+    return trial_context.settings.delivery == "exactly-once" or trial_context.settings.sink not in (None, "none")
 
 
-def _sends(circumstances: Circumstances, seen: Seen) -> str | None:
-    return None if circumstances.sends else "no send of the workload was recorded"
+def _sends(trial_context: TrialContext, seen: Seen) -> str | None:
+    return None if trial_context.sends else "no send of the workload was recorded"
 
 
-def _ids(circumstances: Circumstances, seen: Seen) -> str | None:
-    told = circumstances.ids_told or circumstances.sink_seen
+def _ids(trial_context: TrialContext, seen: Seen) -> str | None:
+    told = trial_context.ids_told or trial_context.sink_seen
     return None if told else "the consumer names no record ids, and no effect of it was seen"
 
 
-def _effects(circumstances: Circumstances, seen: Seen) -> str | None:
-    if circumstances.settings.sink_is_read and (unread := _witness(circumstances, "sink")):
+def _effects(trial_context: TrialContext, seen: Seen) -> str | None:
+    if trial_context.settings.sink_is_read and (unread := _witness(trial_context, "sink")):
         return unread
-    return None if circumstances.sink_seen else "no effect of the consumer was seen"
+    return None if trial_context.sink_seen else "no effect of the consumer was seen"
 
 
-def _own_word(circumstances: Circumstances, seen: Seen) -> str | None:
-    if circumstances.settings.events == "none":
+def _own_word(trial_context: TrialContext, seen: Seen) -> str | None:
+    if trial_context.settings.events == "none":
         return NO_EVENTS
     return None if seen.delivered or seen.processed else "no record was delivered by the consumer's own word"
 
 
-def _by_effects(circumstances: Circumstances, seen: Seen) -> str | None:
+def _by_effects(trial_context: TrialContext, seen: Seen) -> str | None:
     """Why effects do not show the work; None where they do: the sink was read whole, and heard of something."""
-    if not circumstances.lives:
+    if not trial_context.lives:
         return NO_EVENTS
-    if circumstances.settings.events not in (None, "none") and circumstances.settings.sink in (None, "none"):
+    if trial_context.settings.events not in (None, "none") and trial_context.settings.sink in (None, "none"):
         return "no record was delivered by the consumer's own word"
-    if circumstances.settings.silent:
+    if trial_context.settings.silent:
         return NO_SINK
-    return _effects(circumstances, seen) or (None if seen.effects else "no effect was of a record of the control read")
+    return _effects(trial_context, seen) or (None if seen.effects else "no effect was of a record of the control read")
 
 
-def _work(circumstances: Circumstances, seen: Seen) -> str | None:
+def _work(trial_context: TrialContext, seen: Seen) -> str | None:
     """The members' lines, else the effects."""
     if seen.delivered or seen.processed:
         return None
-    return _by_effects(circumstances, seen)
+    return _by_effects(trial_context, seen)
 
 
-def _moves(circumstances: Circumstances, seen: Seen) -> str | None:
+def _moves(trial_context: TrialContext, seen: Seen) -> str | None:
     """What was handled; of a consumer that shows nothing of it, its commits, which the offsets log tells."""
-    if circumstances.lives and circumstances.settings.silent and circumstances.settings.in_offsets_log:
+    if trial_context.lives and trial_context.settings.silent and trial_context.settings.in_offsets_log:
         return None
-    return _handled(circumstances, seen)
+    return _handled(trial_context, seen)
 
 
-def _possessions(circumstances: Circumstances, seen: Seen) -> str | None:
+def _possessions(trial_context: TrialContext, seen: Seen) -> str | None:
     """Members that worked had their partitions by their own word, or by the request log."""
-    by_answers = {one.member for one in circumstances.group_answers if one.assigned}
-    by_fetches = {circumstances.lanes[lane] for lane in circumstances.fetching if lane in circumstances.lanes}
-    known = by_answers | by_fetches if _requests(circumstances, seen) is None else set()
-    unknown = {life.member for life in circumstances.lives if life.works and not life.assigns} - known
+    by_answers = {one.member for one in trial_context.group_answers if one.assigned}
+    by_fetches = {trial_context.lanes[lane] for lane in trial_context.fetching if lane in trial_context.lanes}
+    known = by_answers | by_fetches if _requests(trial_context, seen) is None else set()
+    unknown = {life.member for life in trial_context.lives if life.works and not life.assigns} - known
     if not unknown:
         return None
-    names = ", ".join(sorted(circumstances.members[member] for member in unknown))
+    names = ", ".join(sorted(trial_context.members[member] for member in unknown))
     return f"nobody knows which partitions {names} had: no assigned line, and no assignment in the request log"
 
 
-def _handler_starts(circumstances: Circumstances, seen: Seen) -> str | None:
+def _handler_starts(trial_context: TrialContext, seen: Seen) -> str | None:
     """Every member that says when a handler ended says when one began, and some handlers ended."""
-    ends_only = {life.member for life in circumstances.lives if life.completes and not life.delivers}
+    ends_only = {life.member for life in trial_context.lives if life.completes and not life.delivers}
     if ends_only:
-        names = ", ".join(sorted(circumstances.members[member] for member in ends_only))
+        names = ", ".join(sorted(trial_context.members[member] for member in ends_only))
         return f"nobody knows when handlers of {names} began: no delivered line"
-    if circumstances.lives and not any(life.completes for life in circumstances.lives):
+    if trial_context.lives and not any(life.completes for life in trial_context.lives):
         return "nobody knows when handlers ended: no processed line"
     return None
 
 
-def _commit_times(circumstances: Circumstances, seen: Seen) -> str | None:
+def _commit_times(trial_context: TrialContext, seen: Seen) -> str | None:
     """What was handled before it was committed past can be told: by lines that say when they were written, or in which
     order with the requests for commits; by a sink; or it takes effect with the commit, in a transaction."""
-    settings = circumstances.settings
+    settings = trial_context.settings
     if settings.stdout != "buffered" or settings.has_sink or settings.progress != "kafka" or not seen.committed:
         return None
-    untimed = {life.member for life in circumstances.lives if life.works and life.source not in circumstances.timed}
-    untimed -= {life.member for life in circumstances.lives if life.invokes}
-    vague = {circumstances.members[member] for member in untimed}
+    untimed = {life.member for life in trial_context.lives if life.works and life.source not in trial_context.timed}
+    untimed -= {life.member for life in trial_context.lives if life.invokes}
+    vague = {trial_context.members[member] for member in untimed}
     vague &= seen.committing or vague  # where nobody knows who commits, any of them may
     if not vague:
         return None
@@ -195,84 +195,84 @@ def _commit_times(circumstances: Circumstances, seen: Seen) -> str | None:
     return f"nobody knows when {names} handled what was committed: buffered lines without time_ms or commit_requested"
 
 
-def _callbacks(circumstances: Circumstances, seen: Seen) -> str | None:
-    workers = [life for life in circumstances.lives if life.works]
+def _callbacks(trial_context: TrialContext, seen: Seen) -> str | None:
+    workers = [life for life in trial_context.lives if life.works]
     told = not workers or any(life.assigns for life in workers)
     return None if told else "no member tells of rebalance callbacks"
 
 
-def _offsets_log(circumstances: Circumstances, seen: Seen) -> str | None:
-    return _witness(circumstances, "offsets")
+def _offsets_log(trial_context: TrialContext, seen: Seen) -> str | None:
+    return _witness(trial_context, "offsets")
 
 
-def _requests(circumstances: Circumstances, seen: Seen) -> str | None:
-    brokers = [name for name in circumstances.counts if name.startswith("requests-")]
+def _requests(trial_context: TrialContext, seen: Seen) -> str | None:
+    brokers = [name for name in trial_context.counts if name.startswith("requests-")]
     if not brokers:
         return "there is no request log"
-    return next((because for name in brokers if (because := _witness(circumstances, name))), None)
+    return next((because for name in brokers if (because := _witness(trial_context, name))), None)
 
 
-def _log_ends(circumstances: Circumstances, seen: Seen) -> str | None:
-    return _witness(circumstances, "observer")
+def _log_ends(trial_context: TrialContext, seen: Seen) -> str | None:
+    return _witness(trial_context, "observer")
 
 
-def _snapshot(circumstances: Circumstances, seen: Seen) -> str | None:
-    return None if circumstances.snapshot_ns is not None else "the trial did not reach its snapshot"
+def _snapshot(trial_context: TrialContext, seen: Seen) -> str | None:
+    return None if trial_context.snapshot_ns is not None else "the trial did not reach its snapshot"
 
 
-def _processes(circumstances: Circumstances, seen: Seen) -> str | None:
-    return None if circumstances.lives else "no member's process was started"
+def _processes(trial_context: TrialContext, seen: Seen) -> str | None:
+    return None if trial_context.lives else "no member's process was started"
 
 
-def _exits(circumstances: Circumstances, seen: Seen) -> str | None:
-    exits = [life for life in circumstances.lives if life.exited_seq is not None]
+def _exits(trial_context: TrialContext, seen: Seen) -> str | None:
+    exits = [life for life in trial_context.lives if life.exited_seq is not None]
     told = all(life.asked is not None for life in exits)
     return None if told else "an exit does not say whether the harness had asked for it: by an earlier version"
 
 
-def _memory_limit(circumstances: Circumstances, seen: Seen) -> str | None:
-    return "no limit of memory is claimed" if circumstances.settings.memory_max_bytes is None else None
+def _memory_limit(trial_context: TrialContext, seen: Seen) -> str | None:
+    return "no limit of memory is claimed" if trial_context.settings.memory_max_bytes is None else None
 
 
-def _samples(circumstances: Circumstances, seen: Seen) -> str | None:
-    return None if circumstances.peaks else "nobody sampled the members' memory"
+def _samples(trial_context: TrialContext, seen: Seen) -> str | None:
+    return None if trial_context.peaks else "nobody sampled the members' memory"
 
 
-def _oom_counter(circumstances: Circumstances, seen: Seen) -> str | None:
-    return None if circumstances.oom_read else "the kernel's out-of-memory killer was not counted"
+def _oom_counter(trial_context: TrialContext, seen: Seen) -> str | None:
+    return None if trial_context.oom_read else "the kernel's out-of-memory killer was not counted"
 
 
-def _group_log(circumstances: Circumstances, seen: Seen) -> str | None:
-    none = None if circumstances.epochs else "the offsets log holds no generation or epoch of the group"
-    return _witness(circumstances, "offsets") or none
+def _group_log(trial_context: TrialContext, seen: Seen) -> str | None:
+    none = None if trial_context.epochs else "the offsets log holds no generation or epoch of the group"
+    return _witness(trial_context, "offsets") or none
 
 
-def _aborted_records(circumstances: Circumstances, seen: Seen) -> str | None:
+def _aborted_records(trial_context: TrialContext, seen: Seen) -> str | None:
     none = "no record of the topic was taken back: nobody wrote to it in transactions and aborted one"
-    return None if circumstances.aborted_records else none
+    return None if trial_context.aborted_records else none
 
 
-def _outputs(circumstances: Circumstances, seen: Seen) -> str | None:
+def _outputs(trial_context: TrialContext, seen: Seen) -> str | None:
     none = (
-        None if circumstances.outputs_ended else "no transaction was seen to end in a topic that the consumer writes to"
+        None if trial_context.outputs_ended else "no transaction was seen to end in a topic that the consumer writes to"
     )
-    return none or _witness(circumstances, "transactions")
+    return none or _witness(trial_context, "transactions")
 
 
-def _witness(circumstances: Circumstances, name: str) -> str | None:
-    state = circumstances.witnesses.get(name)
-    if name not in circumstances.counts:
+def _witness(trial_context: TrialContext, name: str) -> str | None:
+    state = trial_context.witnesses.get(name)
+    if name not in trial_context.counts:
         return f"the witness {name} wrote nothing"
     return None if state == "complete" else f"the witness {name} is {state or 'not known to be complete'}"
 
 
-NEEDS: Mapping[str, Callable[[Circumstances, Seen], str | None]] = {
+NEEDS: Mapping[str, Callable[[TrialContext, Seen], str | None]] = {
     "records": _records,
     "handled": _handled,
     "own word": _own_word,
     "work": _work,
     "moves": _moves,
-    "possessions": _possessions,
+    "ownership_epochs": _possessions,
     "handler starts": _handler_starts,
     "commit times": _commit_times,
     "callbacks": _callbacks,
@@ -299,4 +299,4 @@ MAY_LACK = (
     "oom counter",
     "aborted records",
 )  # where these are not there, no claim stays open for it
-PARTLY = ("possessions", "handler starts", "commit times")  # what of them is there convicts, and cannot acquit
+PARTLY = ("ownership_epochs", "handler starts", "commit times")  # what of them is there convicts, and cannot acquit

@@ -1,4 +1,4 @@
-"""Facts: the small events of a history, gathered into the circumstances that every slice is judged in.
+"""Facts: the small events of a history, gathered into the trial context that every slice is judged in.
 
 Fed file by file while the slice rows are made (`frames.py`); `consumer.toml` adds what its team declares. Nothing here
 grows with the load, but for the clock (one pair a second) and one entry an incarnation.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Circumstances, Life, Membership, Settings, Window
+from kafka_trial.invariants.trial_context import Life, Membership, Settings, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.group_answers import Answer, answered
@@ -93,9 +93,9 @@ class Facts:
         """Returns the number of a member id."""
         return self.member_ids.setdefault(name, len(self.member_ids))
 
-    def circumstances(self, settings: Settings) -> Circumstances:
+    def trial_context(self, settings: Settings) -> TrialContext:
         """Returns all of it as one frozen value."""
-        return Circumstances(
+        return TrialContext(
             slices=tuple(self.slices),
             sources=tuple(self.sources),
             members=tuple(self.members),
@@ -119,9 +119,9 @@ class Facts:
             shared_lanes=tuple(sorted(self.shared_lanes)),
             timed=tuple(self.timed),
             false_times=tuple(self.false_times),
-            **self.pulse.circumstances(),
-            **self.vitals.circumstances(),
-            **self.transactions.circumstances(),
+            **self.pulse.trial_context(),
+            **self.vitals.trial_context(),
+            **self.transactions.trial_context(),
             lost_events=self.bad_lines.lost_events(),
             sink_seen=self.sink_seen,
             bodies_compared=self.bodies_compared,

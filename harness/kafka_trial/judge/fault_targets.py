@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Window
 from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, at_or_after, counts, picked
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, Window
 
 JUST_BEFORE_NS = 10_000_000_000  # without anybody's word on who has what, whoever worked there this shortly before
 
@@ -20,9 +20,11 @@ def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
     partition who has it (manual assignment), work just before tells.
     """
     begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
-    wanted = np.array([window.member in (None, name) for name in batch.circumstances.members] + [False], np.bool_)
+    wanted = np.array([window.member in (None, name) for name in batch.trial_context.members] + [False], np.bool_)
     possessed, owned = _possessed(batch, window, begun_ns, wanted), _owned(batch, window, begun_ns, wanted)
-    told = (counts(batch.possessions["slice"], batch.size) > 0) | (counts(batch.grants["slice"], batch.size) > 0)
+    told = (counts(batch.ownership_epochs["slice"], batch.size) > 0) | (
+        counts(batch.assignment_records["slice"], batch.size) > 0
+    )
     before_ns = begun_ns - work["time_ns"]
     recent = wanted[work["member"]] & (work["time_ns"] <= window.injected_ns) & (before_ns <= JUST_BEFORE_NS)
     worked = counts(work["slice"][recent], batch.size) > 0
@@ -30,7 +32,7 @@ def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
 
 
 def _possessed(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
-    held = batch.possessions
+    held = batch.ownership_epochs
     before = picked(batch.lives["started_ns"], held["life"], NEVER) <= begun_ns
     there = (held["open_ns"] <= window.injected_ns) & (held["close_ns"] >= begun_ns - TOLERANCE_NS)
     possessed: Bools = counts(held["slice"][wanted[held["member"]] & before & there], batch.size) > 0
@@ -38,9 +40,14 @@ def _possessed(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bo
 
 
 def _owned(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
-    grants = batch.grants  # by (slice, place)
-    following = at_or_after(grants["slice"], grants["place"], grants["slice"], np.minimum(grants["until"], NEVER - 1))
-    ended_ns = picked(grants["time_ns"], following, NEVER)
-    there = (grants["time_ns"] <= window.injected_ns) & (ended_ns >= begun_ns - TOLERANCE_NS)
-    owned: Bools = counts(grants["slice"][wanted[grants["member"]] & there], batch.size) > 0
+    assignment_records = batch.assignment_records  # by (slice, place)
+    following = at_or_after(
+        assignment_records["slice"],
+        assignment_records["place"],
+        assignment_records["slice"],
+        np.minimum(assignment_records["until"], NEVER - 1),
+    )
+    ended_ns = picked(assignment_records["time_ns"], following, NEVER)
+    there = (assignment_records["time_ns"] <= window.injected_ns) & (ended_ns >= begun_ns - TOLERANCE_NS)
+    owned: Bools = counts(assignment_records["slice"][wanted[assignment_records["member"]] & there], batch.size) > 0
     return owned

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.harness_stalls import judged
 from kafka_trial.invariants.invariant import Invariant, instances, list_invariants, per_slice
 from kafka_trial.invariants.rows import NUMBERS
-from kafka_trial.invariants.standstills import judged
 from kafka_trial.invariants.starvation import waits, worked
 from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.series import series
 
@@ -34,19 +34,19 @@ class SliceTooLargeError(ValueError):
     """A slice has more rows than one call can hold."""
 
 
-def find(rows: pa.Table, circumstances: Circumstances, *, only: str | None = None) -> pa.Table:
+def find(rows: pa.Table, trial_context: TrialContext, *, only: str | None = None) -> pa.Table:
     """Returns what all invariants find in the rows of some whole slices (schema FOUND); or one of them."""
-    found = list(_found(batch_of(rows, circumstances), only)) if rows.num_rows else []
+    found = list(_found(batch_of(rows, trial_context), only)) if rows.num_rows else []
     columns = list(zip(*found, strict=True)) or [(), (), (), ()]
     return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, FOUND, strict=True)], schema=FOUND)
 
 
-def batch_of(rows: pa.Table, circumstances: Circumstances) -> Batch:
+def batch_of(rows: pa.Table, trial_context: TrialContext) -> Batch:
     """Returns slice rows as a batch."""
     numbers = {name: rows[name].to_numpy() for name in NUMBERS}
     keys = rows["key"].combine_chunks().dictionary_encode()
     codes = pc.fill_null(keys.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return Batch(Table(numbers | {"key": codes}), circumstances, keys.dictionary.to_pylist())
+    return Batch(Table(numbers | {"key": codes}), trial_context, keys.dictionary.to_pylist())
 
 
 def _found(batch: Batch, only: str | None) -> Iterator[Row]:
@@ -71,7 +71,7 @@ def _guarded(name: str, work: Callable[[], Iterable[Row]]) -> list[Row]:
 def _of_invariant(invariant: Invariant, batch: Batch) -> Iterator[Row]:
     findings = judged(invariant, batch)
     slices = batch.slices.tolist()
-    for number, attributes, events in instances(findings, batch.circumstances.sources):
+    for number, attributes, events in instances(findings, batch.trial_context.sources):
         yield slices[number], "anomaly", invariant.name, orjson.dumps({"attributes": attributes, "events": events})
     for number, count in per_slice(findings.rows["slice"]).items():
         yield slices[number], "count", invariant.name, str(count).encode()

@@ -1,4 +1,4 @@
-"""Frames: the history of a run folder as typed slice rows (`invariants/rows.py`), and the circumstances beside them.
+"""Frames: the history of a run folder as typed slice rows (`invariants/rows.py`), and the trial context beside them.
 
 Stands between the JSON lines and Spark. Each file is read block by block; one event becomes one row for each slice it
 concerns. Effects are joined to offsets by record id, assignments of KIP-848 get the place where they end. Nothing
@@ -14,28 +14,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
+from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.judge.assignment_records import Grants
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.facts import TAKERS, Facts
 from kafka_trial.judge.fetches import Fetches
-from kafka_trial.judge.grants import Grants
 from kafka_trial.judge.group_answers import take_group_answers
-from kafka_trial.judge.identities import Identities, marks
-from kafka_trial.judge.lines import Block, Census, read_blocks
+from kafka_trial.judge.history_defects import Wholeness
+from kafka_trial.judge.id_index import IdIndex, id_hashes
+from kafka_trial.judge.id_joins import Named
+from kafka_trial.judge.lines import Block, LineStats, read_blocks
 from kafka_trial.judge.made import ROWS, made_rows
-from kafka_trial.judge.named import Named
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.own_times import OwnTimes
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
 from kafka_trial.judge.taken_commits import TakenCommits
 from kafka_trial.judge.transactions import transaction_rows
-from kafka_trial.judge.wholeness import Wholeness
 
 Emit = Callable[[pa.Table], object]
 
@@ -80,9 +80,9 @@ def read_history(files: Sequence[Path], emit: Emit) -> Facts:
     Raises:
         InputError: an event is of a newer schema.
     """
-    facts, ids, known = Facts(), RecordIds(wanted=any(path.stem == "sink" for path in files)), Identities()
+    facts, ids, known = Facts(), RecordIds(wanted=any(path.stem == "sink" for path in files)), IdIndex()
     for path in sorted(files, key=_turn):
-        census, source = Census(), len(facts.sources)
+        census, source = LineStats(), len(facts.sources)
         facts.sources.append(path.stem)
         reader = FileReader(facts, source, ids, known)
         for block in read_blocks(path, census):
@@ -100,7 +100,7 @@ def _turn(path: Path) -> tuple[int, str]:
 class FileReader:
     """Makes the rows of one file; holds what a file's blocks share."""
 
-    def __init__(self, facts: Facts, source: int, ids: RecordIds, known: Identities) -> None:
+    def __init__(self, facts: Facts, source: int, ids: RecordIds, known: IdIndex) -> None:
         self.facts = facts
         self.source = source
         self.ids = ids
@@ -188,9 +188,9 @@ class FileReader:
         rows, kinds, slices, position = rows[placed], kinds[placed], slices[placed], position[placed]
         records = kinds == Kind.RECORD
         self.ids.take(columns.text("id", rows[records]), slices[records], position[records])
-        mark, flag, key = self._identified(columns, rows, kinds)
-        self._take_records(columns, rows[records], mark[records], slices[records], position[records])
-        self._take_aborted(kinds == Kind.ABORTED_RECORD, mark, slices, position)
+        id_hash, flag, key = self._identified(columns, rows, kinds)
+        self._take_records(columns, rows[records], id_hash[records], slices[records], position[records])
+        self._take_aborted(kinds == Kind.ABORTED_RECORD, id_hash, slices, position)
         flag = np.where((kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE), IN_TRANSACTION, flag)
         flag = np.where(kinds == Kind.PROCESSED, columns.codes("outcome", OUTCOMES)[rows], flag)
         inside = (kinds == Kind.COMMITTED) & (flag == IN_TRANSACTION)
@@ -207,7 +207,7 @@ class FileReader:
             seq=columns["seq"][rows],
             time_ns=_asked(columns, time_ns)[rows],
             offset=position,
-            place=np.where(np.isin(kinds, IDENTIFIED), mark, columns["log_offset"][rows]),
+            place=np.where(np.isin(kinds, IDENTIFIED), id_hash, columns["log_offset"][rows]),
             wall_ns=wall_ns,
             who=columns[OWN_CLIENT][rows],
             until=since_ns[rows],
@@ -245,25 +245,25 @@ class FileReader:
         return [made_rows(self.source, slice=slices[later], kind=kinds, until=sent_ns[later], **about)]
 
     def _identified(self, columns: Columns, rows: Array, kinds: Array) -> tuple[Array, Array, pa.Array]:
-        """Returns mark, flag and key of the rows: of records their key, of deliveries what is known of their id."""
-        mark, flag = np.full(len(rows), NONE, np.int64), np.zeros(len(rows), np.int64)
+        """Returns id hash, flag and key of the rows: of records their key, of deliveries what is known of their id."""
+        id_hash, flag = np.full(len(rows), NONE, np.int64), np.zeros(len(rows), np.int64)
         named = np.flatnonzero(np.isin(kinds, IDENTIFIED) & ~columns.absent("id")[rows])
-        mark[named] = marks(columns.text("id", rows[named]))
+        id_hash[named] = id_hashes(columns.text("id", rows[named]))
         told = named[kinds[named] == Kind.DELIVERED]
-        flag[told] = self._named.known_of(mark[told])
+        flag[told] = self._named.known_of(id_hash[told])
         self.facts.ids_told |= bool(len(told))
         text = pc.if_else(pa.array(kinds == Kind.RECORD), columns.text("key", rows), pa.scalar(None, pa.string()))
         unsent = flag & Known.UNSENT > 0
-        return mark, flag, pc.if_else(pa.array(unsent), columns.text("id", rows), text) if unsent.any() else text
+        return id_hash, flag, pc.if_else(pa.array(unsent), columns.text("id", rows), text) if unsent.any() else text
 
-    def _take_records(self, columns: Columns, rows: Array, mark: Array, slices: Array, offsets: Array) -> None:
+    def _take_records(self, columns: Columns, rows: Array, id_hash: Array, slices: Array, offsets: Array) -> None:
         sources, sums, seqs = np.full(len(rows), self.source), columns["checksum"][rows], columns["seq"][rows]
         said = {"checksum": sums, "json_checksum": columns["json_checksum"][rows]}
-        self.known.records.take(mark=mark, slice=slices, offset=offsets, **said, source=sources, seq=seqs)
+        self.known.records.take(id_hash=id_hash, slice=slices, offset=offsets, **said, source=sources, seq=seqs)
 
-    def _take_aborted(self, aborted: Array, mark: Array, slices: Array, offsets: Array) -> None:
+    def _take_aborted(self, aborted: Array, id_hash: Array, slices: Array, offsets: Array) -> None:
         self.facts.transactions.aborted_records += int(aborted.sum())
-        self.known.aborted.take(mark=mark[aborted], slice=slices[aborted], offset=offsets[aborted])
+        self.known.aborted.take(id_hash=id_hash[aborted], slice=slices[aborted], offset=offsets[aborted])
 
     def _listed(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
         """Returns a row for each entry of the events that list several partitions."""
@@ -311,7 +311,7 @@ class FileReader:
         in_topic = ~columns.absent("topic")[rows]
         member = columns.codes("member", {name: number + 1 for name, number in self.facts.members.items()})[rows] - 1
         appended_ns = np.where(in_topic, columns["source_wall_ns"][rows], NONE)
-        clocks = Circumstances(clocks=tuple(sorted(self.facts.pulse.clocks)))
+        clocks = TrialContext(clocks=tuple(sorted(self.facts.pulse.clocks)))
         read_ns = columns["time_ns"][rows]
         return made_rows(
             self.source,

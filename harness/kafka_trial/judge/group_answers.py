@@ -1,6 +1,6 @@
 """Group answers: what brokers answered to the members of the group, by the request log.
 
-Every join, assignment, leave and refusal becomes a `GroupAnswer` of the circumstances; heartbeats that say nothing new
+Every join, assignment, leave and refusal becomes a `GroupAnswer` of the trial context; heartbeats that say nothing new
 and accepted commits do not. So it grows with rebalances and refusals, not with the load.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import GroupAnswer
 from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.invariants.trial_context import GroupAnswer
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.lines import Block
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import HeartbeatRun
 from kafka_trial.invariants.kernels import NONE, Array, first_of, ordered, starts_of
+from kafka_trial.invariants.trial_context import HeartbeatRun
 from kafka_trial.judge.columns import Columns
 
 if TYPE_CHECKING:

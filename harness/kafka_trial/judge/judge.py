@@ -18,28 +18,36 @@ import pyarrow as pa
 
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.circumstances import Circumstances, Settings
 from kafka_trial.invariants.invariant import Anomaly, Findings, Invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.starvation import WAITS, WORKED
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import Settings, TrialContext
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.coverage import WORK
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence, partly_missing
 from kafka_trial.judge.findings import find
-from kafka_trial.judge.judgement import SERIES, Around, Coverage, Finding, Judgement, SliceCoverage, Through
+from kafka_trial.judge.history_defects import sink_missing, strangers
+from kafka_trial.judge.judgement import (
+    SERIES,
+    Coverage,
+    FaultCoverage,
+    Finding,
+    Judgement,
+    MemberCoverage,
+    SliceCoverage,
+)
 from kafka_trial.judge.missing_lines import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
 from kafka_trial.judge.session import session, warm_session
 from kafka_trial.judge.slices import find_on_spark
-from kafka_trial.judge.wholeness import sink_missing, strangers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Coverage", "Finding", "Judgement", "SliceCoverage", "Through", "concluded", "judge", "judge_events"]
+__all__ = ["Coverage", "Finding", "Judgement", "MemberCoverage", "SliceCoverage", "concluded", "judge", "judge_events"]
 
 OF_PARTITIONS = ("coverage", "summary", "series")  # what is said of partitions only
 
@@ -63,9 +71,9 @@ def judge(
     if spark is None:
         warm_session(master)
     cached = slice_rows(folder)
-    circumstances = replace(cached.circumstances, settings=settings_of(folder.path / "consumer.toml"))
-    found = find_on_spark(cached, circumstances, spark=spark or session(master), partitions=partitions)
-    return concluded(found, circumstances, [*cached.defects, *sink_missing(circumstances), *strangers(folder)])
+    trial_context = replace(cached.trial_context, settings=settings_of(folder.path / "consumer.toml"))
+    found = find_on_spark(cached, trial_context, spark=spark or session(master), partitions=partitions)
+    return concluded(found, trial_context, [*cached.defects, *sink_missing(trial_context), *strangers(folder)])
 
 
 def judge_events(
@@ -79,24 +87,22 @@ def judge_events(
     from kafka_trial.judge.memory import rows_of_lines
 
     rows, facts = rows_of_lines(map(to_line, events))
-    circumstances = facts.circumstances(settings or Settings())
-    return concluded(find(rows, circumstances, only=only), circumstances, facts.defects, gated=gated)
+    trial_context = facts.trial_context(settings or Settings())
+    return concluded(find(rows, trial_context, only=only), trial_context, facts.defects, gated=gated)
 
 
-def concluded(
-    found: pa.Table, circumstances: Circumstances, defects: Sequence[str], *, gated: bool = True
-) -> Judgement:
+def concluded(found: pa.Table, trial_context: TrialContext, defects: Sequence[str], *, gated: bool = True) -> Judgement:
     """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
-        if row["what"] not in OF_PARTITIONS or circumstances.slices[row["slice"]][1] != NOWHERE:
+        if row["what"] not in OF_PARTITIONS or trial_context.slices[row["slice"]][1] != NOWHERE:
             parts[row["what"]].append(row)
-    coverage = _coverage(parts["coverage"], circumstances)
+    coverage = _coverage(parts["coverage"], trial_context)
     crashed = {row["name"]: row["body"] for row in parts["crashed"]}
-    gathered = _Gathered(parts, circumstances)
+    gathered = _Gathered(parts, trial_context)
     group = group_of(
         _table(parts["summary"], SUMMARY),
-        circumstances,
+        trial_context,
         waits=_table(parts["wait"], WAITS),
         worked=_table(parts["worked"], WORKED),
     )
@@ -113,8 +119,8 @@ def concluded(
     return Judgement(
         findings={one.name: gathered.finding(one, seen, crashed) for one in list_invariants()},
         coverage=coverage,
-        circumstances=circumstances,
-        series=_series(parts["series"], circumstances),
+        trial_context=trial_context,
+        series=_series(parts["series"], trial_context),
         defects=tuple(defects),
         crashed=crashed,
         bounds_s={"converge": group.bound_s, "stuck": group.window_s},
@@ -125,12 +131,12 @@ def concluded(
 class _Gathered:
     """Anomalies, counts and undecided cases of all slices, by name."""
 
-    def __init__(self, parts: Mapping[str, Sequence[Mapping[str, Any]]], circumstances: Circumstances) -> None:
-        self._circumstances = circumstances
+    def __init__(self, parts: Mapping[str, Sequence[Mapping[str, Any]]], trial_context: TrialContext) -> None:
+        self._circumstances = trial_context
         self._anomalies: dict[str, list[Anomaly]] = defaultdict(list)
         self._counts: Counter[str] = Counter()
         self._undecided: dict[str, Counter[str]] = defaultdict(Counter)
-        places = circumstances.slices
+        places = trial_context.slices
         for row in parts["anomaly"]:
             body = orjson.loads(row["body"])
             topic, number = places[row["slice"]]
@@ -200,10 +206,10 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
     return Table({name: np.array(np.hstack([0, *(body[name] for body in bodies)])[1:], np.int64) for name in names})
 
 
-def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> Coverage:
-    windows = [window.number for window in circumstances.windows]
+def _coverage(rows: Sequence[Mapping[str, Any]], trial_context: TrialContext) -> Coverage:
+    windows = [window.number for window in trial_context.windows]
     totals: dict[str, np.ndarray[Any, Any]] = {
-        name: np.zeros(len(WORK) * (1 + len(windows)), np.int64) for name in circumstances.members
+        name: np.zeros(len(WORK) * (1 + len(windows)), np.int64) for name in trial_context.members
     }
     slices = []
     around = {name: np.zeros(len(windows), np.int64) for name in ("held", "after", "moved_after", "traffic_after_heal")}
@@ -212,21 +218,21 @@ def _coverage(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -
         around = {name: values + np.array(body.pop(name), np.int64) for name, values in around.items()}
         for member, numbers in body.pop("members").items():
             totals[member] = totals[member] + np.array(numbers)
-        topic, partition = circumstances.slices[row["slice"]]
+        topic, partition = trial_context.slices[row["slice"]]
         slices.append(SliceCoverage(topic, partition, **body))
     members = {name: _through(numbers.tolist(), windows) for name, numbers in sorted(totals.items())}
     hit = {
-        number: Around(**{name: int(values[at]) for name, values in around.items()})
+        number: FaultCoverage(**{name: int(values[at]) for name, values in around.items()})
         for at, number in enumerate(windows)
     }
     return Coverage(tuple(sorted(slices, key=lambda one: (one.topic, one.partition))), members, hit)
 
 
-def _through(numbers: Sequence[int], windows: Sequence[int]) -> Through:
+def _through(numbers: Sequence[int], windows: Sequence[int]) -> MemberCoverage:
     """Returns what passed through a member: of each sort of WORK in all, then in each fault's window."""
     parts = [tuple(numbers[at : at + len(WORK)]) for at in range(0, len(numbers), len(WORK))]
     inside = dict(zip(windows, parts[1:], strict=True))
-    return Through(**dict(zip(WORK, parts[0], strict=True)), inside=inside)
+    return MemberCoverage(**dict(zip(WORK, parts[0], strict=True)), inside=inside)
 
 
 def _seen(coverage: Coverage) -> Seen:
@@ -237,11 +243,11 @@ def _seen(coverage: Coverage) -> Seen:
     )
 
 
-def _series(rows: Sequence[Mapping[str, Any]], circumstances: Circumstances) -> pa.Table:
+def _series(rows: Sequence[Mapping[str, Any]], trial_context: TrialContext) -> pa.Table:
     columns: dict[str, list[Any]] = {name: [] for name in SERIES.names}
-    for row in sorted(rows, key=lambda row: circumstances.slices[row["slice"]]):
+    for row in sorted(rows, key=lambda row: trial_context.slices[row["slice"]]):
         body = orjson.loads(row["body"])
-        topic, partition = circumstances.slices[row["slice"]]
+        topic, partition = trial_context.slices[row["slice"]]
         size = len(body["time_ns"])
         columns["topic"] += [topic] * size
         columns["partition"] += [partition] * size

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from kafka_trial.invariants.circumstances import Circumstances
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.evidence import NotJudged
 
 SERIES = pa.schema(
@@ -57,7 +57,7 @@ class SliceCoverage:
 
 
 @dataclass(frozen=True)
-class Through:
+class MemberCoverage:
     """What passed through one member: in all, and inside each fault's window (by the fault's number).
 
     `moved` is what brokers see of a member that says nothing: commits above all before, and fetches that brought
@@ -72,7 +72,7 @@ class Through:
 
 
 @dataclass(frozen=True)
-class Around:
+class FaultCoverage:
     """What a fault could harm: how many partitions its target had in hand when it was hit, and the work of anybody on
     them from the injection on (`moved_after`: as brokers see it). `traffic_after_heal`: what brokers saw
     of the target itself after it had been healed, rising commits and records fetched; of anybody, where it is no
@@ -93,8 +93,8 @@ class Coverage:
     """
 
     partitions: tuple[SliceCoverage, ...] = ()
-    members: Mapping[str, Through] = field(default_factory=dict)
-    around: Mapping[int, Around] = field(default_factory=dict)
+    members: Mapping[str, MemberCoverage] = field(default_factory=dict)
+    around: Mapping[int, FaultCoverage] = field(default_factory=dict)
 
     @property
     def records(self) -> int:
@@ -111,12 +111,12 @@ class Judgement:
 
     `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
     `series` has the columns topic, partition, time_ns, committed_lag, handled_lag. `bounds_s` are those of liveness.
-    `slices` has one row a partition (`invariants/summaries.py`), numbered as in the circumstances.
+    `slices` has one row a partition (`invariants/summaries.py`), numbered as in the trial context.
     """
 
     findings: Mapping[str, Finding]
     coverage: Coverage
-    circumstances: Circumstances
+    trial_context: TrialContext
     series: pa.Table
     defects: tuple[str, ...] = ()
     crashed: Mapping[str, str] = field(default_factory=dict)

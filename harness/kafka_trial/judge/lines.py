@@ -89,7 +89,7 @@ NEEDED = ("source", "seq", "time_ns", "kind")
 
 
 @dataclass
-class Census:
+class LineStats:
     """What one file holds: events read, and whatever is wrong with it, as sentences."""
 
     events: int = 0
@@ -142,7 +142,7 @@ class Block:
         return [body for body in bodies if isinstance(body, dict)]
 
 
-def read_blocks(path: Path, census: Census) -> Iterator[Block]:
+def read_blocks(path: Path, census: LineStats) -> Iterator[Block]:
     """Yields the events of a history file in order; what cannot be read goes into the census.
 
     Raises:
@@ -159,7 +159,7 @@ def read_blocks(path: Path, census: Census) -> Iterator[Block]:
             yield block
 
 
-def _raw_blocks(path: Path, census: Census) -> Iterator[bytes]:
+def _raw_blocks(path: Path, census: LineStats) -> Iterator[bytes]:
     """Yields whole lines, some megabytes at a time; a last line without its newline is torn.
 
     Of a line that is too long only so much is kept as shows that it is.
@@ -211,7 +211,7 @@ def _out_of_range(events: pa.Table) -> bool:
     return any(not 0 <= bound["min"].as_py() <= bound["max"].as_py() < NUMBER_MAX for bound in bounds)
 
 
-def _line_by_line(raw: bytes, before: int, census: Census) -> Block:
+def _line_by_line(raw: bytes, before: int, census: LineStats) -> Block:
     bodies, lines = [], []
     for number, line in enumerate(raw.split(b"\n")[:-1], before + 1):
         body = _body(line)
@@ -288,7 +288,7 @@ def _check_schema(path: Path, block: Block) -> None:
         )
 
 
-def _check_turns(events: pa.Table, source: str, expected: int, census: Census) -> int:
+def _check_turns(events: pa.Table, source: str, expected: int, census: LineStats) -> int:
     """Notes where seq is not the next number, or the source is not the file's; returns the seq that must follow."""
     if not events.num_rows:
         return expected

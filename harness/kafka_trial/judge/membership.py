@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Membership
+from kafka_trial.invariants.trial_context import Membership
 
 WHAT = {"group": "group", "member_assignment": "member"}
 TOMBSTONES = {2: "group gone", 8: "member gone"}  # by the type of the record

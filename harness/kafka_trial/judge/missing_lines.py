@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kafka_trial.invariants.circumstances import Circumstances, LostEvents
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.trial_context import LostEvents, TrialContext
 
 RECORDS = ("skipped", "unseen", "poll-skip")  # each instance: there is no line of the record
 COMMITS = ("commit-ahead",)  # some of these are about a record that has no line at all
@@ -13,17 +13,17 @@ PARTITIONS = ("stuck-partition", "false-lag", "late-convergence")  # not all rec
 QUOTE_MAX = 200
 
 
-def left_open(found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], circumstances: Circumstances) -> str:
+def left_open(found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext) -> str:
     """Returns why what was found for want of a line is left open; nothing where it is not.
 
     A line that does not name its record may have been any one's, but only one's: where more records lack their line
     than there are such lines, the rest is lost for certain.
     """
-    nameless = sum(one.nameless for one in circumstances.lost_events)
+    nameless = sum(one.nameless for one in trial_context.lost_events)
     kept = all(counts.get(name, 0) == len(found.get(name, ())) for name in RECORDS)
     if not nameless or not kept or len(without_line(found)) > nameless:
         return ""
-    return "; ".join(told(one) for one in circumstances.lost_events if one.nameless)
+    return "; ".join(told(one) for one in trial_context.lost_events if one.nameless)
 
 
 def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ...]]:

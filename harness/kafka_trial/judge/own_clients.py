@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import OwnClient
 from kafka_trial.invariants.kernels import Array
+from kafka_trial.invariants.trial_context import OwnClient
 from kafka_trial.judge.columns import Columns
 
 NUMBER = "own_client"  # the column that `take` adds to a block: the client's number, -1 where the line names none

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
 from kafka_trial.invariants.clocks import CLOCKS_NS, monotonic
 from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.judge.columns import Columns
@@ -72,7 +72,7 @@ class OwnTimes:
 
     def _believed(self, wall_ns: Array, time_ns: Array, since_ns: Ints) -> Ints:
         """Returns the own times that can be so, none of them before one that stands before it."""
-        clocks = Circumstances(clocks=tuple(sorted(self._facts.pulse.clocks)))
+        clocks = TrialContext(clocks=tuple(sorted(self._facts.pulse.clocks)))
         own_ns = monotonic(clocks, wall_ns, np.full(len(wall_ns), NONE))
         possible: Bools = (wall_ns != NONE) & (own_ns != NONE)
         possible &= (own_ns <= time_ns + CLOCKS_NS) & (own_ns >= since_ns - TOLERANCE_NS)

@@ -1,4 +1,4 @@
-"""Circumstances as plain data, for the cache, and back."""
+"""TrialContext as plain data, for the cache, and back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kafka_trial.invariants.circumstances import (
-    Circumstances,
+from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.trial_context import (
     Connection,
     Epoch,
     GroupAnswer,
@@ -20,20 +20,20 @@ from kafka_trial.invariants.circumstances import (
     OwnClient,
     Peak,
     Settings,
+    TrialContext,
     Window,
 )
-from kafka_trial.invariants.group_timeouts import Told
 
 
-def to_plain(circumstances: Circumstances) -> dict[str, Any]:
-    """Returns the circumstances as plain data, for the cache."""
-    plain = asdict(circumstances)
-    return plain | {"lanes": sorted(circumstances.lanes.items())}
+def to_plain(trial_context: TrialContext) -> dict[str, Any]:
+    """Returns the trial context as plain data, for the cache."""
+    plain = asdict(trial_context)
+    return plain | {"lanes": sorted(trial_context.lanes.items())}
 
 
-def from_plain(plain: Mapping[str, Any]) -> Circumstances:
-    """Returns the circumstances that `to_plain` wrote."""
-    return Circumstances(
+def from_plain(plain: Mapping[str, Any]) -> TrialContext:
+    """Returns the trial context that `to_plain` wrote."""
+    return TrialContext(
         **dict(plain)
         | {
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
@@ -61,7 +61,7 @@ def from_plain(plain: Mapping[str, Any]) -> Circumstances:
             },
             **{
                 name: tuple(map(tuple, plain[name]))
-                for name in ("clocks", "delays", "standstills", "readings", "refusals", "false_times")
+                for name in ("clocks", "delays", "harness_stalls", "readings", "refusals", "false_times")
             },
         }
     )

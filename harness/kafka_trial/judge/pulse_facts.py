@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.kinds import lacking
-from kafka_trial.invariants.circumstances import STANDSTILL_NS, TOLERANCE_NS
+from kafka_trial.invariants.trial_context import STANDSTILL_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.judge.facts import Facts
@@ -27,15 +27,15 @@ class Pulse:
 
     clocks: list[tuple[int, int]] = field(default_factory=list)
     delays: list[tuple[int, int]] = field(default_factory=list)
-    standstills: list[Span] = field(default_factory=list)
+    harness_stalls: list[Span] = field(default_factory=list)
     readings: list[tuple[str, int, int]] = field(default_factory=list)
 
-    def circumstances(self) -> dict[str, Any]:
-        """Returns the fields of `Circumstances` that these are."""
+    def trial_context(self) -> dict[str, Any]:
+        """Returns the fields of `TrialContext` that these are."""
         return {
             "clocks": tuple(sorted(self.clocks)),
             "delays": tuple(sorted(self.delays)),
-            "standstills": _apart(self.standstills),
+            "harness_stalls": _apart(self.harness_stalls),
             "readings": tuple(sorted(self.readings)),
         }
 
@@ -62,7 +62,7 @@ def _scheduling_delay(facts: Facts, source: int, body: Body) -> None:
     at_ns, delay_ns = body["time_ns"], body["delay_ns"]
     facts.pulse.delays.append((at_ns, delay_ns))
     if delay_ns > STANDSTILL_NS:
-        facts.pulse.standstills.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
+        facts.pulse.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
 
 
 def _reading_delay(facts: Facts, source: int, body: Body) -> None:
@@ -72,7 +72,7 @@ def _reading_delay(facts: Facts, source: int, body: Body) -> None:
     at_ns, delay_ns = body["time_ns"], body["delay_ns"]
     facts.pulse.readings.append((body["reader"], at_ns, delay_ns))
     if delay_ns > TOLERANCE_NS:
-        facts.pulse.standstills.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
+        facts.pulse.harness_stalls.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
 
 
 PULSE_TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {

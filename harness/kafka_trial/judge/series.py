@@ -46,7 +46,7 @@ def _instants(batch: Batch) -> Ints:
     known = done[done != NEVER]
     first = int(records["appended_ns"].min())
     last = max(
-        int(records["appended_ns"].max()), int(known.max(initial=first)), batch.circumstances.snapshot_ns or first
+        int(records["appended_ns"].max()), int(known.max(initial=first)), batch.trial_context.snapshot_ns or first
     )
     steps = np.linspace(0, min(last - first, SPAN_NS_MAX), POINTS).astype(np.int64)
     return np.broadcast_to(first + steps, (batch.size, POINTS))

@@ -84,7 +84,7 @@ def _started(master: str) -> SparkSession:
     archive = spark_class_data_archive() if master.startswith("local") else None
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession as SparkSession
 
     builder = SparkSession.builder.master(master).appName("kafka-trial")
     quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.util import PythonEvalType
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.invariants.circumstances import Circumstances
+from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
 from kafka_trial.judge.made import ROWS
 
@@ -33,32 +33,32 @@ FOUND_DDL = "slice long, what string, name string, body string"
 
 
 def find_on_spark(
-    rows: SliceRows, circumstances: Circumstances, *, spark: SparkSession, partitions: int | None = None
+    rows: SliceRows, trial_context: TrialContext, *, spark: SparkSession, partitions: int | None = None
 ) -> pa.Table:
     """Returns what all invariants find in the slice rows (schema FOUND), in no particular order.
 
     Raises:
         UnjudgeableError: the frame is not what the history was written as.
     """
-    return found_frame(spark, rows, circumstances, partitions=partitions).toArrow()
+    return found_frame(spark, rows, trial_context, partitions=partitions).toArrow()
 
 
 def found_frame(
-    spark: SparkSession, rows: SliceRows, circumstances: Circumstances, *, partitions: int | None = None
+    spark: SparkSession, rows: SliceRows, trial_context: TrialContext, *, partitions: int | None = None
 ) -> DataFrame:
     """Returns the frame of findings: slice rows, shuffled by slice, judged in one pass."""
     place = f"file://{rows.path.absolute()}"  # without the scheme, a cluster would look for it in its own file system
     frame = spark.read.schema(_spark_schema()).parquet(place)
     _check(frame, rows)
-    tasks = partitions or min(max(1, -(-rows.count // ROWS_PER_TASK)), max(1, len(circumstances.slices)))
+    tasks = partitions or min(max(1, -(-rows.count // ROWS_PER_TASK)), max(1, len(trial_context.slices)))
     whole = frame.repartition(tasks, F.col("slice")).sortWithinPartitions("slice")
-    return _map_in_arrow(whole, _judging(circumstances), FOUND_DDL)
+    return _map_in_arrow(whole, _judging(trial_context), FOUND_DDL)
 
 
-def _judging(circumstances: Circumstances) -> Callable[[Batches], Batches]:
+def _judging(trial_context: TrialContext) -> Callable[[Batches], Batches]:
     def judge(batches: Batches) -> Batches:
         for whole in whole_slices(batches, call_rows=CALL_ROWS):
-            yield from find(whole, circumstances).cast(FOUND).to_batches()
+            yield from find(whole, trial_context).cast(FOUND).to_batches()
 
     return judge
 

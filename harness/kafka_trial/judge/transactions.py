@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import OpenTransaction
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import NOWHERE, Kind
+from kafka_trial.invariants.trial_context import OpenTransaction
 from kafka_trial.judge.columns import Columns
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Transactions:
         """Returns the number of a log; without a topic, of a partition of the offsets log."""
         return self.logs.setdefault(f"{topic or OFFSETS_LOG}-{partition}", len(self.logs))
 
-    def circumstances(self) -> dict[str, Any]:
-        """Returns the fields of `Circumstances` that these are."""
+    def trial_context(self) -> dict[str, Any]:
+        """Returns the fields of `TrialContext` that these are."""
         timeouts = self.timeouts_ms
         opened = [
             OpenTransaction(**one, timeout_ms=timeouts.get(one["producer_id"]))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kafka_trial.invariants.circumstances import Epoch, OomRise, Peak
+from kafka_trial.invariants.trial_context import Epoch, OomRise, Peak
 
 if TYPE_CHECKING:
     from kafka_trial.judge.facts import Facts
@@ -31,8 +31,8 @@ class Vitals:
     _oom: tuple[int, int] | None = None  # the last reading: when, how many
     _partitions: dict[str, int] = field(default_factory=dict)
 
-    def circumstances(self) -> dict[str, Any]:
-        """Returns the fields of `Circumstances` that these are."""
+    def trial_context(self) -> dict[str, Any]:
+        """Returns the fields of `TrialContext` that these are."""
         return {
             "peaks": tuple(self.peaks),
             "epochs": tuple(self.epochs),

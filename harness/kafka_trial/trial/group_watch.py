@@ -16,9 +16,9 @@ from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
 from kafka_trial.history.follow import Follower
 from kafka_trial.invariants.bounds import HEARTBEATS_A_SESSION, Timing, timing_of
-from kafka_trial.invariants.circumstances import Circumstances, Settings, Window
 from kafka_trial.invariants.expiries import expiries, with_faults
 from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
 SECOND_NS = 1_000_000_000
 SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")
@@ -128,9 +128,9 @@ class GroupWatch:
             leaves=tuple(self._leaves),
         )
 
-    def _circumstances(self) -> Circumstances:
+    def _circumstances(self) -> TrialContext:
         members = tuple(dict.fromkeys(self._lanes.values()))
-        return Circumstances(
+        return TrialContext(
             members=members,
             lanes={lane: members.index(name) for lane, name in self._lanes.items()},
             phases=self.phases,

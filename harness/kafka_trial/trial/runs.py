@@ -14,13 +14,13 @@ from pathlib import Path
 from kafka_trial import registry
 from kafka_trial.cluster.attached import AttachedCluster, attach
 from kafka_trial.errors import InputError, worst
-from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 
 SEEDS_MAX = 10_000
 
 
-def ask(options: Namespace) -> tuple[list[Asked], AttachedCluster | None]:
+def ask(options: Namespace) -> tuple[list[TrialRequest], AttachedCluster | None]:
     """Returns the trials that the words of `run` ask for, every word checked, and the cluster they are to run on.
 
     Raises:
@@ -34,7 +34,7 @@ def ask(options: Namespace) -> tuple[list[Asked], AttachedCluster | None]:
     seeds = _seeds(options)
     out = Path(options.out) if options.out else None
     asked = [
-        Asked(_question(options, seed, cluster), out if out is None or len(seeds) == 1 else out / str(number))
+        TrialRequest(_question(options, seed, cluster), out if out is None or len(seeds) == 1 else out / str(number))
         for number, seed in enumerate(seeds, start=1)
     ]
     if cluster is not None:
@@ -42,7 +42,7 @@ def ask(options: Namespace) -> tuple[list[Asked], AttachedCluster | None]:
     return asked, cluster
 
 
-def run_all(session: Session, asked: Sequence[Asked], *, retry_unknown: int = 0) -> int:
+def run_all(session: Session, asked: Sequence[TrialRequest], *, retry_unknown: int = 0) -> int:
     """Runs and reports the trials in turn, then says how all of them ended; returns the worst status."""
     done: list[Trialed] = []
     try:
@@ -57,7 +57,7 @@ def run_all(session: Session, asked: Sequence[Asked], *, retry_unknown: int = 0)
     return worst(trialed.verdict.exit for trialed in done)
 
 
-def summary(asked: Sequence[Asked], done: Sequence[Trialed]) -> list[str]:
+def summary(asked: Sequence[TrialRequest], done: Sequence[Trialed]) -> list[str]:
     """Returns a line for each trial that was done, and one that counts them; of a retried one every try counts."""
     lines = [
         f"seed {one.trial_spec.seed}: {trialed.verdict.verdict}  {trialed.folder.path}"

@@ -55,15 +55,15 @@ class Trialed:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class TrialRequest:
     """One of many trials, told apart by identity: its spec, and where its run folder goes (None: the default)."""
 
     trial_spec: TrialSpec
     out: Path | None = None
 
 
-_Waiting = queue.SimpleQueue[Asked]
-_Done = queue.SimpleQueue[tuple[Asked, Trialed | KafkaTrialError] | None]  # None: a bench has nothing left to do
+_Waiting = queue.SimpleQueue[TrialRequest]
+_Done = queue.SimpleQueue[tuple[TrialRequest, Trialed | KafkaTrialError] | None]  # None: a bench has nothing left to do
 
 
 class Session:
@@ -130,12 +130,12 @@ class Session:
 
     def try_many(
         self,
-        asked: Sequence[Asked],
+        asked: Sequence[TrialRequest],
         *,
         side_by_side: int | None = None,
         until_s: float | None = None,
         retry_unknown: int = 0,
-    ) -> Iterator[tuple[Asked, Trialed | KafkaTrialError]]:
+    ) -> Iterator[tuple[TrialRequest, Trialed | KafkaTrialError]]:
         """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
 
         Those that break brokers run one after the other, beside the rest. A trial that could not be begun yields its
@@ -216,14 +216,14 @@ def _place(out: Path | None, tries: int) -> Path | None:
     return out if out is None or tries == 0 else out.with_name(f"{out.name}-try{tries + 1}")
 
 
-def _queue(asked: Iterable[Asked]) -> _Waiting:
+def _queue(asked: Iterable[TrialRequest]) -> _Waiting:
     waiting: _Waiting = queue.SimpleQueue()
     for one in asked:
         waiting.put(one)
     return waiting
 
 
-def _next(done: _Done, thread_group: ThreadGroup) -> tuple[Asked, Trialed | KafkaTrialError] | None:
+def _next(done: _Done, thread_group: ThreadGroup) -> tuple[TrialRequest, Trialed | KafkaTrialError] | None:
     wait_until(
         lambda: not done.empty(),
         within_s=TRIAL_WITHIN_S,

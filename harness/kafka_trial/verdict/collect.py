@@ -40,15 +40,15 @@ def collect(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doub
         faults=faults,
         ground=(*doubts, *environment_failures(judgement), *no_control),
         gaps=tuple(
-            coverage_gaps(coverage, scope, silent=judgement.circumstances.settings.silent)
-            + faults_without_traffic(coverage, judgement.circumstances)
-            + [plain(told(one)) for one in judgement.circumstances.lost_events]
+            coverage_gaps(coverage, scope, silent=judgement.trial_context.settings.silent)
+            + faults_without_traffic(coverage, judgement.trial_context)
+            + [plain(told(one)) for one in judgement.trial_context.lost_events]
         ),
         failures=failures,
         counts=_counts(coverage)
         | _unread(judgement)
-        | disturbances_counted(judgement.circumstances)
-        | readings_counted(judgement.circumstances),
+        | disturbances_counted(judgement.trial_context)
+        | readings_counted(judgement.trial_context),
         notes=tuple(notes_of(judgement)),
     )
 
@@ -77,7 +77,7 @@ def _found(finding: Finding) -> CheckResult:
 
 
 def _unread(judgement: Judgement) -> dict[str, int]:
-    count = sum(one.count for one in judgement.circumstances.lost_events)
+    count = sum(one.count for one in judgement.trial_context.lost_events)
     return {"lines not read": count} if count else {}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kafka_trial.judge.judgement import Around
+from kafka_trial.judge.judgement import FaultCoverage
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.circumstances import Circumstances, Window
+    from kafka_trial.invariants.trial_context import TrialContext, Window
     from kafka_trial.judge.judge import Coverage, SliceCoverage
     from kafka_trial.verdict.scope import Scope
 
@@ -46,14 +46,14 @@ def _named(what: str, partitions: Sequence[int]) -> list[str]:
     return [f"{what} on partition{'s' * (len(partitions) > 1)} {numbers}"] if partitions else []
 
 
-def faults_without_traffic(coverage: Coverage, circumstances: Circumstances) -> list[str]:
+def faults_without_traffic(coverage: Coverage, trial_context: TrialContext) -> list[str]:
     """Returns the faults through whose target nothing went: they hit somebody who had nothing to do."""
     spoken = any(through.delivered or through.processed for through in coverage.members.values())
     if not spoken and not any(through.moved for through in coverage.members.values()):
         return []  # nothing tells who did what
     return [
         f"{idle}: fault {window.number} ({window.fault}) is vacuous"
-        for window in circumstances.windows
+        for window in trial_context.windows
         if (idle := _idle(coverage, window, spoken=spoken)) is not None
     ]
 
@@ -72,7 +72,7 @@ def _idle(coverage: Coverage, window: Window, *, spoken: bool) -> str | None:
     if window.fault in LETS_PASS:
         passed = any(_worked(through.inside.get(window.number, ()), spoken=spoken) for through in hit)
         return None if passed else f"nothing went through {who} while it was in force"
-    around = coverage.around.get(window.number, Around(0, 0))
+    around = coverage.around.get(window.number, FaultCoverage(0, 0))
     if not around.held:
         return f"{who} had no partition in hand when it was hit"
     after = around.after if spoken else around.moved_after

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kafka_trial.invariants.circumstances import TOLERANCE_NS
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.verdict.printable import plain
 from kafka_trial.witness.clock_sampler import WALL_JUMP_NS
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.circumstances import Circumstances
+    from kafka_trial.invariants.trial_context import TrialContext
     from kafka_trial.judge.judge import Judgement
 
 STOOD_STILL_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order
@@ -27,15 +27,15 @@ WITNESS_STATES = {
 
 def environment_failures(judgement: Judgement) -> list[str]:
     """Returns what failed on the harness's or the cluster's side."""
-    circumstances = judgement.circumstances
-    told = [f"the environment failed: {plain(message)}" for message in circumstances.environment]
-    if circumstances.ended is None:
+    trial_context = judgement.trial_context
+    told = [f"the environment failed: {plain(message)}" for message in trial_context.environment]
+    if trial_context.ended is None:
         told.append("the history is truncated: it has no end")
-    elif circumstances.ended != "ok" and not told:
+    elif trial_context.ended != "ok" and not told:
         told.append("the trial ended early")
-    told += _witnesses(circumstances)
-    told += _clock_jumps(circumstances)
-    told += _standstills(circumstances)
+    told += _witnesses(trial_context)
+    told += _clock_jumps(trial_context)
+    told += _standstills(trial_context)
     told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
     return told + [
         f"the judge broke in {name}: {plain(error)}"
@@ -44,19 +44,19 @@ def environment_failures(judgement: Judgement) -> list[str]:
     ]
 
 
-def _clock_jumps(circumstances: Circumstances) -> list[str]:
+def _clock_jumps(trial_context: TrialContext) -> list[str]:
     """Brokers tell times by the wall clock: once it jumped, nobody knows when that was by the harness's."""
-    jumps = [jump_ns for jump_ns in _wall_jumps_ns(circumstances) if jump_ns > TOLERANCE_NS]
+    jumps = [jump_ns for jump_ns in _wall_jumps_ns(trial_context) if jump_ns > TOLERANCE_NS]
     if not jumps:
         return []
     times = f"{len(jumps)} time{'s' * (len(jumps) > 1)}"
     return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
 
 
-def _standstills(circumstances: Circumstances) -> list[str]:
+def _standstills(trial_context: TrialContext) -> list[str]:
     """Nothing is concluded from the order in which things were heard around a standstill: there must not be many."""
-    read_ns = [read_ns for _, read_ns in circumstances.clocks]
-    stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in circumstances.standstills)
+    read_ns = [read_ns for _, read_ns in trial_context.clocks]
+    stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in trial_context.harness_stalls)
     whole_ns = max(read_ns, default=0) - min(read_ns, default=0)
     if stood_ns <= whole_ns * STOOD_STILL_SHARE or len(read_ns) < 2:
         return []
@@ -66,36 +66,36 @@ def _standstills(circumstances: Circumstances) -> list[str]:
     ]
 
 
-def disturbances_counted(circumstances: Circumstances) -> dict[str, int]:
+def disturbances_counted(trial_context: TrialContext) -> dict[str, int]:
     """Returns how often the wall clock jumped and the harness stood still, where they did."""
     counts = {
-        "wall clock jumps": len(_wall_jumps_ns(circumstances)),
-        "harness stood still": len(circumstances.standstills),
+        "wall clock jumps": len(_wall_jumps_ns(trial_context)),
+        "harness stood still": len(trial_context.harness_stalls),
     }
     return {name: count for name, count in counts.items() if count}
 
 
-def readings_counted(circumstances: Circumstances) -> dict[str, int]:
+def readings_counted(trial_context: TrialContext) -> dict[str, int]:
     """Returns how long lines of members waited at most until they were read, in milliseconds, where that was measured:
     in the median second of a reader, and in the worst."""
-    delays_ns = sorted(delay_ns for _, _, delay_ns in circumstances.readings)
+    delays_ns = sorted(delay_ns for _, _, delay_ns in trial_context.readings)
     if not delays_ns:
         return {}
     return {READ_MEDIAN: delays_ns[len(delays_ns) // 2] // MS, READ_WORST: delays_ns[-1] // MS}
 
 
-def _wall_jumps_ns(circumstances: Circumstances) -> list[int]:
+def _wall_jumps_ns(trial_context: TrialContext) -> list[int]:
     """Returns how far the wall clock went apart from the monotonic one between two readings, where that is a jump."""
-    apart = [wall_ns - time_ns for time_ns, wall_ns in sorted((time, wall) for wall, time in circumstances.clocks)]
+    apart = [wall_ns - time_ns for time_ns, wall_ns in sorted((time, wall) for wall, time in trial_context.clocks)]
     return [abs(later - before) for before, later in pairwise(apart) if abs(later - before) > WALL_JUMP_NS]
 
 
-def _witnesses(circumstances: Circumstances) -> list[str]:
+def _witnesses(trial_context: TrialContext) -> list[str]:
     """A witness must have said, last of all, that it read to the end."""
-    states = {source: "" for source in circumstances.counts if source.startswith(WITNESSES)}
-    if circumstances.settings.sink_is_read:
+    states = {source: "" for source in trial_context.counts if source.startswith(WITNESSES)}
+    if trial_context.settings.sink_is_read:
         states["sink"] = ""
-    states.update(circumstances.witnesses)
+    states.update(trial_context.witnesses)
     return [
         f"the witness {source} {WITNESS_STATES.get(state, 'did not say that it saw all')}"
         for source, state in sorted(states.items())

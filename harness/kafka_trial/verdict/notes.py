@@ -13,18 +13,18 @@ from kafka_trial.invariants.bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.circumstances import Circumstances
+    from kafka_trial.invariants.trial_context import TrialContext
     from kafka_trial.judge.judge import Judgement
 
 
 def notes_of(judgement: Judgement) -> list[str]:
     """Returns what is worth knowing about a judgement, as sentences."""
-    return [*_contradictions(judgement.circumstances), *_fresh(judgement)]
+    return [*_contradictions(judgement.trial_context), *_fresh(judgement)]
 
 
-def _contradictions(circumstances: Circumstances) -> Iterator[str]:
+def _contradictions(trial_context: TrialContext) -> Iterator[str]:
     """Yields where the brokers were told something else than consumer.toml declares."""
-    settings, told = circumstances.settings, circumstances.told
+    settings, told = trial_context.settings, trial_context.told
     pairs = {
         "protocol": (settings.protocol, told.protocol),
         "session_timeout_s": (settings.session_timeout_s, told.session_timeout_s),
@@ -38,11 +38,11 @@ def _contradictions(circumstances: Circumstances) -> Iterator[str]:
 
 def _fresh(judgement: Judgement) -> Iterator[str]:
     """Yields how many partitions got fewer records than it takes since a member last got them."""
-    circumstances, slices = judgement.circumstances, judgement.slices
-    if slices is None or circumstances.drain_ns is None or not circumstances.windows:
+    trial_context, slices = judgement.trial_context, judgement.slices
+    if slices is None or trial_context.drain_ns is None or not trial_context.windows:
         return
     pairs = zip(slices["slice"].tolist(), slices["fresh"].tolist(), strict=True)
-    few = {circumstances.slices[slice_][1]: count for slice_, count in pairs if count < FRESH_MIN}
+    few = {trial_context.slices[slice_][1]: count for slice_, count in pairs if count < FRESH_MIN}
     few = {partition: count for partition, count in few.items() if partition != NOWHERE}
     if few:
         named = ", ".join(f"{partition} ({count})" for partition, count in sorted(few.items()))

@@ -81,11 +81,11 @@ def told_with_proof(judgement: Judgement) -> set[tuple[str, str]]:
 
 def _fetching_by_hand(judgement: Judgement) -> list[str]:
     """Returns the members that assign partitions to themselves and were seen to fetch: they had some, said or not."""
-    circumstances = judgement.circumstances
-    if circumstances.settings.protocol != "none":
+    trial_context = judgement.trial_context
+    if trial_context.settings.protocol != "none":
         return []
-    lanes = [lane for lane in circumstances.fetching if lane in circumstances.lanes]
-    return [circumstances.members[circumstances.lanes[lane]] for lane in lanes]
+    lanes = [lane for lane in trial_context.fetching if lane in trial_context.lanes]
+    return [trial_context.members[trial_context.lanes[lane]] for lane in lanes]
 
 
 def failures_of(said: Said, told: Collection[tuple[str, str]] = ()) -> tuple[tuple[Violation, ...], list[str]]:

@@ -30,11 +30,11 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_trial.scenario import Load
-from kafka_trial.workload.conductor import Conductor
+from kafka_trial.workload.aborted_sends import TakenBack
 from kafka_trial.workload.handle import load_from_json
 from kafka_trial.workload.payload import ID_HEADER, payload_for
 from kafka_trial.workload.send_log import NoLog, SendLog
-from kafka_trial.workload.taken_back import TakenBack
+from kafka_trial.workload.send_scheduler import SendScheduler
 from kafka_trial.workload.workload import LoadWorkload, Op
 
 METADATA_WITHIN_S = 30.0
@@ -184,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
     log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
     taken_back = _taken_back(options, load, log) if load.aborted_ratio else None
     sender = Sender(client, log, payload_for(load, seed=options.seed), options.topic, taken_back)
-    conductor = Conductor(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
+    conductor = SendScheduler(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
     _answer({"ready": True})
     conductor.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
     if fatal:

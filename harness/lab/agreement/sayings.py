@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_trial.invariants.circumstances import Settings
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
 from lab.history_strategies import History
 from lab.naive.checker import Found, judge

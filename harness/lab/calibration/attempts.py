@@ -19,7 +19,7 @@ from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import InputError, unknown_name
-from kafka_trial.trial.session import Asked
+from kafka_trial.trial.session import TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
@@ -126,7 +126,7 @@ def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:
     return order
 
 
-def ask(attempt: Attempt, folder: Path) -> Asked:
+def ask(attempt: Attempt, folder: Path) -> TrialRequest:
     """Returns the trial to ask for, its run folder inside `folder`.
 
     A sin is switched off in a copy of its folder; nothing else is touched.
@@ -140,7 +140,7 @@ def ask(attempt: Attempt, folder: Path) -> Asked:
         consumer.write_text(text.replace('SIN = "1"', 'SIN = "0"'))
     scenario = registry.find_scenario(attempt.scenario)
     trial_spec = make_trial_spec(scenario, consumer, kafka_version=attempt.kafka_version, seed=attempt.seed)
-    return Asked(trial_spec, folder / "run")
+    return TrialRequest(trial_spec, folder / "run")
 
 
 def _copied(consumer: Path, folder: Path) -> Path:

@@ -23,7 +23,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.run_metadata import folder_digest
-from kafka_trial.trial.session import Asked, Session, Trialed
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from lab.calibration.attempts import (
     NOT_BEGUN,
     ROWS_NAME,
@@ -154,7 +154,7 @@ def _folder(attempt: Attempt) -> Path:
     return RUNS / f"{attempt}-seed-{attempt.seed}"
 
 
-def _asked(attempt: Attempt) -> Asked:
+def _asked(attempt: Attempt) -> TrialRequest:
     folder = _folder(attempt)
     shutil.rmtree(folder, ignore_errors=True)  # of a calibration that was stopped in the midst of this one
     folder.mkdir(parents=True)
@@ -197,7 +197,7 @@ def _store(attempt: Attempt, folder: RunFolder) -> str:
     return stored_digest(file)
 
 
-def _told(row: Row, one: Asked) -> str:
+def _told(row: Row, one: TrialRequest) -> str:
     """Says what came out; of what came out right only spec and history are kept."""
     told = ", ".join([row.verdict, *row.violations])
     assert one.out is not None

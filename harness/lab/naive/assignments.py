@@ -1,8 +1,8 @@
 """Assignments that brokers gave, for the naive checker: what a line that says `assigned` rests on.
 
-A member's own line opens a possession only of what somebody gave it; and a further one begins anew only where a broker
-gave reason. Both are asked only where the request log can tell: read to its end, no broker stopped before, the member
-known on its lane and answered assignments there, and not one that assigns partitions to itself.
+A member's own line opens an ownership epoch only of what somebody gave it; and a further one begins anew only where a
+broker gave reason. Both are asked only where the request log can tell: read to its end, no broker stopped before, the
+member known on its lane and answered assignments there, and not one that assigns partitions to itself.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Possession:
+class OwnershipEpoch:
     """One unbroken ownership of a partition by one member incarnation, by its own word."""
 
     member: str
@@ -154,11 +154,11 @@ class Possession:
 
 @dataclass(frozen=True)
 class Work:
-    """A delivered or processed event with the possession it happened in."""
+    """A delivered or processed event with the ownership epoch it happened in."""
 
     event: Event
     offset: int
-    possession: Possession | None
+    ownership_epoch: OwnershipEpoch | None
 
 
 @dataclass(frozen=True)
@@ -542,7 +542,7 @@ class Trial:
         return int(pair.details.get("read_ns", pair.time_ns) + wall_ns - pair.details["wall_ns"])
 
     @cached_property
-    def standstills(self) -> list[tuple[int, int]]:
+    def harness_stalls(self) -> list[tuple[int, int]]:
         """When the harness stood still, or one of its readers did for longer than sources may differ."""
         late = [e for e in self.of_kind("scheduling_delay") if e.details["delay_ns"] > TOLERANCE_NS // 2]
         late += [e for e in self.of_kind("reading_delay") if e.details["delay_ns"] > TOLERANCE_NS]
@@ -554,7 +554,7 @@ class Trial:
     def earliest_ns(self, heard_ns: float) -> float:
         """When something may have been said at the earliest: whoever stood still heard it late, and what came soon
         after may have waited as well."""
-        for begin_ns, end_ns in self.standstills if self.stood_still else ():
+        for begin_ns, end_ns in self.harness_stalls if self.stood_still else ():
             if begin_ns < heard_ns <= end_ns + TOLERANCE_NS:
                 return self.earliest_ns(begin_ns)
         return heard_ns
@@ -718,9 +718,9 @@ class Partition:
     # --- the members' own word -------------------------------------------------------------------------------
 
     @cached_property
-    def possessions(self) -> list[Possession]:
+    def ownership_epochs(self) -> list[OwnershipEpoch]:
         files = sorted({e.source for e in self.trial.of_kind("assigned")})
-        return [possession for source in files for possession in self._possessions_of(source)]
+        return [ownership_epoch for source in files for ownership_epoch in self._possessions_of(source)]
 
     @cached_property
     def unfounded(self) -> list[tuple[Event, bool]]:
@@ -743,11 +743,11 @@ class Partition:
         return [e for e in own if self.trial.entries(e, self.tp)]
 
     @staticmethod
-    def possession_of(member: str, opened: Event, closed: Event | None) -> Possession:
+    def possession_of(member: str, opened: Event, closed: Event | None) -> OwnershipEpoch:
         """One that no line tells of."""
-        return Possession(member, opened.source, 0, opened, closed)
+        return OwnershipEpoch(member, opened.source, 0, opened, closed)
 
-    def _possessions_of(self, source: str) -> Iterator[Possession]:
+    def _possessions_of(self, source: str) -> Iterator[OwnershipEpoch]:
         opened: Event | None = None
         number = 0
         for event in [e for e in self.trial.events if e.source == source]:
@@ -756,15 +756,17 @@ class Partition:
             if again and any(event == line for line, _ in self.unfounded):
                 continue
             if opened is not None and (listed or event.kind in ("stopped", "exited")):
-                yield Possession(str(opened.member), source, number, opened, event)
+                yield OwnershipEpoch(str(opened.member), source, number, opened, event)
                 opened, number = None, number + 1
             if listed and event.kind == "assigned":
                 opened = event
         if opened is not None:
-            yield Possession(str(opened.member), source, number, opened, None)
+            yield OwnershipEpoch(str(opened.member), source, number, opened, None)
 
-    def possession_at(self, event: Event) -> Possession | None:
-        return next((possession for possession in self.possessions if possession.holds(event)), None)
+    def possession_at(self, event: Event) -> OwnershipEpoch | None:
+        return next(
+            (ownership_epoch for ownership_epoch in self.ownership_epochs if ownership_epoch.holds(event)), None
+        )
 
     def _work(self, kind: str) -> list[Work]:
         return [Work(e, e.offset, self.possession_at(e)) for e in self.own(kind) if e.offset is not None]
@@ -798,8 +800,8 @@ class Partition:
         return begun
 
     def is_retry(self, work: Work) -> bool:
-        """Begun again in its possession, where neither it nor anything behind it had been completed."""
-        if work.possession is None:
+        """Begun again in its ownership epoch, where neither it nor anything behind it had been completed."""
+        if work.ownership_epoch is None:
             return False
         done = [c.offset for c in _in_this_attempt(self, work, self.completions)]
         begun_before = any(other.offset == work.offset for other in _in_this_attempt(self, work, self.begun))
@@ -807,13 +809,15 @@ class Partition:
         heard = [
             offset
             for time_ns, offset in self.heard_of
-            if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.possession
+            if time_ns <= heard_before_ns and self.opened_last(time_ns) == work.ownership_epoch
         ]
         return begun_before and max(done, default=-1) < work.offset and max(heard, default=-1) <= work.offset
 
-    def opened_last(self, time_ns: float) -> Possession | None:
-        """The possession that was opened last by then, whoever's it is."""
-        opened = [possession for possession in self.possessions if possession.opened.time_ns <= time_ns]
+    def opened_last(self, time_ns: float) -> OwnershipEpoch | None:
+        """The ownership epoch that was opened last by then, whoever's it is."""
+        opened = [
+            ownership_epoch for ownership_epoch in self.ownership_epochs if ownership_epoch.opened.time_ns <= time_ns
+        ]
         return max(opened, key=lambda one: (one.opened.time_ns, one.source, one.number), default=None)
 
     @cached_property
@@ -1106,11 +1110,11 @@ class Partition:
         return mine[-1].position
 
     def _busy_by_own_word(self, answer: Answer) -> bool:
-        opened = [q for q in self.possessions if q.member == answer.member and q.opened.time_ns <= answer.time_ns]
+        opened = [q for q in self.ownership_epochs if q.member == answer.member and q.opened.time_ns <= answer.time_ns]
         held = max(opened, key=lambda q: (q.opened.time_ns, q.source, q.number), default=None)
         if held is None or not held.open_at(answer.time_ns):
             return False
-        return any(w.possession == held and w.event.time_ns < answer.time_ns for w in self.deliveries)
+        return any(w.ownership_epoch == held and w.event.time_ns < answer.time_ns for w in self.deliveries)
 
     @cached_property
     def final_committed(self) -> int | None:
@@ -1159,21 +1163,21 @@ class Partition:
 
     # --- both words together ---------------------------------------------------------------------------------
 
-    def floor(self, possession: Possession) -> int | None:
-        """Where the possession had to start; None when nobody knows."""
-        if possession.source in self.trial.untimed:
+    def floor(self, ownership_epoch: OwnershipEpoch) -> int | None:
+        """Where the ownership epoch had to start; None when nobody knows."""
+        if ownership_epoch.source in self.trial.untimed:
             return self._start_of(None)  # nobody knows when it began
-        first = min((w.event.time_ns for w in self.deliveries if w.possession == possession), default=FOREVER)
-        earliest_ns = self.trial.earliest_ns(possession.opened.time_ns)
-        earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(possession)
+        first = min((w.event.time_ns for w in self.deliveries if w.ownership_epoch == ownership_epoch), default=FOREVER)
+        earliest_ns = self.trial.earliest_ns(ownership_epoch.opened.time_ns)
+        earliest = earliest_ns - LOG_TOLERANCE_NS - self._gap_ns(ownership_epoch)
         answers = [
             answer
             for answer in self.offset_fetches
-            if answer.member == possession.member and earliest <= answer.time_ns <= first + LOG_TOLERANCE_NS
+            if answer.member == ownership_epoch.member and earliest <= answer.time_ns <= first + LOG_TOLERANCE_NS
         ]
         if answers:
             return self._start_of(self._began_with(answers).position)
-        opened_ns = possession.opened.time_ns
+        opened_ns = ownership_epoch.opened.time_ns
         begin_ns, end_ns = earliest_ns - TOLERANCE_NS, opened_ns + TOLERANCE_NS
         sure = [commit.value for commit in self.commits if commit.effect_ns < begin_ns]
         near = [commit.value for commit in self.commits if begin_ns <= commit.effect_ns <= end_ns]
@@ -1188,65 +1192,65 @@ class Partition:
         begun = min((at for at in fetched if at >= answers[0].time_ns), default=FOREVER)
         return (started or [answer for answer in answers if answer.time_ns <= begun])[-1]
 
-    def _gap_ns(self, possession: Possession) -> int:
+    def _gap_ns(self, ownership_epoch: OwnershipEpoch) -> int:
         earlier = [
             other.closed.time_ns
-            for other in self.possessions
-            if other.source == possession.source and other.closed and other.number < possession.number
+            for other in self.ownership_epochs
+            if other.source == ownership_epoch.source and other.closed and other.number < ownership_epoch.number
         ]
-        return min(possession.opened.time_ns - max(earlier), FETCH_LOOKBACK_NS) if earlier else FETCH_LOOKBACK_NS
+        return min(ownership_epoch.opened.time_ns - max(earlier), FETCH_LOOKBACK_NS) if earlier else FETCH_LOOKBACK_NS
 
     def _start_of(self, position: int | None) -> int | None:
         if position is not None and position >= 0:
             return position
         return self.log_start if self.trial.facts.get("reset", "earliest") == "earliest" else None
 
-    def loss(self, possession: Possession) -> Loss | None:
+    def loss(self, ownership_epoch: OwnershipEpoch) -> Loss | None:
         """The first time the log gave the partition to others while the member believed it had it."""
-        name = (possession.source, possession.opened.name, possession.opened.time_ns)
+        name = (ownership_epoch.source, ownership_epoch.opened.name, ownership_epoch.opened.time_ns)
         if name not in self._losses:
-            self._losses[name] = self._loss(possession)
+            self._losses[name] = self._loss(ownership_epoch)
         return self._losses[name]
 
-    def _loss(self, possession: Possession) -> Loss | None:
+    def _loss(self, ownership_epoch: OwnershipEpoch) -> Loss | None:
         taken = [
             owning.time_ns
             for owning in self.ownership
             if owning.names_it
-            and (possession.open_at(owning.time_ns) or self._lost_by(possession, owning.time_ns))
-            and possession.member not in (self._members(owning.owners) or {possession.member})
+            and (ownership_epoch.open_at(owning.time_ns) or self._lost_by(ownership_epoch, owning.time_ns))
+            and ownership_epoch.member not in (self._members(owning.owners) or {ownership_epoch.member})
         ]
         if not taken:
             return None
         lost_ns = taken[0]
-        _, answered_ns = naive_told.answer_that_tells(self, possession, lost_ns)
-        told_ns = min(answered_ns, naive_told.by_its_own_clock(self, possession, lost_ns))
+        _, answered_ns = naive_told.answer_that_tells(self, ownership_epoch, lost_ns)
+        told_ns = min(answered_ns, naive_told.by_its_own_clock(self, ownership_epoch, lost_ns))
         return Loss(
             lost_ns,
             told_ns,
-            naive_told.fetched_by(self, possession, told_ns),
-            tuple(self._own_words(possession, lost_ns)),
-            self._finished_ns(possession.closed),
+            naive_told.fetched_by(self, ownership_epoch, told_ns),
+            tuple(self._own_words(ownership_epoch, lost_ns)),
+            self._finished_ns(ownership_epoch.closed),
         )
 
-    def _lost_by(self, possession: Possession, time_ns: float) -> bool:
+    def _lost_by(self, ownership_epoch: OwnershipEpoch, time_ns: float) -> bool:
         """The member had been told then that it lost the partition, and has not got it again."""
-        closed = possession.closed
+        closed = ownership_epoch.closed
         if closed is None or closed.kind != "lost" or not naive_losses.is_a_loss(self, closed):
             return False
-        mine = [one for one in self.possessions if one.source == possession.source]
-        later = [one.opened.time_ns for one in mine if one.number > possession.number]
+        mine = [one for one in self.ownership_epochs if one.source == ownership_epoch.source]
+        later = [one.opened.time_ns for one in mine if one.number > ownership_epoch.number]
         return closed.time_ns < time_ns < min(later, default=FOREVER)
 
-    def _own_words(self, possession: Possession, lost_ns: float) -> Iterator[OwnWord]:
+    def _own_words(self, ownership_epoch: OwnershipEpoch, lost_ns: float) -> Iterator[OwnWord]:
         """What the member says of commits that were refused, as brokers had told it."""
-        refused, refused_ns = naive_told.commit_refused(self, possession, lost_ns)
-        for said in self.all_said_to_fail(possession, max(lost_ns, refused_ns - TOLERANCE_NS)):
+        refused, refused_ns = naive_told.commit_refused(self, ownership_epoch, lost_ns)
+        for said in self.all_said_to_fail(ownership_epoch, max(lost_ns, refused_ns - TOLERANCE_NS)):
             listed = self.trial.entries(said, self.tp)
             if not listed and refused is not None:
                 listed = self.trial.entries(refused, self.tp)
             position = max((entry["committed_offset"] for entry in listed), default=-FOREVER)
-            fetched = naive_told.fetched_by(self, possession, said.time_ns)
+            fetched = naive_told.fetched_by(self, ownership_epoch, said.time_ns)
             yield OwnWord(said, position, fetched, self._finished_ns(said))
 
     def _finished_ns(self, event: Event | None) -> float:
@@ -1255,17 +1259,17 @@ class Partition:
             return FOREVER
         return max([event.time_ns, *(h.ended.event.time_ns for h in self.in_hand(event) if h.ended)])
 
-    def said_to_fail(self, possession: Possession, after_ns: float) -> Event | None:
+    def said_to_fail(self, ownership_epoch: OwnershipEpoch, after_ns: float) -> Event | None:
         """The member's first word of a failed commit."""
-        return next(iter(self.all_said_to_fail(possession, after_ns)), None)
+        return next(iter(self.all_said_to_fail(ownership_epoch, after_ns)), None)
 
-    def all_said_to_fail(self, possession: Possession, after_ns: float) -> list[Event]:
+    def all_said_to_fail(self, ownership_epoch: OwnershipEpoch, after_ns: float) -> list[Event]:
         """What the member says of failed commits, of the partition or of nothing in particular."""
         failed = [
             event
             for event in self.trial.of_kind("commit")
             if event.outcome == "fail"
-            and possession.holds(event)
+            and ownership_epoch.holds(event)
             and event.time_ns > after_ns
             and (self.trial.entries(event, self.tp) or not event.details.get("entries"))
         ]
@@ -1281,9 +1285,9 @@ class Partition:
             and (handler.ended is None or handler.ended.event.seq > told.seq)
         ]
 
-    def excused(self, possession: Possession | None, offset: int, begin_ns: float, end_ns: float) -> bool:
-        """Tells whether the handling of a record touches the zombie window of the possession."""
-        loss = self.loss(possession) if possession else None
+    def excused(self, ownership_epoch: OwnershipEpoch | None, offset: int, begin_ns: float, end_ns: float) -> bool:
+        """Tells whether the handling of a record touches the zombie window of the ownership epoch."""
+        loss = self.loss(ownership_epoch) if ownership_epoch else None
         inside = loss is not None and begin_ns <= loss.excused_until_ns and end_ns >= loss.time_ns - TOLERANCE_NS
         return inside and loss is not None and not loss.knows(offset, end_ns)
 
@@ -1292,10 +1296,10 @@ class Partition:
         given = [one.owners for one in self.ownership if one.names_it and one.assigned and one.time_ns <= time_ns]
         return bool(given) and member not in (self._members(given[-1]) or {member})
 
-    def handling_possession(self, work: Work) -> Possession | None:
-        """The possession a completion belongs to: where its handler began, else where it lies."""
-        begun = [handler.begun.possession for handler in self.handlers if handler.ended == work]
-        return begun[0] if begun and begun[0] else work.possession
+    def handling_possession(self, work: Work) -> OwnershipEpoch | None:
+        """The ownership epoch a completion belongs to: where its handler began, else where it lies."""
+        begun = [handler.begun.ownership_epoch for handler in self.handlers if handler.ended == work]
+        return begun[0] if begun and begun[0] else work.ownership_epoch
 
     def found(self, place: int | None, **attributes: Any) -> Found:
         return (*self.tp, -1 if place is None else place, tuple(sorted(attributes.items())))
@@ -1418,7 +1422,7 @@ def _commits_behind_a_buffer(trial: Trial) -> bool:
 def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found | None]) -> list[None]:
     """One undecided case for each finding that there would be besides, had the harness never stood still; of what waits
     for the end of the drain also where that was no time to blame anybody."""
-    if not trial.standstills:
+    if not trial.harness_stalls:
         return []
     in_time = Trial(trial.heard, trial.facts)
     in_time.stood_still = False
@@ -1607,13 +1611,13 @@ def _unknown_to_member(p: Partition, commit: Commit) -> bool:
 
 
 def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
-    """Its member was told, in the same possession, of a commit at the place or behind it that was accepted."""
+    """Its member was told, in the same ownership epoch, of a commit at the place or behind it that was accepted."""
     failure, request = _failure(p, commit), _own_request(p, commit)
     source = _file_of(p, commit) or (failure.source if failure else None)
-    mine = [one for one in p.possessions if one.source == source]
+    mine = [one for one in p.ownership_epochs if one.source == source]
     here = [one for one in mine if one.opened.time_ns <= commit.effect_ns]
-    possession = max(here, key=lambda one: one.number, default=None)
-    later = [one.opened.time_ns for one in mine if possession is None or one.number > possession.number]
+    ownership_epoch = max(here, key=lambda one: one.number, default=None)
+    later = [one.opened.time_ns for one in mine if ownership_epoch is None or one.number > ownership_epoch.number]
     until_ns = min(later, default=FOREVER)
     heard = []
     for word in [e for e in p.trial.of_kind("commit") if e.outcome == "ok" and e.source == source]:
@@ -1627,9 +1631,9 @@ def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
             after = at_ns > p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         if member and after and _incarnation(p, member, at_ns) == source and _surely_heard(p.trial, line):
             heard.append((at_ns, entry["committed_offset"]))
-    begins_ns = possession.opened.time_ns if possession else -FOREVER
+    begins_ns = ownership_epoch.opened.time_ns if ownership_epoch else -FOREVER
     heard = [(at_ns, value) for at_ns, value in heard if begins_ns <= at_ns < until_ns]
-    if possession is None:
+    if ownership_epoch is None:
         return any(value == commit.value for _, value in heard)
     return any(value >= (commit.value or 0) for _, value in heard)
 
@@ -1710,9 +1714,9 @@ def _unhandled_at_snapshot(p: Partition) -> list[int]:
 
 
 def redelivered(p: Partition) -> Iterator[Found]:
-    """Begun again: in another possession, at or above where that one had to start, or in the same."""
+    """Begun again: in another ownership epoch, at or above where that one had to start, or in the same."""
     for delivery in _repeated(p):
-        floor = p.floor(delivery.possession) if delivery.possession else None
+        floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
         if (
             not _had_elsewhere(p, delivery)
             or not p.trial.progress_in_kafka
@@ -1725,9 +1729,9 @@ def redelivered(p: Partition) -> Iterator[Found]:
 
 
 def illegal_redelivery(p: Partition) -> Iterator[Found | None]:
-    """Delivered again in another possession, below where that one had to start."""
+    """Delivered again in another ownership epoch, below where that one had to start."""
     for delivery in _repeated(p):
-        floor = p.floor(delivery.possession) if delivery.possession else None
+        floor = p.floor(delivery.ownership_epoch) if delivery.ownership_epoch else None
         if floor is None:
             yield None
         elif delivery.offset < floor and _had_elsewhere(p, delivery):
@@ -1748,15 +1752,15 @@ def _repeated(p: Partition) -> Iterator[Work]:
     for begun in p.begun:
         alike = [other for other in p.begun if other.offset == begun.offset]
         before = [o for o in _in_this_attempt(p, begun, p.begun) if o.offset == begun.offset]
-        again = begun.possession is not None and begun != min(alike, key=_when)
+        again = begun.ownership_epoch is not None and begun != min(alike, key=_when)
         if again and (before or _had_elsewhere(p, begun)) and not p.is_retry(begun):
             yield begun
 
 
 def _had_elsewhere(p: Partition, begun: Work) -> bool:
-    """Another possession had begun with the record, at whatever time."""
-    alike = [other.possession for other in p.begun if other.offset == begun.offset]
-    return any(possession not in (None, begun.possession) for possession in alike)
+    """Another ownership epoch had begun with the record, at whatever time."""
+    alike = [other.ownership_epoch for other in p.begun if other.offset == begun.offset]
+    return any(ownership_epoch not in (None, begun.ownership_epoch) for ownership_epoch in alike)
 
 
 def _when(work: Work) -> tuple[int, str, int]:
@@ -1891,10 +1895,10 @@ def misplaced(p: Partition) -> Iterator[Found | None]:
 
 
 def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
-    """A step back, or a standstill, within one possession; what is tried again is none."""
+    """A step back, or a standstill, within one ownership epoch; what is tried again is none."""
     for delivery in p.given:
         if (
-            delivery.possession is not None
+            delivery.ownership_epoch is not None
             and not p.is_retry(delivery)
             and any(earlier.offset >= delivery.offset for earlier in _in_this_attempt(p, delivery, p.given))
         ):
@@ -1902,8 +1906,8 @@ def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
 
 
 def _before(work: Work, others: list[Work]) -> list[Work]:
-    """Those of the same possession that come before in the file."""
-    return [o for o in others if o.possession == work.possession and o.event.seq < work.event.seq]
+    """Those of the same ownership epoch that come before in the file."""
+    return [o for o in others if o.ownership_epoch == work.ownership_epoch and o.event.seq < work.event.seq]
 
 
 def _in_this_attempt(p: Partition, work: Work, others: list[Work]) -> list[Work]:
@@ -1922,12 +1926,12 @@ def _in_this_attempt(p: Partition, work: Work, others: list[Work]) -> list[Work]
 
 def poll_skip(p: Partition) -> Iterator[Found | None]:
     """A record of the control read that lies between the highest one delivered before and the next delivery, and that
-    the same possession never was delivered, nor says it processed; what the log start passed cannot be skipped, nor
-    what was done by then where the consumer keeps its progress itself, and so can know."""
+    the same ownership epoch never was delivered, nor says it processed; what the log start passed cannot be skipped,
+    nor what was done by then where the consumer keeps its progress itself, and so can know."""
     log_start = max((e.offset for e in p.own("log_start") if e.offset is not None), default=0)
-    for delivery in [d for d in p.given if d.possession is not None]:
+    for delivery in [d for d in p.given if d.ownership_epoch is not None]:
         earlier = [other.offset for other in _before(delivery, p.given)]
-        taken = [work.offset for work in p.given + p.completions if work.possession == delivery.possession]
+        taken = [work.offset for work in p.given + p.completions if work.ownership_epoch == delivery.ownership_epoch]
         if not earlier:
             continue
         for offset in [o for o in p.records if max(earlier) < o < delivery.offset and o not in taken]:
@@ -1941,17 +1945,17 @@ def poll_skip(p: Partition) -> Iterator[Found | None]:
 
 
 def _heard_meanwhile(p: Partition, delivery: Work, offset: int) -> bool:
-    """The sink wrote it down while the possession lasted: only the line of it is missing."""
-    assert delivery.possession
-    opened, closed = delivery.possession.opened, delivery.possession.closed
+    """The sink wrote it down while the ownership epoch lasted: only the line of it is missing."""
+    assert delivery.ownership_epoch
+    opened, closed = delivery.ownership_epoch.opened, delivery.ownership_epoch.closed
     begin_ns = p.trial.earliest_ns(opened.time_ns) - TOLERANCE_NS
     end_ns = closed.time_ns + TOLERANCE_NS if closed else FOREVER
     return any(begin_ns <= time_ns <= end_ns for time_ns, heard in p.heard_of if heard == offset)
 
 
 def _among_last_words(delivery: Work) -> bool:
-    """Its possession ended by kill -9, within the tolerance."""
-    closed = delivery.possession.closed if delivery.possession else None
+    """Its ownership epoch ended by kill -9, within the tolerance."""
+    closed = delivery.ownership_epoch.closed if delivery.ownership_epoch else None
     killed = closed is not None and closed.kind == "exited" and closed.details.get("signal") == 9
     return killed and closed is not None and delivery.event.time_ns >= closed.time_ns - TOLERANCE_NS
 
@@ -1972,14 +1976,14 @@ def reordered_key(p: Partition) -> Iterator[Found | None]:
 
 def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     """Offset and whether it was overtaken by its own key; None where only who of several spoke would tell."""
-    completions = [replace(done, possession=p.handling_possession(done)) for done in p.completions]
+    completions = [replace(done, ownership_epoch=p.handling_possession(done)) for done in p.completions]
     firsts = {
         offset: min((c for c in completions if c.offset == offset), key=_when)
         for offset in {c.offset for c in completions}
     }
     for late in completions:
         attempt = _in_this_attempt(p, late, completions)
-        overtakers = [c for c in attempt if late.possession and c.offset > late.offset]
+        overtakers = [c for c in attempt if late.ownership_epoch and c.offset > late.offset]
         known = [] if p.anybodys(late.event.source) else list(overtakers)
         if firsts[late.offset] == late:  # whoever did it
             known += [first for first in firsts.values() if _came_too_early(p, first, late)]
@@ -2000,7 +2004,7 @@ def _came_too_early(p: Partition, first: Work, late: Work) -> bool:
         known = first.event.source not in p.trial.untimed
         before = known and first.event.time_ns < p.trial.written_ns(late.event)
     return before and not any(
-        p.excused(work.possession, work.offset, work.event.time_ns, work.event.time_ns) for work in (first, late)
+        p.excused(work.ownership_epoch, work.offset, work.event.time_ns, work.event.time_ns) for work in (first, late)
     )
 
 
@@ -2020,10 +2024,10 @@ def overlapping_handlers(p: Partition) -> Iterator[Found | None]:
 
 
 def _of_one_batch(p: Partition, one: Work, other: Work) -> bool:
-    """Delivered in one possession, and nothing was completed between the two."""
+    """Delivered in one ownership epoch, and nothing was completed between the two."""
     first, last = sorted((one.event.seq, other.event.seq))
     between = [w for w in p.completions if w.event.source == one.event.source and first < w.event.seq < last]
-    return one.possession == other.possession and not between
+    return one.ownership_epoch == other.ownership_epoch and not between
 
 
 def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
@@ -2039,7 +2043,7 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
         if second.ended
     )
     return beside and not any(
-        p.excused(h.begun.possession, h.begun.offset, h.begun.event.time_ns, h.ended.event.time_ns)
+        p.excused(h.begun.ownership_epoch, h.begun.offset, h.begun.event.time_ns, h.ended.event.time_ns)
         for h in (one, other)
         if h.ended
     )
@@ -2088,7 +2092,7 @@ def _own(p: Partition, commit: Commit) -> bool | None:
 
 def _restart_inside(p: Partition, highest: int, begin_ns: float, end_ns: float) -> bool:
     fetched = [asked.time_ns for asked in p.offset_fetches if asked.position < highest and p.starts_from(asked)]
-    known = [q.opened for q in p.possessions if q.source not in p.trial.untimed]
+    known = [q.opened for q in p.ownership_epochs if q.source not in p.trial.untimed]
     opened = [p.trial.earliest_ns(o.time_ns) for o in known if o.time_ns < end_ns]
     return any(begin_ns < time_ns < end_ns for time_ns in fetched + opened)
 
@@ -2188,7 +2192,7 @@ def _handled_ns(p: Partition, offset: int, commit: Commit) -> float:
 
 def _asked_for_before(p: Partition, commit: Commit) -> bool:
     """The last request of the position by its member (by anybody, where nobody knows whose it is), said before it was
-    durable, in a possession that had not ended by then."""
+    durable, in an ownership epoch that had not ended by then."""
     requests = [e for e in _asking(p, commit) if p.trial.written_ns(e) <= commit.effect_ns]
     if not requests:
         return False
@@ -2234,14 +2238,16 @@ def _told_by_a_member(p: Partition, commit: Commit, *outcomes: str) -> bool:
 
 
 def _ahead_by_own_word(p: Partition) -> Iterator[int]:
-    """What a possession asked for before it had done what it was delivered below it, since its request before; an
+    """What an ownership epoch asked for before it had done what it was delivered below it, since its request before; an
     answer to a request that the file does not tell of is as good as one."""
     if p.trial.progress_in_transactions:
         return
-    for possession in p.possessions:
-        mine = [e for e in p.trial.of_kind("commit") if e.source == possession.source and e.outcome in ("invoke", "ok")]
+    for ownership_epoch in p.ownership_epochs:
+        mine = [
+            e for e in p.trial.of_kind("commit") if e.source == ownership_epoch.source and e.outcome in ("invoke", "ok")
+        ]
         previous = -1
-        for commit in [e for e in mine if possession.holds(e)]:
+        for commit in [e for e in mine if ownership_epoch.holds(e)]:
             for entry in p.trial.entries(commit, p.tp):
                 value = entry["committed_offset"]
                 asked_before = any(
@@ -2254,14 +2260,14 @@ def _ahead_by_own_word(p: Partition) -> Iterator[int]:
                 if any(
                     previous <= d.offset < value and not _done_before(p, d, commit)
                     for d in p.deliveries
-                    if d.possession == possession
+                    if d.ownership_epoch == ownership_epoch
                 ):
                     yield value
                 previous = value
 
 
 def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
-    """Tells whether the delivered record had been completed in this possession when the commit was asked for, or a
+    """Tells whether the delivered record had been completed in this ownership epoch when the commit was asked for, or a
     line that nobody could read named it."""
     unread = [e for e in p.own("bad_line") if e.source == delivery.event.source and e.offset == delivery.offset]
     if delivery.offset in p.taken_as_done:
@@ -2271,7 +2277,7 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
         return True  # the sink had heard of it by then
     return any(e.seq < commit.seq for e in unread) or any(
         completion.offset == delivery.offset
-        and completion.possession == delivery.possession
+        and completion.ownership_epoch == delivery.ownership_epoch
         and completion.event.seq < commit.seq
         for completion in p.completions
     )
@@ -2371,21 +2377,21 @@ def split_ownership(p: Partition) -> Iterator[Found | None]:
     for owning in p.ownership:
         if owning.names_it and len(owning.assigned) > 1:
             yield p.found(owning.place, by="log")
-    for possession in p.possessions:
-        loss = p.loss(possession)
+    for ownership_epoch in p.ownership_epochs:
+        loss = p.loss(ownership_epoch)
         if loss is not None:
-            yield from _work_after_being_told(p, possession, loss)
+            yield from _work_after_being_told(p, ownership_epoch, loss)
     for work in naive_assignments.work_that_nobody_gave(p):
         yield p.found(work.offset, by="told")
 
 
-def _work_after_being_told(p: Partition, possession: Possession, loss: Loss) -> Iterator[Found | None]:
-    failed = p.said_to_fail(possession, loss.time_ns)
-    known = naive_told.fetches_are_known(p.trial, possession.member)
+def _work_after_being_told(p: Partition, ownership_epoch: OwnershipEpoch, loss: Loss) -> Iterator[Found | None]:
+    failed = p.said_to_fail(ownership_epoch, loss.time_ns)
+    known = naive_told.fetches_are_known(p.trial, ownership_epoch.member)
     doubt_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
-    for delivery in [d for d in p.begun if d.possession == possession]:
+    for delivery in [d for d in p.begun if d.ownership_epoch == ownership_epoch]:
         time_ns = delivery.event.time_ns
-        if not p.of_others(possession.member, time_ns - TOLERANCE_NS):
+        if not p.of_others(ownership_epoch.member, time_ns - TOLERANCE_NS):
             continue
         before_ns = p.trial.written_ns(delivery.event)
         fetched_later = delivery.offset >= loss.fetched and before_ns > loss.told_ns
@@ -2417,7 +2423,7 @@ def work_after_revoke(p: Partition) -> Iterator[Found | None]:
 def zombie_work(p: Partition) -> Iterator[Found]:
     """Work in good faith after a loss that nobody told the member of."""
     for work in p.deliveries + p.completions:
-        loss = p.loss(work.possession) if work.possession else None
+        loss = p.loss(work.ownership_epoch) if work.ownership_epoch else None
         begun = [handler.begun for handler in p.handlers if handler.ended == work]
         if loss is None or _against_its_word(p, loss, begun[0] if begun else work):
             continue
@@ -2537,10 +2543,10 @@ def stuck_partition(p: Partition) -> Iterator[Found | None]:
 def _class_of_stuck(p: Partition, offset: int) -> str:
     """How far the first undone record came, as far as the evidence goes."""
     snapshot_ns = p.trial.snapshot_ns or 0
-    held = [possession for possession in p.possessions if possession.open_at(snapshot_ns)]
-    if any(possession.opened.time_ns <= snapshot_ns for possession in p.possessions) and not held:
+    held = [ownership_epoch for ownership_epoch in p.ownership_epochs if ownership_epoch.open_at(snapshot_ns)]
+    if any(ownership_epoch.opened.time_ns <= snapshot_ns for ownership_epoch in p.ownership_epochs) and not held:
         return "unassigned"
-    given = [one for one in p.deliveries if one.possession in held and one.event.time_ns <= snapshot_ns]
+    given = [one for one in p.deliveries if one.ownership_epoch in held and one.event.time_ns <= snapshot_ns]
     if any(delivery.offset in _undone(p) for delivery in given):
         return "delivered-not-committed"
     committed = [c.value for c in p.commits if c.value is not None and c.effect_ns <= snapshot_ns]
@@ -2549,7 +2555,7 @@ def _class_of_stuck(p: Partition, offset: int) -> str:
     return _class_by_fetches(p, max(held, key=lambda one: one.opened.time_ns), offset) if held else "unclassified"
 
 
-def _class_by_fetches(p: Partition, owner: Possession, offset: int) -> str:
+def _class_by_fetches(p: Partition, owner: OwnershipEpoch, offset: int) -> str:
     """What the owner's own fetches tell, since it was assigned.
 
     The log leaves out a fetch that asks as before in vain, so only two things are sure: that a partition was never
@@ -2752,9 +2758,9 @@ def _known_ns(p: Partition, offset: int) -> float:
 
 
 def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:
-    """The possession opened last before the stretch lasts through it, and no other one opens inside."""
-    before = [one for one in p.possessions if one.opened.time_ns <= begin_ns]
-    inside = [one for one in p.possessions if begin_ns < one.opened.time_ns < end_ns]
+    """The ownership epoch opened last before the stretch lasts through it, and no other one opens inside."""
+    before = [one for one in p.ownership_epochs if one.opened.time_ns <= begin_ns]
+    inside = [one for one in p.ownership_epochs if begin_ns < one.opened.time_ns < end_ns]
     if not before or inside:
         return False
     last = max(before, key=lambda one: one.opened.time_ns)
@@ -2763,36 +2769,39 @@ def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:
 
 def starved_partition(p: Partition) -> Iterator[Found | None]:
     """Passed over: records wait, nothing happens, and its member does those of two others in three rounds."""
-    for possession in p.possessions:
-        for begin_ns, end_ns in _standstills(p, possession):
-            if _in_its_handler(p, possession, begin_ns, end_ns):
+    for ownership_epoch in p.ownership_epochs:
+        for begin_ns, end_ns in _standstills(p, ownership_epoch):
+            if _in_its_handler(p, ownership_epoch, begin_ns, end_ns):
                 continue
             waiting = [o for o, time_ns in p.first_handled.items() if time_ns >= end_ns and o in p.records]
             if not waiting:
                 continue
             oldest = min(waiting, key=lambda o: (_appended_ns(p, o), o))
             since_ns = max(begin_ns, _appended_ns(p, oldest))
-            if _rounds_elsewhere(p, possession, since_ns, end_ns) >= 3 and not _hindered(p.trial, since_ns, end_ns):
+            if _rounds_elsewhere(p, ownership_epoch, since_ns, end_ns) >= 3 and not _hindered(
+                p.trial, since_ns, end_ns
+            ):
                 yield None if _stood_still(p.trial, since_ns, end_ns) else p.found(oldest)
 
 
-def _standstills(p: Partition, possession: Possession) -> list[tuple[int, int]]:
-    """The stretches of a possession in which nobody delivered, finished or put out a record; over by the snapshot."""
+def _standstills(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[int, int]]:
+    """The stretches of an ownership epoch in which nobody delivered, finished or put out a record; over by the
+    snapshot."""
     snapshot_ns = p.trial.snapshot_ns or 0
     ids = {e.id: o for o, e in p.records.items() if e.id is not None}
     effects = [e.time_ns for e in p.trial.of_kind("effect") if e.outcome == "ok" and e.id in ids]
     moves = sorted([work.event.time_ns for work in p.deliveries + p.completions] + effects)
-    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
     last_ns = min(closed_ns, snapshot_ns)
-    points = [m for m in moves if possession.opened.time_ns <= m <= last_ns]
-    if possession.closed and closed_ns <= snapshot_ns:
-        points.append(possession.closed.time_ns)
-    return list(zip([possession.opened.time_ns, *points], points, strict=False))
+    points = [m for m in moves if ownership_epoch.opened.time_ns <= m <= last_ns]
+    if ownership_epoch.closed and closed_ns <= snapshot_ns:
+        points.append(ownership_epoch.closed.time_ns)
+    return list(zip([ownership_epoch.opened.time_ns, *points], points, strict=False))
 
 
-def _in_its_handler(p: Partition, possession: Possession, begin_ns: int, end_ns: int) -> bool:
+def _in_its_handler(p: Partition, ownership_epoch: OwnershipEpoch, begin_ns: int, end_ns: int) -> bool:
     """The member had a record of this partition in hand from before the stretch to its end."""
-    mine = [w for w in p.deliveries + p.completions if w.event.source == possession.source]
+    mine = [w for w in p.deliveries + p.completions if w.event.source == ownership_epoch.source]
     for delivery in [w for w in mine if w.event.kind == "delivered" and w.event.time_ns <= begin_ns < end_ns]:
         later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
         over_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
@@ -2806,14 +2815,14 @@ def _appended_ns(p: Partition, offset: int) -> int:
     return p.trial.mono_ns(record.source_wall_ns, record.time_ns)
 
 
-def _rounds_elsewhere(p: Partition, possession: Possession, begin_ns: int, end_ns: int) -> int:
+def _rounds_elsewhere(p: Partition, ownership_epoch: OwnershipEpoch, begin_ns: int, end_ns: int) -> int:
     """The whole rounds (thirds of a window) in which the member finished records of two other partitions or more."""
     length_ns = _window_of(p.trial) // 3
     rounds: dict[int, set[Slice]] = {}
     for event in p.trial.of_kind("processed"):
         number, tp = event.time_ns // length_ns, (str(event.topic), event.partition or 0)
         whole = begin_ns <= number * length_ns and (number + 1) * length_ns <= end_ns
-        if event.source == possession.source and tp != p.tp and whole:
+        if event.source == ownership_epoch.source and tp != p.tp and whole:
             rounds.setdefault(number, set()).add(tp)
     return sum(len(others) >= 2 for others in rounds.values())
 

@@ -16,7 +16,7 @@ from lab.naive import told as naive_told
 from lab.naive.told import TOLERANCE_NS
 
 if TYPE_CHECKING:
-    from lab.naive.checker import Handler, Partition, Possession, Trial
+    from lab.naive.checker import Handler, OwnershipEpoch, Partition, Trial
 
 FOREVER = float("inf")
 WORK = ("delivered", "processed")
@@ -82,23 +82,23 @@ def _excused(p: Partition, offset: int, effect: Event) -> bool:
     """It falls into the time in which the member that made it had lost the partition untold."""
     at_ns = effect.time_ns
     made_in = _made_in(p, offset, effect)
-    if any(p.excused(possession, offset, at_ns, at_ns) for possession in made_in):
+    if any(p.excused(ownership_epoch, offset, at_ns, at_ns) for ownership_epoch in made_in):
         return True
-    return any(_went_down_over(p, possession, offset, at_ns) for possession in made_in)
+    return any(_went_down_over(p, ownership_epoch, offset, at_ns) for ownership_epoch in made_in)
 
 
-def _went_down_over(p: Partition, possession: Possession, offset: int, at_ns: float) -> bool:
+def _went_down_over(p: Partition, ownership_epoch: OwnershipEpoch, offset: int, at_ns: float) -> bool:
     """It was the last that its member began there, and in its hand when the partition was lost; its process went down
     before it said more, and after the effect."""
-    loss, closed = p.loss(possession), possession.closed
+    loss, closed = p.loss(ownership_epoch), ownership_epoch.closed
     if loss is None or closed is None or closed.kind != "lost" or at_ns < loss.time_ns - TOLERANCE_NS:
         return False
-    down = [e for e in p.trial.of_kind("exited") if e.source == possession.source and _is_a_crash(e)]
-    work = [e for e in p.trial.of_kind(*WORK) if e.source == possession.source and (e.topic, e.partition) == p.tp]
+    down = [e for e in p.trial.of_kind("exited") if e.source == ownership_epoch.source and _is_a_crash(e)]
+    work = [e for e in p.trial.of_kind(*WORK) if e.source == ownership_epoch.source and (e.topic, e.partition) == p.tp]
     last = max(work, key=lambda e: e.seq, default=None)
-    refused_ns = naive_told.commit_refused(p, possession, loss.time_ns)[1]
+    refused_ns = naive_told.commit_refused(p, ownership_epoch, loss.time_ns)[1]
     knew = (offset >= loss.fetched and at_ns > loss.told_ns) or at_ns >= refused_ns
-    in_hand = last is not None and (last.kind, last.offset) == ("delivered", offset) and possession.holds(last)
+    in_hand = last is not None and (last.kind, last.offset) == ("delivered", offset) and ownership_epoch.holds(last)
     return in_hand and not knew and any(at_ns <= e.time_ns + TOLERANCE_NS for e in down)
 
 
@@ -110,16 +110,16 @@ def _is_a_crash(exited: Event) -> bool:
     return (asked == "no" and signal is not None) or code not in (None, 0)
 
 
-def _made_in(p: Partition, offset: int, effect: Event) -> list[Possession]:
-    """The possession of the handling that lies nearest to an effect; else those by the logs of members that are
+def _made_in(p: Partition, offset: int, effect: Event) -> list[OwnershipEpoch]:
+    """The ownership epoch of the handling that lies nearest to an effect; else those by the logs of members that are
     silent, where they had fetched the record."""
     apart = [
-        (_apart_ns(handler, effect), handler.begun.possession)
+        (_apart_ns(handler, effect), handler.begun.ownership_epoch)
         for handler in _handlings(p, offset)
         if _may_be_of(effect, handler.begun.event.member)
     ]
     nearest = min((ns for ns, _ in apart), default=None)
-    told = [possession for ns, possession in apart if ns == nearest and possession is not None]
+    told = [ownership_epoch for ns, ownership_epoch in apart if ns == nearest and ownership_epoch is not None]
     if apart:
         return told
     silent = [one for one in _possessions_by_log(p) if _may_be_of(effect, one.member)]
@@ -143,7 +143,7 @@ def _apart_ns(handler: Handler, effect: Event) -> float:
     return max(0, begun_ns - effect.time_ns, effect.time_ns - ended_ns)
 
 
-def _possessions_by_log(p: Partition) -> Iterator[Possession]:
+def _possessions_by_log(p: Partition) -> Iterator[OwnershipEpoch]:
     """Of members that print nothing of their work: from the record that gives them the partition on."""
     telling = {e.source for e in p.trial.of_kind(*WORK)}
     for started in p.trial.of_kind("started"):
@@ -158,9 +158,9 @@ def _possessions_by_log(p: Partition) -> Iterator[Possession]:
             before = owning.owners
 
 
-def _had_fetched(p: Partition, possession: Possession, offset: int, effect: Event) -> bool:
-    asked = naive_told.fetches(p.trial, p.tp, possession.member)
-    return any(possession.opened.time_ns <= at_ns <= effect.time_ns and place <= offset for at_ns, place in asked)
+def _had_fetched(p: Partition, ownership_epoch: OwnershipEpoch, offset: int, effect: Event) -> bool:
+    asked = naive_told.fetches(p.trial, p.tp, ownership_epoch.member)
+    return any(ownership_epoch.opened.time_ns <= at_ns <= effect.time_ns and place <= offset for at_ns, place in asked)
 
 
 # --- what was done again -------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def is_below_floor(p: Partition, offset: int, effect: Event) -> bool:
     return floor is not None and bool(begun_at) and begun_at[0] <= offset < floor
 
 
-def _alone(p: Partition, held: Possession) -> bool:
-    """Everybody else's possession was over when it opened."""
-    earlier = [one for one in p.possessions if one.opened.time_ns <= held.opened.time_ns and one != held]
+def _alone(p: Partition, held: OwnershipEpoch) -> bool:
+    """Everybody else's ownership epoch was over when it opened."""
+    earlier = [one for one in p.ownership_epochs if one.opened.time_ns <= held.opened.time_ns and one != held]
     return all(one.closed is not None and one.closed.time_ns <= held.opened.time_ns for one in earlier)

@@ -14,7 +14,7 @@ from lab.naive.assignments import request_log_can_tell
 from lab.naive.told import FENCING, FOREVER, OF_GROUP, TOLERANCE_NS, api, error_of, heard_ns, sent_ns
 
 if TYPE_CHECKING:
-    from lab.naive.checker import Partition, Possession, Trial
+    from lab.naive.checker import OwnershipEpoch, Partition, Trial
 
 SECOND_NS = 1_000_000_000
 KEEPS_FROM_ITS_GROUP = (
@@ -24,7 +24,7 @@ KEEPS_FROM_ITS_GROUP = (
 
 def is_a_loss(p: Partition, line: Event) -> bool:
     """The member may have lost the partition when it says so, as far as the brokers' logs can tell."""
-    ended = [possession for possession in p.possessions if possession.closed == line]
+    ended = [ownership_epoch for ownership_epoch in p.ownership_epochs if ownership_epoch.closed == line]
     if not ended or not request_log_can_tell(p.trial, line):
         return True
     return (
@@ -36,31 +36,31 @@ def is_a_loss(p: Partition, line: Event) -> bool:
     )
 
 
-def _between(trial: Trial, possession: Possession, line: Event, at_ns: float) -> bool:
-    return trial.written_ns(possession.opened) <= at_ns <= line.time_ns + TOLERANCE_NS
+def _between(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event, at_ns: float) -> bool:
+    return trial.written_ns(ownership_epoch.opened) <= at_ns <= line.time_ns + TOLERANCE_NS
 
 
 def _group_requests(trial: Trial, member: str) -> list[Event]:
     return [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
 
 
-def _sent_away(trial: Trial, possession: Possession, line: Event) -> bool:
+def _sent_away(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
     """A broker answered that it is fenced, or it left itself."""
-    for request in _group_requests(trial, possession.member):
+    for request in _group_requests(trial, ownership_epoch.member):
         leaves = api(request) == "LEAVEGROUP" or (
             api(request) == "CONSUMERGROUPHEARTBEAT" and request.details.get("epoch", 0) < 0
         )
         told = leaves or error_of(request) in FENCING
-        if told and _between(trial, possession, line, sent_ns(trial, request)):
+        if told and _between(trial, ownership_epoch, line, sent_ns(trial, request)):
             return True
     return False
 
 
-def _silent_for_a_session(trial: Trial, possession: Possession, line: Event) -> bool:
+def _silent_for_a_session(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
     """For as long as a session it heard no answer of its group."""
-    asked = [r for r in _group_requests(trial, possession.member) if api(r) != "LEAVEGROUP"]
+    asked = [r for r in _group_requests(trial, ownership_epoch.member) if api(r) != "LEAVEGROUP"]
     heard = [at_ns for r in asked if (at_ns := heard_ns(trial, r)) != FOREVER]
-    begin_ns, end_ns = possession.opened.time_ns, line.time_ns
+    begin_ns, end_ns = ownership_epoch.opened.time_ns, line.time_ns
     times = sorted([begin_ns, end_ns, *(at_ns for at_ns in heard if begin_ns < at_ns < end_ns)])
     return any(later - before >= trial.session_s * SECOND_NS for before, later in pairwise(times))
 
@@ -75,20 +75,20 @@ def _kept_from_its_group(trial: Trial, line: Event) -> bool:
     return False
 
 
-def _given_to_others(p: Partition, possession: Possession, line: Event) -> bool:
+def _given_to_others(p: Partition, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
     """By the offsets log; to whom, need not be known."""
     return any(
-        {p.trial.member_of_id.get(member_id) for member_id in owning.owners} != {possession.member}
+        {p.trial.member_of_id.get(member_id) for member_id in owning.owners} != {ownership_epoch.member}
         for owning in p.ownership
-        if owning.names_it and _between(p.trial, possession, line, owning.time_ns)
+        if owning.names_it and _between(p.trial, ownership_epoch, line, owning.time_ns)
     )
 
 
-def _no_longer_a_member(trial: Trial, possession: Possession, line: Event) -> bool:
+def _no_longer_a_member(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
     """The offsets log ends its membership, or lists the members without it."""
-    mine = {member_id for member_id, member in trial.member_of_id.items() if member == possession.member}
+    mine = {member_id for member_id, member in trial.member_of_id.items() if member == ownership_epoch.member}
     for record in trial.offsets_log:
-        if not _between(trial, possession, line, trial.mono_ns(record.source_wall_ns, record.time_ns)):
+        if not _between(trial, ownership_epoch, line, trial.mono_ns(record.source_wall_ns, record.time_ns)):
             continue
         if record.kind == "group_tombstone" and record.details.get("member_id") in (None, *mine):
             return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_trial.history.event import Event
 
 if TYPE_CHECKING:
-    from lab.naive.checker import Partition, Possession, Slice, Trial
+    from lab.naive.checker import OwnershipEpoch, Partition, Slice, Trial
 
 TOLERANCE_NS = 500_000_000
 LOG_TOLERANCE_NS = 50_000_000
@@ -79,17 +79,17 @@ def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
         yield (began[-1] if began else fault.time_ns) - LOG_TOLERANCE_NS, over
 
 
-def answer_that_tells(p: Partition, possession: Possession, lost_ns: float) -> tuple[Event | None, float]:
+def answer_that_tells(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> tuple[Event | None, float]:
     """The first answer heard while it held the partition that told the member of its loss, and when it was heard."""
-    heard = list(_heard_answers(p.trial, possession.member, lost_ns))
+    heard = list(_heard_answers(p.trial, ownership_epoch.member, lost_ns))
     fenced = [one for one in heard if error_of(one[0]) in FENCING][:1]
     rejoined = [one for one in heard if _is_given_others(p, one[0])][:1]
-    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
     first = min(fenced + rejoined, key=lambda one: one[1], default=(None, FOREVER))
     return first if first[1] < closed_ns else (None, FOREVER)
 
 
-def by_its_own_clock(p: Partition, possession: Possession, lost_ns: float) -> float:
+def by_its_own_clock(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> float:
     """When it had asked its group nothing for a session, fetched, and asked nothing for another one, nor ever after.
 
     FOREVER: it asked, something may explain its silence, or a request log may lack lines.
@@ -97,26 +97,28 @@ def by_its_own_clock(p: Partition, possession: Possession, lost_ns: float) -> fl
     session_ns, trial = p.trial.session_s * 1_000_000_000, p.trial
     logs = {e.source for e in trial.events if e.source.startswith("requests-")}
     read = {e.source for e in trial.of_kind("witness") if e.details.get("state") == "complete"}
-    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
-    asked = list(_asking(p, possession))
+    closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
+    asked = list(_asking(p, ownership_epoch))
     if not logs or logs - read or not asked:
         return FOREVER
-    mine = [begun for begun, _ in fetches(trial, p.tp, possession.member)]
-    mine = [begun for begun in mine if possession.opened.time_ns <= begun < closed_ns and begun >= lost_ns]
+    mine = [begun for begun, _ in fetches(trial, p.tp, ownership_epoch.member)]
+    mine = [begun for begun in mine if ownership_epoch.opened.time_ns <= begun < closed_ns and begun >= lost_ns]
     for begun in mine:
         knows_ns = begun + session_ns
-        meanwhile = [end for begin, end in _disturbed(trial, possession.member) if begin <= knows_ns + TOLERANCE_NS]
+        meanwhile = [
+            end for begin, end in _disturbed(trial, ownership_epoch.member) if begin <= knows_ns + TOLERANCE_NS
+        ]
         if max([*asked, *meanwhile]) + session_ns <= begun and knows_ns < closed_ns:
             return knows_ns
     return FOREVER
 
 
-def _asking(p: Partition, possession: Possession) -> Iterator[float]:
+def _asking(p: Partition, ownership_epoch: OwnershipEpoch) -> Iterator[float]:
     """When requests to its group were answered, until it was asked to stop; and commits of the partition."""
-    exits = [e for e in p.trial.of_kind("exited") if e.source == possession.source]
+    exits = [e for e in p.trial.of_kind("exited") if e.source == ownership_epoch.source]
     ends = [e.time_ns for e in exits] + [e.details["asked_ns"] for e in exits if e.details.get("asked_ns") is not None]
     for request in p.trial.requests:
-        if api(request) not in OF_GROUP or p.trial.lane_member(request) != possession.member:
+        if api(request) not in OF_GROUP or p.trial.lane_member(request) != ownership_epoch.member:
             continue
         taken = api(request) in COMMITS and not error_of(request)
         at_ns = sent_ns(p.trial, request)
@@ -139,9 +141,9 @@ def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
             yield e.time_ns - e.details["delay_ns"], e.time_ns
 
 
-def commit_refused(p: Partition, possession: Possession, lost_ns: float) -> tuple[Event | None, float]:
+def commit_refused(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> tuple[Event | None, float]:
     """The first commit of the member that was fenced, and when it heard of it."""
-    heard = _heard_answers(p.trial, possession.member, lost_ns)
+    heard = _heard_answers(p.trial, ownership_epoch.member, lost_ns)
     fenced = (one for one in heard if api(one[0]) in COMMITS and error_of(one[0]) in FENCING)
     return next(fenced, (None, FOREVER))
 
@@ -179,11 +181,13 @@ def fetches_are_known(trial: Trial, member: str) -> bool:
     return any(api(request) == "FETCH" and trial.lane_member(request) == member for request in trial.requests)
 
 
-def fetched_by(p: Partition, possession: Possession, told_ns: float) -> float:
+def fetched_by(p: Partition, ownership_epoch: OwnershipEpoch, told_ns: float) -> float:
     """The position from which on whatever it is delivered was fetched after it was told."""
-    closed_ns = possession.closed.time_ns if possession.closed else FOREVER
+    closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
     asked = [
-        one for one in fetches(p.trial, p.tp, possession.member) if possession.opened.time_ns <= one[0] < closed_ns
+        one
+        for one in fetches(p.trial, p.tp, ownership_epoch.member)
+        if ownership_epoch.opened.time_ns <= one[0] < closed_ns
     ]
     before = [position for ns, position in asked if ns <= told_ns + TOLERANCE_NS]
     after = [position for ns, position in asked if ns > told_ns + TOLERANCE_NS]

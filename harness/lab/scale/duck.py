@@ -4,12 +4,11 @@
 `commit-regression`, `commit-ahead`, `commit-past-end` and `lost-write`, by the same rules, and counts them by
 partition. It is less than what `check` does, so a ratio to it is against the judge. Of the catalogue it does **not**
 compute: `phantom`, `corrupt`, `misplaced`, `overtaken`, `duplicate-effect`, `poll-skip`, `overlapping-handlers`,
-`retried`; `false-report`, and so what refuted lines leave undone: it looks at no fetch;
-`zombie-commit`, `commit-lost`, `stale-generation`, that is, who committed, and by which right; ownership
-(`split-ownership`, `orphan-partition`, `work-after-revoke`, `zombie-work`), and so what an untold loss excuses;
-liveness, resources and transactions; what a kill, or a line read late, leaves undecided; tombstones; `commit-ahead`
-below an earlier position. It names no events as proof, looks at no file's wholeness, and writes neither a verdict nor a
-report.
+`retried`; `false-report`, and so what refuted lines leave undone: it looks at no fetch; `zombie-commit`, `commit-lost`,
+`stale-generation`, that is, who committed, and by which right; ownership (`split-ownership`, `orphan-partition`,
+`work-after-revoke`, `zombie-work`), and so what an untold loss excuses; liveness, resources and transactions; what a
+kill, or a line read late, leaves undecided; tombstones; `commit-ahead` below an earlier position. It names no events as
+proof, looks at no file's history defects, and writes neither a verdict nor a report.
 
 `python -m lab.scale.duck FOLDER` prints the counts as a JSON object. DuckDB is a dependency of development.
 """

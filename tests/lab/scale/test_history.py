@@ -17,8 +17,8 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.frames import read_tables
+from kafka_trial.judge.history_defects import missing_files, strangers
 from kafka_trial.judge.judge import Judgement, concluded
-from kafka_trial.judge.wholeness import missing_files, strangers
 from lab.scale.duck import counted
 from lab.scale.history import write_history
 from lab.scale.planted import Planted
@@ -31,9 +31,9 @@ FAULTY = Shape(100_000, planted=8)
 def judged(folder: RunFolder) -> Judgement:
     """Returns the judgement on a run folder, without Spark."""
     rows, facts = read_tables(folder.history_files())
-    circumstances = facts.circumstances(settings_of(folder.path / "consumer.toml"))
-    defects = [*facts.defects, *missing_files(circumstances, facts.brokers), *strangers(folder)]
-    return concluded(find(rows, circumstances), circumstances, defects)
+    trial_context = facts.trial_context(settings_of(folder.path / "consumer.toml"))
+    defects = [*facts.defects, *missing_files(trial_context, facts.brokers), *strangers(folder)]
+    return concluded(find(rows, trial_context), trial_context, defects)
 
 
 def anomalies(judgement: Judgement) -> dict[str, int]:

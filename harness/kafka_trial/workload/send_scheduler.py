@@ -73,7 +73,7 @@ class Part:
         return taken
 
 
-class Conductor:
+class SendScheduler:
     """Sends the parts of a workload as commands ask for them."""
 
     def __init__(self, sender: Sends, ops: Iterator[Op], *, answer: Answer) -> None:

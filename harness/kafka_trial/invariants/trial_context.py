@@ -1,4 +1,4 @@
-"""Circumstances: the small facts of a trial that every slice is judged in the light of.
+"""TrialContext: the small facts of a trial that every slice is judged in the light of.
 
 Collected once from the history and from consumer.toml (`judge/facts.py`), and shipped to the kernels as they are:
 plain values only. Sources, members, member ids and slices are numbered; a number is the place in their tuple.
@@ -291,7 +291,7 @@ class HeartbeatRun:
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class TrialContext:
     """Everything about a trial that is not in a slice."""
 
     slices: tuple[tuple[str, int], ...] = ()
@@ -306,7 +306,7 @@ class Circumstances:
     false_times: tuple[tuple[int, int, int], ...] = ()  # (file, times that cannot be so, seq of the first)
     phases: Mapping[str, int] = field(default_factory=dict)
     delays: tuple[tuple[int, int], ...] = ()  # (time, scheduling delay)
-    standstills: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
+    harness_stalls: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
     readings: tuple[tuple[str, int, int], ...] = ()  # (reader, time, the longest that a line waited for it), sorted
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
     windows: tuple[Window, ...] = ()

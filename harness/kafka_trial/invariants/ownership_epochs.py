@@ -1,10 +1,9 @@
-"""Possessions: when a member held a partition, by its own word, else by the brokers'.
+"""Ownership epochs: when a member held a partition, by its own word, else by the brokers'.
 
-A possession opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing it, a
-further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by seq.
-A line of a callback counts as far as brokers bear it out (`corroborated_callbacks.py`).
-Where a file has no `assigned` of a partition, the request log tells (`inferred_possessions.py`), and the order is one
-of times.
+An ownership epoch opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing
+it, a further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by
+seq. A line of a callback counts as far as brokers bear it out (`corroborated_callbacks.py`). Where a file has no
+`assigned` of a partition, the request log tells (`inferred_ownership_epochs.py`), and the order is one of times.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.client_attribution import client_of_lines
-from kafka_trial.invariants.inferred_possessions import witnessed
+from kafka_trial.invariants.inferred_ownership_epochs import witnessed
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -36,19 +35,24 @@ from kafka_trial.invariants.table import Table, stacked, table
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-STILL_OPEN, BY_STOP, BY_EXIT, BY_ANSWER = 0, 100, 101, 102  # how a possession closed, beside the kinds of callback
+STILL_OPEN, BY_STOP, BY_EXIT, BY_ANSWER = (
+    0,
+    100,
+    101,
+    102,
+)  # how an ownership epoch closed, beside the kinds of callback
 SAID, STANDS_IN, ANSWERED = 0, 1, 2  # who tells of a row of `own`: a line; a completion, of its delivery; a broker
 _BEFORE, _AFTER = -1, 1  # where a row that was made stands beside the line of the same seq
 
 
-def possessions(batch: Batch) -> Table:
+def ownership_epochs(batch: Batch) -> Table:
     """Returns slice, source, client, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before,
     proof_source, proof_seq, begun_ns, begun_at.
 
-    Sorted by (slice, source, client, open_seq); a row's number is the possession's number. `close_*` of one that was
-    never closed is NEVER. `before` is the number of the same file's possession before it, or -1. `proof_*` is the event
-    that opened it. Of one that the request log tells of, `begun_ns` and `begun_at` are when its member first fetched,
-    and from which position; NEVER and NONE where it did not, and of those that members told of themselves.
+    Sorted by (slice, source, client, open_seq); a row's number is the ownership epoch's number. `close_*` of one that
+    was never closed is NEVER. `before` is the number of the same file's ownership epoch before it, or -1. `proof_*` is
+    the event that opened it. Of one that the request log tells of, `begun_ns` and `begun_at` are when its member first
+    fetched, and from which position; NEVER and NONE where it did not, and of those that members told of themselves.
     """
     own = batch.own
     opened = own.take(own["opens"])
@@ -75,16 +79,17 @@ def possessions(batch: Batch) -> Table:
 
 
 def own_words(batch: Batch) -> Table:
-    """Returns what members said themselves, sorted by (slice, source, client, seq), each with the possession it is in.
+    """Returns what members said themselves, sorted by (slice, source, client, seq), each with the ownership epoch it is
+    in.
 
     Columns: slice, source, seq, kind, time_ns, offset; `client` (which of several in the process says it, -1 where
-    there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `possession` (its number, -1 where
-    none is open), `revoked` (the latest callback here was revoked or lost) and `attempt`: where progress is in
+    there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `ownership_epoch` (its number, -1
+    where none is open), `revoked` (the latest callback here was revoked or lost) and `attempt`: where progress is in
     transactions, one that failed begins the partition anew where it began.
 
     `told_by`: SAID; STANDS_IN for the delivery before a completion, where the file tells of no delivery; ANSWERED for
     an assignment by the request log. What was made has the seq of the line beside it, `proof_*` is the event it is
-    from, and `begun_*`, `ends_ns` are of assignments (see `possessions`; when brokers said that it was over).
+    from, and `begun_*`, `ends_ns` are of assignments (see `ownership_epochs`; when brokers said that it was over).
     """
     own = batch.of(*OWN_WORD)
     client = client_of_lines(batch, own)
@@ -102,9 +107,9 @@ def own_words(batch: Batch) -> Table:
     return own.having(
         file=file,
         opens=opens,
-        possession=np.where((said == Kind.ASSIGNED) & ~ended, number, -1),
+        ownership_epoch=np.where((said == Kind.ASSIGNED) & ~ended, number, -1),
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
-        attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.circumstances.settings.progress == "transaction")),
+        attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.trial_context.settings.progress == "transaction")),
     )
 
 
@@ -142,7 +147,7 @@ def _stand_ins(batch: Batch, own: Table) -> Table:
 
 
 def _answered(batch: Batch, own: Table) -> Table:
-    """Returns an assignment for each possession that only the request log tells of, in the place of its time."""
+    """Returns an assignment for each ownership epoch that only the request log tells of, in the place of its time."""
     found = witnessed(batch)
     mine, theirs = _files(own, found)
     tells = picked(batch.lives["assigns"], life_of(batch, found["source"]), 1) == 1
@@ -179,10 +184,10 @@ def _seq_at(own: Table, rows: Table, time_ns: Array) -> Ints:
 
 
 def _before_first(own: Table, found: Table) -> Ints:
-    """Returns the seq before the line of the first record that each possession fetched, where that was heard before the
-    answer to the fetch was logged; NEVER where it was not.
+    """Returns the seq before the line of the first record that each ownership epoch fetched, where that was heard
+    before the answer to the fetch was logged; NEVER where it was not.
 
-    Of several such lines the last one counts: those before it are of the possession before.
+    Of several such lines the last one counts: those before it are of the ownership epoch before.
     """
     given = own.take(own["kind"] == Kind.DELIVERED)
     both = joined(*(np.concatenate([given[name], found[name]]) for name in ("slice", "source")))
@@ -216,7 +221,7 @@ def _closes(batch: Batch) -> dict[str, Array]:
 
 
 def _at_answers(own: Table, opened: Table, closes: dict[str, Array]) -> dict[str, Array]:
-    """Returns how possessions closed, those that a broker's answer ended before included."""
+    """Returns how ownership epochs closed, those that a broker's answer ended before included."""
     by_answer: Bools = opened["ends_ns"] < closes["ns"]
     lines = own.take(own["told_by"] == SAID)
     seq = _seq_at(lines, opened, opened["ends_ns"])

@@ -1,8 +1,8 @@
-"""Identities: which send, record, delivery and effect are the same, by record id, across files and partitions.
+"""IdIndex: which send, record, delivery and effect are the same, by record id, across files and partitions.
 
 Filled while the files are read, the control read first, then the workload, then everybody else; asked by `frames.py`
-for the facts that no single slice holds. An id is known by its *mark*, a number of 63 bits that equal ids share:
-different marks are different ids for certain; two ids of one mark would be missed once in 10^16.
+for the facts that no single slice holds. An id is known by its *id hash*, a number of 63 bits that equal ids share:
+different id_hashes are different ids for certain; two ids of one id hash would be missed once in 10^16.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, exactly, or
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-def marks(ids: pa.Array) -> Ints:
-    """Returns the mark of each id, NONE where there is no id."""
+def id_hashes(ids: pa.Array) -> Ints:
+    """Returns the id hash of each id, NONE where there is no id."""
     if not len(ids) or ids.null_count == len(ids):
         return np.full(len(ids), NONE, np.int64)
     text = pc.fill_null(ids.cast(pa.large_string()), "")
@@ -43,39 +43,40 @@ def _mixed(numbers: Array) -> Array:
 
 
 class Register:
-    """Rows by mark: grows while a file is read, and is sorted when it is first asked. Of one mark the first counts."""
+    """Rows by id hash: grows while a file is read, and is sorted when it is first asked. Of one id hash the first
+    counts."""
 
     def __init__(self, *columns: str) -> None:
         self._columns = columns
         self._parts: list[dict[str, Array]] = []
         self._sorted: Mapping[str, Array] | None = None
 
-    def take(self, *, mark: Array, **columns: Array) -> None:
+    def take(self, *, id_hash: Array, **columns: Array) -> None:
         """Takes rows; those without an id are nothing."""
-        known = mark != NONE
+        known = id_hash != NONE
         if known.any():
-            self._parts.append({"mark": mark[known], **{name: columns[name][known] for name in self._columns}})
+            self._parts.append({"id_hash": id_hash[known], **{name: columns[name][known] for name in self._columns}})
             self._sorted = None
 
-    def find(self, mark: Array) -> Ints:
-        """Returns the row of each mark, -1 where there is none."""
-        held = self._rows()["mark"]
-        found = np.searchsorted(held, mark)
-        fits = held[found.clip(0, len(held) - 1)] == mark if len(held) else np.zeros(len(mark), np.bool_)
+    def find(self, id_hash: Array) -> Ints:
+        """Returns the row of each id hash, -1 where there is none."""
+        held = self._rows()["id_hash"]
+        found = np.searchsorted(held, id_hash)
+        fits = held[found.clip(0, len(held) - 1)] == id_hash if len(held) else np.zeros(len(id_hash), np.bool_)
         return np.where(fits, found, -1)
 
-    def all_of(self, mark: Array) -> tuple[Ints, Ints]:
-        """Returns every row of each mark: which of the marks, and the row."""
-        held = self._rows()["mark"]
-        begins = np.searchsorted(held, mark, "left")
-        counts = np.searchsorted(held, mark, "right") - begins
-        which = np.repeat(np.arange(len(mark)), counts)
+    def all_of(self, id_hash: Array) -> tuple[Ints, Ints]:
+        """Returns every row of each id hash: which of the id_hashes, and the row."""
+        held = self._rows()["id_hash"]
+        begins = np.searchsorted(held, id_hash, "left")
+        counts = np.searchsorted(held, id_hash, "right") - begins
+        which = np.repeat(np.arange(len(id_hash)), counts)
         rows = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + begins[which]
         return which, rows
 
-    def has(self, mark: Array) -> Bools:
-        """Returns whether there is a row of each mark."""
-        there: Bools = self.find(mark) >= 0
+    def has(self, id_hash: Array) -> Bools:
+        """Returns whether there is a row of each id hash."""
+        there: Bools = self.find(id_hash) >= 0
         return there
 
     def get(self, name: str, rows: Array) -> Ints:
@@ -88,15 +89,15 @@ class Register:
 
     def _rows(self) -> Mapping[str, Array]:
         if self._sorted is None:
-            names = ("mark", *self._columns)
+            names = ("id_hash", *self._columns)
             whole = {name: np.concatenate([np.empty(0, np.int64), *(p[name] for p in self._parts)]) for name in names}
-            order = np.argsort(whole["mark"], kind="stable")
+            order = np.argsort(whole["id_hash"], kind="stable")
             self._sorted = {name: column[order] for name, column in whole.items()}
             self._parts = [dict(self._sorted)]
         return self._sorted
 
 
-class Identities:
+class IdIndex:
     """What is known of record ids: the control read's `records`, the `aborted` records that a transaction took back,
     the `sends` that were invoked, and those `acked`."""
 
@@ -110,7 +111,7 @@ class Identities:
     def sent_ns(self, slices: Array, offsets: Array) -> Ints:
         """Returns when the record at each place was sent; NONE where nobody knows."""
         if self._sent is None:
-            places, row = self.records.all("slice", "offset"), self.sends.find(self.records.all("mark")[0])
+            places, row = self.records.all("slice", "offset"), self.sends.find(self.records.all("id_hash")[0])
             order = ordered(*places)
             self._sent = [*(column[order] for column in places), self.sends.get("time_ns", row)[order]]
         known_slices, known_offsets, sent = self._sent

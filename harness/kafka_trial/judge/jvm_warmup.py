@@ -1,6 +1,6 @@
 """One small Spark session that does once what the judge does, so that its JVM can archive the classes it loaded.
 
-Run by `cluster/spark_java.py` as a process of its own, never in a trial: `python -m kafka_trial.judge.training`, with
+Run by `cluster/spark_java.py` as a process of its own, never in a trial: `python -m kafka_trial.judge.jvm_warmup`, with
 the JVM's options in KAFKA_TRIAL_SPARK_OPTIONS.
 """
 

@@ -1,10 +1,11 @@
-"""Witnessed possessions: when a member held a partition by the request log, for libraries without rebalance callbacks.
+"""Witnessed ownership epochs: when a member held a partition by the request log, for libraries without rebalance
+callbacks.
 
-A possession opens at the answer that gives its member the partition (SyncGroup, ConsumerGroupHeartbeat), and ends at
-the answer that gives it an assignment without it, or at its leave. An assignment that lists it again opens the next
-one only where the member asked for its position anew: an eager member does, a cooperative one goes on. Of a member
-that was never given anything (`protocol = "none"`) the first fetch opens, and a restart: an OffsetFetch whose answer
-it goes back to. Fetches that end say nothing: clients leave partitions out while they are full.
+An ownership epoch opens at the answer that gives its member the partition (SyncGroup, ConsumerGroupHeartbeat), and ends
+at the answer that gives it an assignment without it, or at its leave. An assignment that lists it again opens the next
+one only where the member asked for its position anew: an eager member does, a cooperative one goes on. Of a member that
+was never given anything (`protocol = "none"`) the first fetch opens, and a restart: an OffsetFetch whose answer it goes
+back to. Fetches that end say nothing: clients leave partitions out while they are full.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.circumstances import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
 from kafka_trial.invariants.commits_log import members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -33,6 +33,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -81,8 +82,8 @@ def file_of(batch: Batch, members: Array, at_ns: Array) -> Ints:
 
 
 def _given(batch: Batch) -> Table:
-    """Returns the possessions that brokers gave."""
-    answers = [one for one in batch.circumstances.group_answers if one.member >= 0 and _settles(one)]
+    """Returns the ownership epochs that brokers gave."""
+    answers = [one for one in batch.trial_context.group_answers if one.member >= 0 and _settles(one)]
     pairs = _pairs(batch, answers)
     before = previous_in(joined(pairs["who"], pairs["slice"]))
     goes_on = (before >= 0) & (picked(pairs["answer"], before, NONE) == pairs["answer"] - 1)
@@ -139,7 +140,7 @@ def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
 def _asked_anew(batch: Batch, pairs: Table) -> Bools:
     """Returns whether the member was answered a position after each assignment, and before its next one."""
     answers = batch.position_answers
-    size = len(batch.circumstances.members) + 1
+    size = len(batch.trial_context.members) + 1
     row = at_or_after(
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],
@@ -172,7 +173,7 @@ def _fetches(batch: Batch) -> Table:
 
 
 def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
-    """Returns the possessions of members that were never given anything, and fetch all the same; not of those of a
+    """Returns the ownership epochs of members that were never given anything, and fetch all the same; not of those of a
     group that say they were given the partition (`false_assignments.py`)."""
     fetched = fetched.take(_by_hand(batch, fetched["source"]))
     claimed = batch.uncorroborated
@@ -181,7 +182,7 @@ def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
     file = joined(fetched["slice"], fetched["source"])
     highest = picked(fetched["offset"], max_before(file, fetched["offset"]), NONE)
     answers = batch.position_answers
-    size = len(batch.circumstances.members) + 1
+    size = len(batch.trial_context.members) + 1
     row = at_or_before(
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],
@@ -199,27 +200,28 @@ def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
 def _by_hand(batch: Batch, sources: Ints) -> Bools:
     """Returns which files are of members that assign partitions to themselves: the consumer says so, or they work
     without having been given any."""
-    if batch.circumstances.settings.protocol == "none":
+    if batch.trial_context.settings.protocol == "none":
         return np.ones(len(sources), np.bool_)
-    works = np.isin(sources, [life.source for life in batch.circumstances.lives if life.works])
+    works = np.isin(sources, [life.source for life in batch.trial_context.lives if life.works])
     return works & ~np.isin(sources, _given_anything(batch))
 
 
 def _given_anything(batch: Batch) -> Ints:
     """Returns the files of the members that were given a partition, of whatever slice."""
-    answers = [one for one in batch.circumstances.group_answers if one.assigned and not one.error and one.member >= 0]
+    answers = [one for one in batch.trial_context.group_answers if one.assigned and not one.error and one.member >= 0]
     told = _answers(batch, answers)
     return file_of(batch, told["member"], told["at_ns"])
 
 
 def first_fetch_positions(batch: Batch, held: Table) -> Ints:
-    """Returns from which position the member of each possession began to fetch, NONE where it is not known to have."""
+    """Returns from which position the member of each ownership epoch began to fetch, NONE where it is not known to
+    have."""
     fetched = _fetches(batch)
     return picked(fetched["offset"], _first_fetch(fetched, held, held["close_ns"]), NONE)
 
 
 def _first_fetch(fetched: Table, held: Table, following: Ints) -> Ints:
-    """Returns the first fetch of each possession, -1 where there is none."""
+    """Returns the first fetch of each ownership epoch, -1 where there is none."""
     both = joined(*(np.concatenate([fetched[name], held[name]]) for name in ("slice", "source")))
     group, wanted = both[: len(fetched)], both[len(fetched) :]
     first, end = between(group, fetched["at_ns"], wanted, held["open_ns"], following)

@@ -1,4 +1,4 @@
-"""What only the harness's own standstills keep from being found is left undecided, not acquitted."""
+"""What only the harness's own harness stalls keep from being found is left undecided, not acquitted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def judged(invariant: Invariant, batch: Batch) -> Findings:
     was late. Counted are the cases of each slice with the same deciding attributes.
     """
     found = invariant.judge(batch)
-    if not batch.circumstances.standstills:
+    if not batch.trial_context.harness_stalls:
         return found
     more = _cases(invariant.judge(batch.had_it_not_stood_still)) - _cases(found)
     slices = np.array(sorted(case[0] for case in more.elements()), np.int64)

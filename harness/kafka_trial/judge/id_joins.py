@@ -14,7 +14,7 @@ from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import NOWHERE, Kind, Known
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.facts import Facts
-from kafka_trial.judge.identities import Identities, marks
+from kafka_trial.judge.id_index import IdIndex, id_hashes
 from kafka_trial.judge.made import made_rows
 from kafka_trial.judge.places import ELSEWHERE, slices_of
 
@@ -22,7 +22,7 @@ from kafka_trial.judge.places import ELSEWHERE, slices_of
 class Named:
     """Makes the named rows of one file; `placeless` are the acknowledgements that lack a place."""
 
-    def __init__(self, facts: Facts, source: int, known: Identities) -> None:
+    def __init__(self, facts: Facts, source: int, known: IdIndex) -> None:
         self.facts = facts
         self.source = source
         self.known = known
@@ -32,10 +32,10 @@ class Named:
         """Returns the named rows of a block."""
         return [*self._sends(columns), *self._arrivals(columns)]
 
-    def known_of(self, mark: Array) -> Array:
+    def known_of(self, id_hash: Array) -> Array:
         """Returns what is known of ids that are there; nothing is UNSENT where no send was recorded."""
-        unsent = ~self.known.sends.has(mark) if self.facts.sends else np.zeros(len(mark), np.bool_)
-        return np.where(unsent, int(Known.UNSENT), 0) + np.where(self.known.records.has(mark), int(Known.READ), 0)
+        unsent = ~self.known.sends.has(id_hash) if self.facts.sends else np.zeros(len(id_hash), np.bool_)
+        return np.where(unsent, int(Known.UNSENT), 0) + np.where(self.known.records.has(id_hash), int(Known.READ), 0)
 
     def _sends(self, columns: Columns) -> list[pa.Table]:
         """Notes the sends of the block; returns the records that are not as they were sent, and the acknowledged sends
@@ -50,10 +50,12 @@ class Named:
         ]
 
     def _altered(self, columns: Columns, rows: Array) -> pa.Table:
-        mark = marks(columns.text("id", rows))
+        id_hash = id_hashes(columns.text("id", rows))
         sent, records = columns["checksum"][rows], self.known.records
-        self.known.sends.take(mark=mark, checksum=sent, seq=columns["seq"][rows], time_ns=columns["time_ns"][rows])
-        send, found = records.all_of(mark)
+        self.known.sends.take(
+            id_hash=id_hash, checksum=sent, seq=columns["seq"][rows], time_ns=columns["time_ns"][rows]
+        )
+        send, found = records.all_of(id_hash)
         read = records.get("checksum", found)
         altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)
         rows, found = rows[send[altered]], found[altered]
@@ -69,13 +71,13 @@ class Named:
         )
 
     def _acknowledged(self, columns: Columns, rows: Array) -> pa.Table:
-        mark = marks(columns.text("id", rows))
+        id_hash = id_hashes(columns.text("id", rows))
         slices = slices_of(self.facts, columns.text("topic", rows), columns["partition"][rows])
         offsets = np.where(columns["offset"][rows] < 0, NONE, columns["offset"][rows])
-        placed = (slices >= 0) & (mark != NONE)
+        placed = (slices >= 0) & (id_hash != NONE)
         self.placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
-        self.known.acked.take(mark=mark[placed], slice=slices[placed], offset=offsets[placed])
-        gone = placed & ~self.known.records.has(mark) & ~self.known.aborted.has(mark)
+        self.known.acked.take(id_hash=id_hash[placed], slice=slices[placed], offset=offsets[placed])
+        gone = placed & ~self.known.records.has(id_hash) & ~self.known.aborted.has(id_hash)
         rows = rows[gone]
         return made_rows(
             self.source,
@@ -84,7 +86,7 @@ class Named:
             seq=columns["seq"][rows],
             time_ns=columns["time_ns"][rows],
             offset=offsets[gone],
-            place=mark[gone],
+            place=id_hash[gone],
             key=columns.text("key", rows),
         )
 
@@ -95,17 +97,17 @@ class Named:
         if not len(rows):
             return []
         text = columns.text("id", rows)
-        mark = marks(text)
-        flag = self.known_of(mark)
-        return [self._arrived(columns, rows, mark, flag, text), self._claimed(columns, rows, mark, flag)]
+        id_hash = id_hashes(text)
+        flag = self.known_of(id_hash)
+        return [self._arrived(columns, rows, id_hash, flag, text), self._claimed(columns, rows, id_hash, flag)]
 
-    def _arrived(self, columns: Columns, rows: Array, mark: Array, flag: Array, text: pa.Array) -> pa.Table:
-        slices, offsets = self._homes(mark)
+    def _arrived(self, columns: Columns, rows: Array, id_hash: Array, flag: Array, text: pa.Array) -> pa.Table:
+        slices, offsets = self._homes(id_hash)
         nowhere = slices == NONE
         if nowhere.any():
             place = (self.facts.topic or "", NOWHERE)
             slices = np.where(nowhere, self.facts.slices.setdefault(place, len(self.facts.slices)), slices)
-        compared = self._compared(columns, rows, mark)
+        compared = self._compared(columns, rows, id_hash)
         self.facts.bodies_compared |= bool((compared > 0).any())
         unsent = pa.array(flag & Known.UNSENT > 0)
         return made_rows(
@@ -115,29 +117,29 @@ class Named:
             seq=columns["seq"][rows],
             time_ns=columns["time_ns"][rows],
             offset=offsets,
-            place=mark,
+            place=id_hash,
             flag=flag + compared,
             key=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
         )
 
-    def _compared(self, columns: Columns, rows: Array, mark: Array) -> Array:
+    def _compared(self, columns: Columns, rows: Array, id_hash: Array) -> Array:
         """Returns SAME or OTHER for each body, by what was sent; 0 where nobody can tell.
 
         JSON may have been written anew: what it says is compared with what the control read holds.
         """
-        sent = self.known.sends.get("checksum", self.known.sends.find(mark))
-        read = self.known.records.get("json_checksum", self.known.records.find(mark))
+        sent = self.known.sends.get("checksum", self.known.sends.find(id_hash))
+        read = self.known.records.get("json_checksum", self.known.records.find(id_hash))
         body, said = columns["checksum"][rows], columns["json_checksum"][rows]
         same = (sent == body) | ((said != NONE) & (said == read))
         untold = (said != NONE) & (read == NONE) & ~same
         compared = np.where(same, int(Known.SAME), int(Known.OTHER))
         return np.where((sent != NONE) & (body != NONE) & ~untold, compared, 0)
 
-    def _homes(self, mark: Array) -> tuple[Array, Array]:
+    def _homes(self, id_hash: Array) -> tuple[Array, Array]:
         """Returns slice and offset of ids: by the control read, else where a transaction took them back, else by the
         acknowledgement; NONE where nobody knows."""
         known = self.known.records, self.known.aborted, self.known.acked
-        rows = [register.find(mark) for register in known]
+        rows = [register.find(id_hash) for register in known]
         slices, offsets = (
             np.select(
                 [found >= 0 for found in rows], [r.get(name, found) for r, found in zip(known, rows, strict=True)], NONE
@@ -146,7 +148,7 @@ class Named:
         )
         return slices, offsets
 
-    def _claimed(self, columns: Columns, rows: Array, mark: Array, flag: Array) -> pa.Table:
+    def _claimed(self, columns: Columns, rows: Array, id_hash: Array, flag: Array) -> pa.Table:
         partitions, offsets = columns["partition"][rows], columns["offset"][rows]
         numbers = {partition: number for (topic, partition), number in self.facts.slices.items() if self._ours(topic)}
         values, inverse = np.unique(partitions, return_inverse=True)
@@ -159,7 +161,7 @@ class Named:
             seq=columns["seq"][rows[claims]],
             time_ns=columns["time_ns"][rows[claims]],
             offset=offsets[claims],
-            place=mark[claims],
+            place=id_hash[claims],
             flag=flag[claims],
         )
 

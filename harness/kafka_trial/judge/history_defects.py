@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kafka_trial.history.kinds import REQUIRED, kinds_of, lacking
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.circumstances import TOLERANCE_NS, Circumstances
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 from kafka_trial.judge.columns import Columns
 
 NAMED_MAX = 3
@@ -90,14 +90,14 @@ class Wholeness:
         self._first_of.setdefault(f"{kind} lacks {name}", seq)
 
 
-def missing_files(circumstances: Circumstances, brokers: Collection[int]) -> list[str]:
+def missing_files(trial_context: TrialContext, brokers: Collection[int]) -> list[str]:
     """Returns which files must have been there, by what the others tell: `brokers` are those that held partitions."""
-    return [*_members_missing(circumstances), *_brokers_missing(circumstances, brokers)]
+    return [*_members_missing(trial_context), *_brokers_missing(trial_context, brokers)]
 
 
-def sink_missing(circumstances: Circumstances) -> list[str]:
+def sink_missing(trial_context: TrialContext) -> list[str]:
     """Returns that the sink's file is missing, where consumer.toml declares one: an idle sink has an empty file."""
-    declared = circumstances.settings.sink in ("http", "topic", "table") and "sink" not in circumstances.sources
+    declared = trial_context.settings.sink in ("http", "topic", "table") and "sink" not in trial_context.sources
     return ["sink: is missing, although the consumer has a sink"] if declared else []
 
 
@@ -110,24 +110,24 @@ def strangers(folder: RunFolder) -> Iterator[str]:
             yield f"history/ holds {_quoted(path.name)}, and there is no such source"
 
 
-def _members_missing(circumstances: Circumstances) -> Iterator[str]:
-    begun = {circumstances.sources[life.source] for life in circumstances.lives}
-    for source in circumstances.sources:
+def _members_missing(trial_context: TrialContext) -> Iterator[str]:
+    begun = {trial_context.sources[life.source] for life in trial_context.lives}
+    for source in trial_context.sources:
         if source.startswith("consumer-") and source not in begun:
             yield f"{source}: does not tell that its process was started"
-    seen = {(peak.member, peak.incarnation) for peak in circumstances.peaks}
+    seen = {(peak.member, peak.incarnation) for peak in trial_context.peaks}
     seen |= {
-        (circumstances.members[life.member], earlier)
-        for life in circumstances.lives
+        (trial_context.members[life.member], earlier)
+        for life in trial_context.lives
         for earlier in range(min(life.incarnation, 1000))
     }
     for member, incarnation in sorted(seen):
-        if f"consumer-{member}-{incarnation}" not in circumstances.sources:
+        if f"consumer-{member}-{incarnation}" not in trial_context.sources:
             yield f"consumer-{member}-{incarnation}: is missing, although that process ran"
 
 
-def _brokers_missing(circumstances: Circumstances, brokers: Collection[int]) -> Iterator[str]:
-    heard = [source for source in circumstances.sources if source.startswith("requests-")]
+def _brokers_missing(trial_context: TrialContext, brokers: Collection[int]) -> Iterator[str]:
+    heard = [source for source in trial_context.sources if source.startswith("requests-")]
     for broker in sorted(brokers) if heard else ():
         if f"requests-b{broker}" not in heard:
             yield f"requests-b{broker}: is missing, although that broker held partitions"

@@ -42,10 +42,10 @@ class Grants:
         self._list(columns, "pending", member, Protocol.CONSUMER_PENDING)
 
     def rows(self) -> dict[str, Array]:
-        """Returns the columns of all grants, `until` included."""
+        """Returns the columns of all assignment records, `until` included."""
         found = {name: self._joined(name) for name in FIELDS}
         ids, places = (
-            np.concatenate([np.empty(0, np.int64), *(mark[side] for mark in self._marks)]) for side in (0, 1)
+            np.concatenate([np.empty(0, np.int64), *(id_hash[side] for id_hash in self._marks)]) for side in (0, 1)
         )
         until = np.full(len(found["slice"]), NEVER)
         if len(ids):
