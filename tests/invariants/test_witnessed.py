@@ -22,6 +22,7 @@ from histories import (
     handled,
     judged,
     lasting,
+    measured,
     not_judged,
     owner,
     processed,
@@ -106,6 +107,40 @@ def test_what_a_busy_broker_logs_late_belongs_to_the_possession_it_opens() -> No
     lines = [*before, lasting(fetched("m0", 2, size_bytes=9), 0.03), processed("m0", 2)]
     assert judged("poll-skip", lines, records=3) == []
     assert [one["offset"] for one in judged("poll-skip", [*lines, *handled("m0", 4)], records=5)] == [3]
+
+
+HELD_ON: list[Line | list[Line]] = [
+    *(synced("m0", 0), answered("m0", 0), fetched("m0", 0, size_bytes=9), *handled("m0", 0)),
+    *(after(2), synced("m0", 0), answered("m0", 1)),
+]  # record 1 lies in the library's queue meanwhile
+
+
+def test_what_was_in_hand_when_the_group_rebalanced_is_of_the_possession_before() -> None:
+    """kafka-go's reader has no callbacks: its loop takes record 1 of the old generation, and reads it again in the
+    next. The line was read soon after the fetch was answered, and may have been written before."""
+    again = [fetched("m0", 1, size_bytes=9), *handled("m0", 1), *handled("m0", 1), measured("m0", 0.03)]
+    assert judged("nonmonotonic-poll", [*HELD_ON, *again], records=2) == []
+    assert [one["offset"] for one in judged("redelivered", [*HELD_ON, *again], records=2)] == [1]
+
+
+def test_what_was_handled_before_the_first_fetch_is_of_the_possession_before() -> None:
+    """However long the records that were fetched then wait in the queue."""
+    again = [*handled("m0", 1), lasting(fetched("m0", 1, size_bytes=9), 0.02), after(1.7), *handled("m0", 1)]
+    assert judged("nonmonotonic-poll", [*HELD_ON, *again, measured("m0", 0.03)], records=2) == []
+
+
+def test_several_records_in_hand_are_of_the_possession_before() -> None:
+    """All of them were read before the new ones can have been delivered."""
+    again = [*handled("m0", 1, 2), fetched("m0", 1, size_bytes=9), after(1), *handled("m0", 1, 2)]
+    assert judged("nonmonotonic-poll", [*HELD_ON, *again, measured("m0", 0.03)], records=3) == []
+
+
+@pytest.mark.parametrize("back", [[1], [1, 2]])
+def test_a_step_back_to_the_first_record_that_was_fetched_is_found(back: list[int]) -> None:
+    """A line that was read a tenth of a second after the fetch is not of before it."""
+    lines = [*HELD_ON, fetched("m0", 1, size_bytes=9), measured("m0", 0.01), after(0.1), *handled("m0", 1, *back[1:])]
+    found = judged("nonmonotonic-poll", [*lines, *handled("m0", *back), measured("m0", 0.01)], records=3)
+    assert [one["offset"] for one in found] == back
 
 
 def test_its_own_word_outranks_nothing_and_needs_no_help() -> None:

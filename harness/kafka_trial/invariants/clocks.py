@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.trial_context import TrialContext
 
 CLOCKS_NS = 10_000_000  # between the wall clock of brokers, told in milliseconds, and the harness's clock
+PROBED_EVERY_NS = 25_000_000  # a line may have been written just after a stamp of the probe was
 MEASURED_WITHIN_NS = 3_000_000_000  # one measure of a reader comes a second after the other
 
 
@@ -118,7 +119,7 @@ def _waited(trial_context: TrialContext, sources: Array, time_ns: Ints) -> Ints:
     greatest = np.max([np.where(places[row] == readers, delay_ns[row], 0) for row in around], axis=0)
     exact = _member([source == "sink" for source in trial_context.sources], sources)
     exact &= trial_context.settings.sink in (None, "http")
-    return np.where(exact, 0, np.where(measured, greatest, TOLERANCE_NS))
+    return np.where(exact, 0, np.where(measured, greatest + PROBED_EVERY_NS, TOLERANCE_NS))
 
 
 def _apart(trial_context: TrialContext, time_ns: Ints) -> Ints:

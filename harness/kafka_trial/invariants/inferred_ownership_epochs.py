@@ -43,12 +43,13 @@ COLUMNS = ("slice", "source", "member", "open_ns", "ends_ns", "proof_source", "p
 
 def witnessed(batch: Batch) -> Table:
     """Returns slice, source (the member's file), member, open_ns, place_ns, ends_ns, proof_source, proof_seq, begun_ns,
-    begun_at, records_at and asked_ns, sorted by slice, source and open_ns.
+    begun_at, records_at, asked_ns and held_before, sorted by slice, source and open_ns.
 
     `place_ns` is where it opens among the lines of its file, which are heard a little late: the answer to its first
     fetch with records, if it held the partition before; else a tolerance before it opened. `begun_*`: its first fetch.
-    `records_at`, `asked_ns`: the position of its first fetch with records, and from when on these can have been handed
-    out, for a busy broker logs its answer late; NONE and NEVER without one.
+    `held_before`: its file held the partition before. `records_at`, `asked_ns`: the position of its first fetch with
+    records, and from when on these can have been handed out, for a busy broker logs its answer late; NONE and NEVER
+    without one.
     """
     given, fetched = _given(batch), _fetches(batch)
     found = stacked(given, _taken_by_hand(batch, given, fetched))
@@ -61,9 +62,11 @@ def witnessed(batch: Batch) -> Table:
     begun_ns = picked(fetched["at_ns"], first, NEVER)
     records_ns = picked(records["at_ns"], with_records, NEVER)
     again = np.where(records_ns == NEVER, found["open_ns"], records_ns)
+    held_before = previous_in(file) >= 0
     return found.having(
         ends_ns=np.minimum(found["ends_ns"], following),
-        place_ns=np.where(previous_in(file) >= 0, again, found["open_ns"] - TOLERANCE_NS),
+        place_ns=np.where(held_before, again, found["open_ns"] - TOLERANCE_NS),
+        held_before=held_before,
         begun_ns=begun_ns,
         begun_at=picked(fetched["offset"], first, NONE),
         records_at=picked(records["offset"], with_records, NONE),

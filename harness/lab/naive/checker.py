@@ -35,6 +35,7 @@ CALLBACKS = ("assigned", "revoked", "lost")
 OWN_WORD = (*CALLBACKS, "delivered", "processed", "commit")
 BUFFERED = "lines come when a buffer is full and bear no times, there is no sink, and no line asks for the commit"
 CLOCKS_NS = 10_000_000  # what the clocks of brokers and harness may differ by, as they are read
+PROBED_EVERY_NS = 25_000_000  # between two stamps of the probe that measures a reader
 MEASURED_WITHIN_NS = 3 * SECOND_NS
 DECIDING = {
     *("by_operator", "in_flight_at_crash", "same_key", "recovered", "own", "restart_inside", "fell", "skipped_record"),
@@ -588,7 +589,7 @@ class Trial:
         if not after or after[0][0] - event.time_ns > MEASURED_WITHIN_NS:
             return TOLERANCE_NS
         latest: list[int] = [*before[-1:], *(delay_ns for _, delay_ns in after[:2])]
-        return max(latest)
+        return max(latest) + PROBED_EVERY_NS
 
     def _set_apart_ns(self, time_ns: float) -> float:
         """How far the wall clock was set between the two readings before and the two after."""
