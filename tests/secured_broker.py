@@ -51,7 +51,9 @@ OPERATIONS = {
     "read": AclOperation.READ,
     "configs": AclOperation.DESCRIBE_CONFIGS,
 }
-Grants = Mapping[str, Sequence[tuple[ResourceType, str, str]]]  # of each user: on what, its name, which operation
+AssignmentRecords = Mapping[
+    str, Sequence[tuple[ResourceType, str, str]]
+]  # of each user: on what, its name, which operation
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def secured_broker(folder: Path, certificates: Certificates) -> Iterator[Secured
             yield SecuredBroker(plaintext, *names, broker)
 
 
-def granted(broker: SecuredBroker, assignment_records: Grants) -> None:
+def granted(broker: SecuredBroker, assignment_records: AssignmentRecords) -> None:
     """Makes users with the same password, and returns once the broker knows what each of them may do."""
     admin = AdminClient({"bootstrap.servers": broker.plaintext, "log_level": 0})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)

@@ -12,7 +12,7 @@ import pytest
 from kafka_trial.audit import bounded_reading as reading
 from kafka_trial.audit import readers
 from kafka_trial.audit.bounded_reading import Budget
-from kafka_trial.audit.readers import Found, Reading, Taken, read_records
+from kafka_trial.audit.readers import Reading, ReadRecord, Taken, read_records
 from kafka_trial.audit.request import AuditRequest, Limits
 from kafka_trial.audit.sink import Identity
 from kafka_trial.kafka_protocol.batches import batches, records
@@ -57,7 +57,7 @@ class Leader:
         return None
 
 
-Read = Callable[..., tuple[list[Found], Reading, Leader]]
+Read = Callable[..., tuple[list[ReadRecord], Reading, Leader]]
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
 
     def reads(
         limits: Limits, *, log: Sequence[bytes] | None = WHOLE, within_s: float = 30.0, ranges: Any = RANGES
-    ) -> tuple[list[Found], Reading, Leader]:
-        leader, found = Leader(log), list[Found]()
+    ) -> tuple[list[ReadRecord], Reading, Leader]:
+        leader, found = Leader(log), list[ReadRecord]()
         monkeypatch.setattr(readers, "connect", leader.connect)
         monkeypatch.setattr(reading, "leaders_of", lambda *_: dict.fromkeys(PARTITIONS, 0))
         asked = AuditRequest("h:1", "t", "g", 0, 1, limits=limits)
@@ -175,5 +175,5 @@ def test_the_earliest_record_and_those_without_an_id_are_known() -> None:
     event_writer = EventWriter()
     taken = Taken(AuditRequest("h:1", "t", "g", 0, 100), event_writer)
     for time_ns, name in ((50, "a"), (7, None), (60, "b")):
-        taken.take(Found(0, 0, time_ns, None, name, 1))
+        taken.take(ReadRecord(0, 0, time_ns, None, name, 1))
     assert (event_writer.count, taken.earliest_ns, taken.nameless) == (3, 7, 1)

@@ -134,7 +134,7 @@ def _play(bootstrap: str) -> None:
 
 
 def test_a_secured_listener_shows_what_the_plaintext_one_shows(scene: Scene, capfd: pytest.CaptureFixture[str]) -> None:
-    """MemberCoverage SCRAM over TLS, a client certificate, and PLAIN: the same history, the same verdict, and no
+    """Through SCRAM over TLS, a client certificate, and PLAIN: the same history, the same verdict, and no
     password."""
     own = _trust(scene.certificates.authority) | {"ssl_keystore_type": "PEM"}
     mutual = scene.file(

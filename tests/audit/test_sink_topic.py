@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.readers import Found
+from kafka_trial.audit.readers import ReadRecord
 from kafka_trial.audit.sink import Identity
 from kafka_trial.audit.sink_topic import CLEANUP, Ids, Places, Span, compacted
 
@@ -34,7 +34,7 @@ def test_only_what_was_written_in_the_span_counts() -> None:
     event_writer, identity = Kept(), Identity()
     ids = Ids("done", SPAN, event_writer)
     for offset, (time_ns, name) in enumerate([(99, "a"), (100, "b"), (200, "c"), (201, "d"), (150, None), (0, "e")]):
-        ids.take(Found(1, offset, time_ns, None, name, 0))
+        ids.take(ReadRecord(1, offset, time_ns, None, name, 0))
     places = [(kind, time_ns, fields["offset"], fields["id"]) for kind, time_ns, fields in event_writer.events]
     assert places == [("effect", 100, 1, "b"), ("effect", 200, 2, "c")]
     assert list(ids.missing(identity)) == [

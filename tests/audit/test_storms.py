@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_trial.audit.storms import flapping, quiet_storm, rises_of
+from kafka_trial.audit.storms import flapping, rises_of, storm_at_rest
 from kafka_trial.history.event import Event
 
 S = 1_000_000_000
@@ -30,7 +30,7 @@ def _records(*told: tuple[int, int, str]) -> list[Event]:
 def _found(*told: tuple[int, int, str]) -> tuple[int, int]:
     """Returns how many rises the storm has, and how many clients came back again and again; W is 10 s."""
     rises = rises_of(_records(*told), group="g", from_ns=0, until_ns=1000 * S)
-    storm = quiet_storm(rises, window_ns=10 * S)
+    storm = storm_at_rest(rises, window_ns=10 * S)
     return (int(storm[0].attributes["bumps"]) if storm else 0), flapping(rises)
 
 

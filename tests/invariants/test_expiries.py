@@ -23,7 +23,7 @@ from histories import (
     processed,
     with_settings,
 )
-from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.verdict.notes import notes_of
 
 ONE_LEFT_S = 2.0  # twice a backlog of one record, at 1/s
@@ -61,7 +61,7 @@ def bound_s(lines: list[Line | list[Line]], **changes: object) -> float:
     return judgement(lines, settings=with_settings(**changes)).bounds_s["converge"]
 
 
-def told(lines: list[Line | list[Line]]) -> Told:
+def told(lines: list[Line | list[Line]]) -> DeclaredTimeouts:
     """Returns what was seen of the group's times."""
     return judgement(lines).trial_context.told
 

@@ -24,12 +24,12 @@ from kafka_trial.history.event import Event, to_line
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.trial_context import Settings
-from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.memory import rows_of_lines
 from kafka_trial.judge.plain import from_plain, to_plain
+from kafka_trial.judge.run_metadata import RunMetadata
 
 
-def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], Facts]:
+def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], RunMetadata]:
     """Returns the slice rows of some kinds, and the facts."""
     table, facts = rows_of_lines(map(to_line, events))
     return [row for row in table.to_pylist() if row["kind"] in kinds], facts

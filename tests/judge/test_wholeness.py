@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.trial_context import Life, Peak, Settings, TrialContext
+from kafka_trial.invariants.trial_context import Incarnation, Peak, Settings, TrialContext
 from kafka_trial.judge.frames import read_tables
 from kafka_trial.judge.history_defects import missing_files, sink_missing, strangers
 
@@ -74,7 +74,7 @@ def test_missing_files() -> None:
     seen = TrialContext(
         sources=("consumer-m0-0", "consumer-m1-1", "requests-b0", "requests-b2"),
         members=("m1",),
-        lives=(Life(source=1, member=0, incarnation=1, started_ns=5),),
+        lives=(Incarnation(source=1, member=0, incarnation=1, started_ns=5),),
         peaks=(Peak("m2", 0, 9, 0, 0),),
     )
     assert missing_files(seen, {0, 1, 2}) == [

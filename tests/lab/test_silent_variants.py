@@ -9,7 +9,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.invariants.trial_context import Life, Peak, TrialContext
+from kafka_trial.invariants.trial_context import Incarnation, Peak, TrialContext
 from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NO_SINK, Seen, missing_evidence
 from kafka_trial.verdict.check_results import CheckResult, VerdictInput
@@ -21,7 +21,7 @@ from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_
 SIN = FixtureHeader("any", "control", ("commit-ahead", "commit-regression", "exited", "poll-skip"))
 WITNESSES = ("observer", "offsets", "requests-b0", "sink", "transactions")  # the last two of outputs to a topic
 WHOLE = TrialContext(
-    lives=(Life(source=0, member=0, incarnation=0, started_ns=0),),
+    lives=(Incarnation(source=0, member=0, incarnation=0, started_ns=0),),
     phases={"drain": 0, "snapshot": 30_000_000_000},
     witnesses=dict.fromkeys(WITNESSES, "complete"),
     counts=dict.fromkeys(WITNESSES, 1),

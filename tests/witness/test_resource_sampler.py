@@ -1,4 +1,4 @@
-"""Vitals: real processes, sampled; the kernel's counter, read."""
+"""Resource samples: real processes, sampled; the kernel's counter, read."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.history.event import from_line
-from kafka_trial.workload.aborted_sends import ABORTED, ENDED_WITHIN_S, WRITTEN_WITHIN_S, TakenBack
+from kafka_trial.workload.aborted_sends import ABORTED, ENDED_WITHIN_S, WRITTEN_WITHIN_S, AbortedSends
 from kafka_trial.workload.send_log import SendLog
 from kafka_trial.workload.workload import Op
 
@@ -74,9 +74,9 @@ def log(tmp_path: Path) -> Iterator[SendLog]:
     log.close()
 
 
-def taking(client: Client, log: SendLog, now_s: list[float]) -> TakenBack:
+def taking(client: Client, log: SendLog, now_s: list[float]) -> AbortedSends:
     """Returns what has both records to take back; `now_s` holds the time."""
-    taken_back = TakenBack(client, log, "t", refusal=RefusalError, clock_s=lambda: now_s[0])
+    taken_back = AbortedSends(client, log, "t", refusal=RefusalError, clock_s=lambda: now_s[0])
     for op in OPS:
         taken_back.take(log.invoke(op, size_bytes=1, checksum=0), op, b"x")
     return taken_back

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kafka_trial.audit.rules import weigh
 from kafka_trial.audit.scope import scope_of
-from kafka_trial.audit.sink_evidence import Commit, Told
+from kafka_trial.audit.sink_evidence import Commit, SinkEvidence
 from kafka_trial.audit.storms import rises_of
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event, from_line
@@ -42,7 +42,7 @@ def collect_audit(
     return weigh(collected, judgement, scope, rises, _told(folder, collected, judgement))
 
 
-def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement) -> Told:
+def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement) -> SinkEvidence:
     """Returns what the events say that findings name."""
     named = {one.anomaly: {name for each in one.instances for name in each.events} for one in collected.found}
     names = frozenset[str]().union(*(named.get(anomaly, ()) for anomaly in NAMING))
@@ -50,7 +50,7 @@ def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement) -> T
     twice = {name: effects[name].id or "" for name in named.get("duplicate-effect", ()) if name in effects}
     shared = _shared(folder, set(twice.values()))
     witness = 1  # its last line
-    return Told(
+    return SinkEvidence(
         commits=dict(_commits(folder, names)),
         effects_ns={name: event.time_ns for name, event in effects.items()},
         shared=frozenset(name for name, found in twice.items() if found in shared),

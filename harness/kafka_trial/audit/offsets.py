@@ -48,7 +48,7 @@ class Gaps:
 
 
 @dataclass
-class Told:
+class GroupSettings:
     """What the group's records say of its settings; the greatest that was told counts."""
 
     group: str
@@ -89,7 +89,7 @@ class OffsetsRead:
 
     committed: Mapping[int, int]
     advanced: int
-    told: Told
+    told: GroupSettings
     inside: int
     read_to_ns: int
     unread: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def read_offsets(
         UnjudgeableError: its leader could not be reached.
     """
     window_filter = WindowFilter(recorder, topic=asked.topic, from_ns=asked.from_ns, until_ns=asked.until_ns)
-    reader, told = LogReader(partition, [asked.group], window_filter), Told(asked.group)
+    reader, told = LogReader(partition, [asked.group], window_filter), GroupSettings(asked.group)
     spans = _spans(log, partition, asked, settle_ns=settle_ns)
     holes, unread = Gaps(asked.from_ns, spans.start), []
     latest_ns = asked.from_ns

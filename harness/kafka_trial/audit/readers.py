@@ -36,7 +36,7 @@ Ranges = Mapping[int, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadRecord:
     """One record of a topic; `time_ns` 0: its producer did not say when."""
 
     partition: int
@@ -47,7 +47,7 @@ class Found:
     size_bytes: int
 
 
-Take = Callable[[Found], object]
+Take = Callable[[ReadRecord], object]
 
 
 class Taken:
@@ -60,7 +60,7 @@ class Taken:
         self._pen = event_writer
         self._lock = threading.Lock()
 
-    def take(self, found: Found) -> None:
+    def take(self, found: ReadRecord) -> None:
         """Takes one record; called by several readers at once."""
         with self._lock:
             self.earliest_ns = min(self.earliest_ns, found.time_ns)
@@ -115,9 +115,9 @@ class Records:
     def __init__(self, partition: int, identity: Identity | None) -> None:
         self._partition = partition
         self._identity = identity
-        self._pending: dict[int, list[Found]] = {}
+        self._pending: dict[int, list[ReadRecord]] = {}
 
-    def take(self, batch: Batch, low: int, high: int) -> list[Found]:
+    def take(self, batch: Batch, low: int, high: int) -> list[ReadRecord]:
         """Returns the records that are known to be committed now.
 
         Raises:
@@ -137,12 +137,12 @@ class Records:
         """How many records wait for the end of their transaction."""
         return sum(map(len, self._pending.values()))
 
-    def _found(self, record: Record) -> Found:
+    def _found(self, record: Record) -> ReadRecord:
         where, name = self._identity, None
         if where is not None:
             name = record_id(record.headers, record.value, header=where.header, field=where.field)
         time_ns = min(max(0, record.time_ms) * NS_PER_MS, LATEST_NS)
-        return Found(self._partition, record.offset, time_ns, record.key, name, len(record.value or b""))
+        return ReadRecord(self._partition, record.offset, time_ns, record.key, name, len(record.value or b""))
 
 
 def read_records(

@@ -20,9 +20,9 @@ from dataclasses import replace
 
 from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.audit.scope import Scope
-from kafka_trial.audit.sink_evidence import NO_IDS, RESET, WHO, Told, weigh_sink
+from kafka_trial.audit.sink_evidence import NO_IDS, RESET, WHO, SinkEvidence, weigh_sink
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
-from kafka_trial.audit.storms import Rise, flapping, quiet_storm
+from kafka_trial.audit.storms import Rise, flapping, storm_at_rest
 from kafka_trial.audit.undecided import all_open, some_open, with_reasons
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NO_SINK as UNHEARD
@@ -62,7 +62,7 @@ FROM_OFFSETS_LOG = (
 
 
 def weigh(
-    collected: VerdictInput, judgement: Judgement, scope: Scope, rises: Sequence[Rise], told: Told
+    collected: VerdictInput, judgement: Judgement, scope: Scope, rises: Sequence[Rise], told: SinkEvidence
 ) -> VerdictInput:
     """Returns the case of an audit: what the judge found, less what its evidence cannot bear, with what it leaves open.
 
@@ -92,7 +92,7 @@ def weigh(
     )
 
 
-def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, told: Told) -> str | None:
+def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, told: SinkEvidence) -> str | None:
     """Returns why nobody can be blamed for a fall; None where nothing speaks for it."""
     partition, before = one.partition or 0, int(one.attributes.get("from", 0))
     if before > scope.log_ends.get(partition, before):
@@ -125,7 +125,7 @@ def _orphans(found: CheckResult, scope: Scope) -> CheckResult:
 
 def _storm(found: CheckResult, scope: Scope, rises: Sequence[Rise]) -> CheckResult:
     """Judges storms by the offsets log alone: rises of the generation while the very same members were there."""
-    storm = quiet_storm(rises, window_ns=scope.settle_ns)
+    storm = storm_at_rest(rises, window_ns=scope.settle_ns)
     again = flapping(rises)
     reason = "clients came back into the group again and again; whether they had been restarted nobody tells"
     return CheckResult(found.anomaly, instances=storm, undecided={reason: again} if again else {})

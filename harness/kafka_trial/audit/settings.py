@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.audit.offsets import Told
+from kafka_trial.audit.offsets import GroupSettings
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.claim import claim_problems
 from kafka_trial.errors import InputError
@@ -43,7 +43,7 @@ def read_claim(path: Path) -> Mapping[str, Any]:
     return {name: tables[name] for name in ("claim", "kafka", "progress") if isinstance(tables.get(name), dict)}
 
 
-def settings_of(asked: AuditRequest, told: Told | None = None) -> Settings:
+def settings_of(asked: AuditRequest, told: GroupSettings | None = None) -> Settings:
     """Returns what is known of the group's settings; before the log was read, what is declared or Kafka's default."""
     kafka, progress = (asked.claim.get(name, {}) for name in ("kafka", "progress"))
     session_s = told.session_timeout_ms / 1000 if told and told.session_timeout_ms else SESSION_TIMEOUT_S

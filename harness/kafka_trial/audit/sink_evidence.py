@@ -45,7 +45,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Told:
+class SinkEvidence:
     """What the events say that findings name: commits, effects by their times, and effects whose id several records
     have. `ids` is how many the sink holds."""
 
@@ -56,7 +56,7 @@ class Told:
 
 
 def weigh_sink(
-    found: Mapping[str, CheckResult], judgement: Judgement, scope: Scope, told: Told, counts: Mapping[str, int]
+    found: Mapping[str, CheckResult], judgement: Judgement, scope: Scope, told: SinkEvidence, counts: Mapping[str, int]
 ) -> dict[str, CheckResult]:
     """Returns what was found by the sink, less what it cannot bear; `counts` says how many records have an effect."""
     doubts: dict[str, Callable[[Anomaly], str | None]] = {
@@ -93,13 +93,13 @@ def _unread(scope: Scope) -> list[str]:
     return [f"not read: {first}" + (f" (and {len(more)} more)" if more else "") for first, *more in missing]
 
 
-def _strangers(counts: Mapping[str, int], told: Told) -> Iterator[str]:
+def _strangers(counts: Mapping[str, int], told: SinkEvidence) -> Iterator[str]:
     """A sink of which no id is one of the topic's tells nothing of its records."""
     if counts.get("records") and not counts.get("effects"):
         yield OTHER_IDS if told.ids else NO_IDS
 
 
-def _commit_doubt(one: Anomaly, judgement: Judgement, told: Told) -> str | None:
+def _commit_doubt(one: Anomaly, judgement: Judgement, told: SinkEvidence) -> str | None:
     """Returns why nobody can be blamed for a commit that passed the record."""
     commit = next((told.commits[name] for name in one.events if name in told.commits), None)
     if commit is None:
@@ -110,7 +110,7 @@ def _commit_doubt(one: Anomaly, judgement: Judgement, told: Told) -> str | None:
     return (WHO if members is None else RESET) if not members else None
 
 
-def _clock_doubt(one: Anomaly, told: Told) -> str | None:
+def _clock_doubt(one: Anomaly, told: SinkEvidence) -> str | None:
     commit_ns = next((told.commits[name].wall_ns for name in one.events if name in told.commits), None)
     effect_ns = next((told.effects_ns[name] for name in one.events if name in told.effects_ns), None)
     if commit_ns is None or effect_ns is None:
@@ -118,7 +118,7 @@ def _clock_doubt(one: Anomaly, told: Told) -> str | None:
     return CLOCKS if effect_ns - commit_ns < CLOCKS_NS else None
 
 
-def _twice_doubt(one: Anomaly, told: Told) -> str | None:
+def _twice_doubt(one: Anomaly, told: SinkEvidence) -> str | None:
     if one.partition is None:
         return NOT_READ
     return SHARED if told.shared.intersection(one.events) else None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_trial.audit.bounded_reading import Budget, Log
-from kafka_trial.audit.readers import Found, Ranges, read_records
+from kafka_trial.audit.readers import Ranges, ReadRecord, read_records
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.audit.sink import Identity
 from kafka_trial.history.recorder import EventWriter
@@ -84,7 +84,7 @@ class Ids:
         self._pen = event_writer
         self._lock = threading.Lock()
 
-    def take(self, found: Found) -> None:
+    def take(self, found: ReadRecord) -> None:
         """Takes one record of the sink; called by several readers at once."""
         inside = self._span.holds(found.time_ns)
         if not found.time_ns or (inside and found.id is None):
@@ -101,7 +101,7 @@ class Ids:
         if self.timeless:
             yield f"{self.timeless} records of {self._topic}: they do not say when they were written"
 
-    def _write(self, found: Found) -> None:
+    def _write(self, found: ReadRecord) -> None:
         place = {"topic": self._topic, "partition": found.partition, "offset": found.offset}
         self._pen.record("effect", time_ns=found.time_ns, **place, id=found.id, outcome="ok")
 

@@ -52,7 +52,7 @@ def rises_of(events: Iterable[Event], *, group: str, from_ns: int, until_ns: int
     return found
 
 
-def quiet_storm(rises: Sequence[Rise], *, window_ns: int) -> tuple[Anomaly, ...]:
+def storm_at_rest(rises: Sequence[Rise], *, window_ns: int) -> tuple[Anomaly, ...]:
     """Returns a storm: rises in which nobody came or went, and nobody had shortly before."""
     changed_ns = -window_ns
     quiet: list[Rise] = []

@@ -8,6 +8,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, members_of
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -23,7 +24,6 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
@@ -181,7 +181,7 @@ def _acknowledged(batch: Batch) -> Table:
     asked = asked.take((asked["flag"] == 0) & (member != OPERATOR))
     answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
     told = batch.own.take(batch.own["kind"] == Kind.COMMIT_OK)
-    teller = picked(batch.lives["member"], life_of(batch, told["source"]), NOBODY)
+    teller = picked(batch.lives["member"], incarnation_of(batch, told["source"]), NOBODY)
     since_ns = answered_ns - asked["until"] - TOLERANCE_NS
     both = stacked(
         _asked(asked, since_ns, answered_ns, np.full(len(asked), NOBODY), own=False),

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.invariants.trial_context import Settings, TrialContext
 
 BOUND_S_MIN = 10.0
 FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
-NOTHING_TOLD = Told()
+NOTHING_TOLD = DeclaredTimeouts()
 SHOWN_S_MIN = 0.05
 RATE_UNCALIBRATED = 1.0  # records a second, where nothing was measured: the bound grows, and nobody is accused
 HEARTBEATS_A_SESSION = (
@@ -109,7 +109,7 @@ def stall_window_s(timing: Timing) -> float:
 def timing_of(
     settings: Settings,
     *,
-    told: Told = NOTHING_TOLD,
+    told: DeclaredTimeouts = NOTHING_TOLD,
     backlog: int = 0,
     longest_handler_s: float = 0.0,
     rate: float | None = None,
@@ -139,13 +139,13 @@ def timing_in(trial_context: TrialContext) -> Timing:
     return timing_of(trial_context.settings, told=trial_context.told)
 
 
-def heartbeat_s(told: Told, session_s: float) -> float:
+def heartbeat_s(told: DeclaredTimeouts, session_s: float) -> float:
     """Returns how long a member may take to hear of a rebalance: its heartbeat interval, as far as it was seen."""
     longest_s = session_s / HEARTBEATS_A_SESSION
     return longest_s if told.heartbeat_s is None else min(longest_s, told.heartbeat_s)
 
 
-def _slowest_round_s(settings: Settings, told: Told, session_s: float) -> float:
+def _slowest_round_s(settings: Settings, told: DeclaredTimeouts, session_s: float) -> float:
     """Returns how long a rebalance may wait for a member: the time it may take by its own word, but no longer than it
     was seen to go round before the faults, and a heartbeat. A default of five minutes is no licence to take them.
     """

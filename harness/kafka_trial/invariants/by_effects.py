@@ -13,6 +13,7 @@ import numpy as np
 
 from kafka_trial.invariants.excused_late_effects import in_untold_loss
 from kafka_trial.invariants.handlers import joined_with, keys_of
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.inferred_ownership_epochs import first_fetch_positions
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -28,7 +29,6 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -117,7 +117,7 @@ def _told_handlings(batch: Batch, effects: Table) -> Array:
     """Returns how often lines say that each effect's record was begun: by its member, or by anybody where it names
     none."""
     begun = batch.begun
-    member = picked(batch.lives["member"], life_of(batch, begun["source"]), -1)
+    member = picked(batch.lives["member"], incarnation_of(batch, begun["source"]), -1)
     by_anybody = np.full(len(begun), -1)
     told = np.concatenate([begun["slice"], begun["slice"], effects["slice"]])
     offsets = np.concatenate([begun["offset"], begun["offset"], effects["offset"]])

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.clients import named_in_log
-from kafka_trial.invariants.commits_log import life_at
+from kafka_trial.invariants.commits_log import incarnation_at
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, exactly, picked
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.request_logs import complete_until_ns, read_to_end
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def group_members(batch: Batch, lines: Table) -> Ints:
     client where several live in it; -1 where nobody knows which of them."""
     named = named_in_log(batch)[lines["client"]]
     client = np.where(named >= 0, named, _sole_clients(batch, lines["slice"], lines["source"]))
-    process = picked(batch.lives["member"], life_of(batch, lines["source"]), -1)
+    process = picked(batch.lives["member"], incarnation_of(batch, lines["source"]), -1)
     return np.where(_among_others(batch, lines["source"]), client, process)
 
 
@@ -78,7 +78,7 @@ def unattributed(batch: Batch, lines: Table) -> Bools:
 def _among_others(batch: Batch, sources: Array) -> Bools:
     """Returns which lines are of a process in which several group members lived at once."""
     shared, _ = _processes(batch)
-    among: Bools = np.isin(picked(batch.lives["member"], life_of(batch, sources), -1), sorted(shared))
+    among: Bools = np.isin(picked(batch.lives["member"], incarnation_of(batch, sources), -1), sorted(shared))
     return among
 
 
@@ -116,7 +116,7 @@ def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
     size = len(batch.lives) + 1
     given = np.unique(np.array([*_assignments(batch)], np.int64).reshape(-1, 3), axis=0)
     places, first, number = np.unique(given[:, 0] * size + given[:, 1], return_index=True, return_counts=True)
-    wanted = batch.slices[slices] * size + life_of(batch, sources)
+    wanted = batch.slices[slices] * size + incarnation_of(batch, sources)
     row = exactly(np.zeros_like(places), places, np.zeros_like(wanted), wanted)
     return picked(np.where(number == 1, given[first, 2], -1), row, -1)
 
@@ -126,7 +126,7 @@ def _assignments(batch: Batch) -> Iterator[tuple[int, int, int]]:
     about = batch.trial_context
     listed = [one for one in about.group_answers if one.assigned and one.member >= 0 and one.member_id >= 0]
     begun_ns = np.array([one.time_ns - one.duration_ns for one in listed], np.int64)
-    lives = life_at(batch, np.array([one.member for one in listed], np.int64), begun_ns).tolist()
+    lives = incarnation_at(batch, np.array([one.member for one in listed], np.int64), begun_ns).tolist()
     for one, life in zip(listed, lives, strict=True):
         client = int(batch.clients.of_member_id[one.member_id])
         yield from ((place, life, client) for place in one.assigned or () if life >= 0)

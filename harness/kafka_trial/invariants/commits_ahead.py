@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
-from kafka_trial.invariants.commits_log import OPERATOR, asked_at, first_covering, requested
+from kafka_trial.invariants.commits_log import OPERATOR, first_covering, requested, requested_at
 from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -200,7 +200,7 @@ def _rising(batch: Batch) -> Table:
     by_word, by_log = (_passed_last(batch, rising, times) for times in (_told_ns(batch), batch.first_handled.said_ns))
     before_it, late_ns = requested(batch, rising)
     latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))
-    asked_ns = asked_at(batch, rising)
+    asked_ns = requested_at(batch, rising)
     inside = rising["flag"] & IN_TRANSACTION > 0
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)

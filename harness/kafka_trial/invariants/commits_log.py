@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -30,7 +31,6 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_log import ownership_at
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
@@ -63,7 +63,7 @@ def commits(batch: Batch) -> Table:
         peak_row=peak_row,
         peak=picked(found["value"], peak_row, NONE),
         committer=committer,
-        life=life_at(batch, committer, effect_ns),
+        life=incarnation_at(batch, committer, effect_ns),
         owned=np.where(client >= 0, ownership_at(batch, found["slice"], client, found["place"]), -1),
     )
 
@@ -86,7 +86,7 @@ def first_covering(batch: Batch, slices: Array, offsets: Array) -> Ints:
     return at_or_after(log["slice"], high, slices, offsets + 1)
 
 
-def life_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
+def incarnation_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
     """Returns the incarnation of each member that had begun last at that time, -1 where there is none."""
     return at_or_before(batch.lives["member"], batch.lives["started_ns"], members, time_ns)
 
@@ -104,7 +104,7 @@ def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
     return np.where(fits, found, -1), asked
 
 
-def asked_at(batch: Batch, commits: Table) -> Ints:
+def requested_at(batch: Batch, commits: Table) -> Ints:
     """Returns when each commit was asked for, by the request log: when its request arrived (its answer was sent so much
     later as it took); where no request is known, when it took effect, by the offsets log."""
     request, asked = requests_of(batch, commits)
@@ -122,7 +122,7 @@ def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
     own = batch.own.take(batch.own["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(
         value=own["offset"],
-        member=picked(batch.lives["member"], life_of(batch, own["source"]), -1),
+        member=picked(batch.lives["member"], incarnation_of(batch, own["source"]), -1),
         ended_ns=picked(batch.ownership_epochs["close_ns"], own["ownership_epoch"], NEVER),
         asked_ns=batch.written_ns(own["source"], own["time_ns"]),
     )

@@ -128,7 +128,7 @@ def unseen(batch: Batch) -> Findings:
 @invariant(
     "redelivered",
     family="delivery",
-    needs=("ownership_epochs", "work"),
+    needs=("ownership epochs", "work"),
     level="sink",
     severity=300,
     rule=Rule(under("at-most-once"), core=("at-most-once",)),
@@ -159,7 +159,7 @@ def redelivered(batch: Batch) -> Findings:
 @invariant(
     "illegal-redelivery",
     family="delivery",
-    needs=("ownership_epochs", "work", "offsets log", "requests"),
+    needs=("ownership epochs", "work", "offsets log", "requests"),
     level="sink",
     progress_in_kafka=True,
     severity=290,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.fencing import COMMITS, FENCING
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.inferred_ownership_epochs import file_of
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -28,7 +29,6 @@ from kafka_trial.invariants.kernels import (
     previous_in,
     starts_of,
 )
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_epochs import callbacks
 from kafka_trial.invariants.process_fetches import overlapping
 from kafka_trial.invariants.request_logs import complete_until_ns
@@ -75,7 +75,7 @@ def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
     incarnation was alone on a lane of its own and was answered an assignment there at some time, be it an empty one.
     Whoever assigns partitions to itself is given none.
     """
-    about, life = batch.trial_context, life_of(batch, sources)
+    about, life = batch.trial_context, incarnation_of(batch, sources)
     if "none" in (about.protocol, about.settings.protocol):
         return np.zeros(len(sources), np.bool_)
     alone = np.append(~overlapping(batch), False)[life]
@@ -144,7 +144,7 @@ def _by_answers(batch: Batch, lines: Table) -> Table:
     lasts = picked(listed["answer"], last, NONE) == newest
     void = np.where(lasts, picked(listed["first"], last, 0), _upto(file, last))
     several = np.isin(batch.lives["member"], [batch.trial_context.lanes[lane] for lane in batch.clients.lanes])
-    apart = ~np.append(several, True)[life_of(batch, lines["source"])]
+    apart = ~np.append(several, True)[incarnation_of(batch, lines["source"])]
     ends = lines["kind"] != Kind.ASSIGNED
     return found.having(void=np.where(ends & apart, void, 0))
 

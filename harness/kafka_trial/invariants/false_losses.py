@@ -16,6 +16,7 @@ import numpy as np
 
 from kafka_trial.invariants.false_assignments import can_tell, is_uncorroborated
 from kafka_trial.invariants.heard import HARMLESS
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -33,7 +34,6 @@ from kafka_trial.invariants.kernels import (
     previous_in,
     running_max,
 )
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_epochs import callbacks
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
@@ -58,7 +58,7 @@ def false_losses(batch: Batch) -> Table:
     before = previous_in(lines["file"])
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)
     doubted = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
-    member = picked(batch.lives["member"], life_of(batch, lines["source"]), -1)
+    member = picked(batch.lives["member"], incarnation_of(batch, lines["source"]), -1)
     shared = [batch.trial_context.lanes[lane] for lane in batch.clients.lanes]
     lost = np.flatnonzero(doubted & ~np.isin(member, shared))
     said = batch.written_ns(lines["source"], lines["time_ns"])
@@ -110,7 +110,7 @@ def _closing(batch: Batch, rows: Table) -> Bools:
     since = at_or_before(rebalancing["member"], rebalancing["at_ns"], rows["member"], rows["until_ns"])
     since_ns = picked(rebalancing["at_ns"], since, NEVER)
     next_one = at_or_after(assigned["member"], assigned["at_ns"], rows["member"], since_ns)
-    exited_ns = picked(batch.lives["exited_ns"], life_of(batch, rows["source"]), NONE)
+    exited_ns = picked(batch.lives["exited_ns"], incarnation_of(batch, rows["source"]), NONE)
     end_ns = np.where(exited_ns == NONE, NEVER, exited_ns)
     closing: Bools = (since_ns != NEVER) & (picked(assigned["at_ns"], next_one, NEVER) > end_ns - 1)
     return closing

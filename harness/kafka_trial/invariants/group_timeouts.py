@@ -1,6 +1,7 @@
-"""Told times: what brokers were told of the group's times, and what they and the harness saw of it before the faults.
+"""Declared timeouts: what brokers were told of the group's times, and what they and the harness saw of it before
+the faults.
 
-Collected while the history is read (`judge/group_timeout_facts.py`). Where it says something it stands before
+Collected while the history is read (`judge/declared_timeouts.py`). Where it says something it stands before
 consumer.toml, which declares only what nobody can see.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Told:
+class DeclaredTimeouts:
     """What was seen of one group; None where nobody saw it.
 
     `session_timeout_s` and `rebalance_timeout_s`: the longest that a member joined with, or that the cluster gives to

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import heard
-from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, life_at, members_of, requests_of
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, incarnation_at, members_of, requests_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -98,7 +98,7 @@ def _logged(batch: Batch) -> Table:
     asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE) & (asked["member"] >= 0))
     asked = asked.take(heard.surely_heard(batch.trial_context, heard.answers_of(batch, asked)))
     at_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
-    source = picked(batch.lives["source"], life_at(batch, asked["member"], at_ns), -1)
+    source = picked(batch.lives["source"], incarnation_at(batch, asked["member"], at_ns), -1)
     return _accepted(asked["slice"], source, at_ns, asked["offset"])
 
 

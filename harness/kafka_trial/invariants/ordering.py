@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @invariant(
     "nonmonotonic-poll",
     family="ordering",
-    needs=("own word", "ownership_epochs"),
+    needs=("own word", "ownership epochs"),
     level="events",
     severity=270,
     rule=Rule(partition_order_claimed),
@@ -78,7 +78,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
 @invariant(
     "reordered-key",
     family="ordering",
-    needs=("ownership_epochs", "records", "work"),
+    needs=("ownership epochs", "records", "work"),
     level="sink",
     severity=250,
     rule=Rule(order_claimed, of_other_keys),
@@ -120,7 +120,7 @@ def reordered_key(batch: Batch) -> Findings:
 @invariant(
     "overlapping-handlers",
     family="ordering",
-    needs=("handler starts", "own word", "ownership_epochs"),
+    needs=("handler starts", "own word", "ownership epochs"),
     level="events",
     severity=260,
     rule=Rule(order_claimed, of_other_keys),

@@ -109,7 +109,7 @@ def work_after_revoke(batch: Batch) -> Findings:
 @invariant(
     "zombie-work",
     family="ownership",
-    needs=("own word", "ownership_epochs", "offsets log"),
+    needs=("own word", "ownership epochs", "offsets log"),
     level="events",
     severity=310,
     rule=Rule(fencing_claimed),

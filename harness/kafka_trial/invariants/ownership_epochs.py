@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.client_attribution import client_of_lines
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.inferred_ownership_epochs import witnessed
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -29,7 +30,6 @@ from kafka_trial.invariants.kernels import (
     previous_in,
     running_max,
 )
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -61,7 +61,7 @@ def ownership_epochs(batch: Batch) -> Table:
     file = opened["file"]
     before = np.arange(len(opened)) - 1
     same = (before >= 0) & (file[before] == file) if len(file) else np.zeros(0, np.bool_)
-    life = life_of(batch, opened["source"])
+    life = incarnation_of(batch, opened["source"])
     return table(
         slice=opened["slice"],
         source=opened["source"],
@@ -141,7 +141,7 @@ def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:
 
 def _stand_ins(batch: Batch, own: Table) -> Table:
     """Returns a delivery for each completion of a file that tells of none: whoever handled a record was given it."""
-    life = life_of(batch, own["source"])
+    life = incarnation_of(batch, own["source"])
     silent = (life >= 0) & (picked(batch.lives["delivers"], life, 1) == 0)
     done = own.take(silent & (own["kind"] == Kind.PROCESSED))
     return _said(done.having(kind=np.full(len(done), Kind.DELIVERED)), told_by=STANDS_IN, beside=_BEFORE)
@@ -151,7 +151,7 @@ def _answered(batch: Batch, own: Table) -> Table:
     """Returns an assignment for each ownership epoch that only the request log tells of, in the place of its time."""
     found = witnessed(batch)
     mine, theirs = _files(own, found)
-    tells = picked(batch.lives["assigns"], life_of(batch, found["source"]), 1) == 1
+    tells = picked(batch.lives["assigns"], incarnation_of(batch, found["source"]), 1) == 1
     worked = np.isin(theirs, mine[np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))])
     found = found.take(~np.isin(theirs, mine[own["kind"] == Kind.ASSIGNED]) & (~tells | worked))
     rows = table(
@@ -220,7 +220,7 @@ def _closes(batch: Batch) -> dict[str, Array]:
     kind = picked(callbacks["kind"], following, STILL_OPEN)
     opened = callbacks["opens"]
     closes = _at_answers(own, callbacks.take(opened), {"seq": seq[opened], "ns": time[opened], "by": kind[opened]})
-    life = life_of(batch, callbacks["source"][opened])
+    life = incarnation_of(batch, callbacks["source"][opened])
     end_seq = _closed_seq(batch, callbacks["source"][opened])
     end_ns = np.where(end_seq == NEVER, NEVER, picked(batch.lives["closed_ns"], life, NEVER))
     exit_seq = picked(batch.lives["exited_seq"], life, NONE)
@@ -247,5 +247,5 @@ def _at_answers(own: Table, opened: Table, closes: dict[str, Array]) -> dict[str
 
 def _closed_seq(batch: Batch, sources: Array) -> Ints:
     """Returns the seq at which each source's member stopped or exited; NEVER where it did not."""
-    closed = picked(batch.lives["closed_seq"], life_of(batch, sources), NONE)
+    closed = picked(batch.lives["closed_seq"], incarnation_of(batch, sources), NONE)
     return np.where(closed == NONE, NEVER, closed)

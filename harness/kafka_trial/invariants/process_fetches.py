@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -26,7 +27,6 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
@@ -44,7 +44,7 @@ def never_fetched(batch: Batch, lines: Table) -> Bools:
     missing.
     """
     asks = fetches(batch)
-    life = life_of(batch, lines["source"])
+    life = incarnation_of(batch, lines["source"])
     wanted = lines["slice"] * (len(batch.lives) + 1) + life
     vague = batch.vague(lines["source"])  # out of a buffer: it may have been said at any time
     heard_ns = np.where(vague, NEVER - 1, lines["time_ns"] + TOLERANCE_NS)

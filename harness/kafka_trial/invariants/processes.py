@@ -16,7 +16,7 @@ from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.table import of_group
-from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, Life, Window
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, Incarnation, Window
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -118,7 +118,7 @@ def unbounded_close(group: Group) -> Findings:
     return Findings(rows, [_proofs(found)], reasons)
 
 
-def _excuse(group: Group, life: Life) -> str | None:
+def _excuse(group: Group, life: Incarnation) -> str | None:
     """Returns why nobody can tell whether the member itself was too slow; None where it was."""
     ended_ns = life.exited_ns or 0
     asked_ns = ended_ns if life.asked_ns is None else life.asked_ns
@@ -134,7 +134,7 @@ def _excuse(group: Group, life: Life) -> str | None:
     return STOOD_STILL if max(late, default=0) > patience_ns else None
 
 
-def _held_in_a_join(group: Group, life: Life, asked_ns: int, ended_ns: int) -> bool:
+def _held_in_a_join(group: Group, life: Incarnation, asked_ns: int, ended_ns: int) -> bool:
     """Tells whether requests of the member to join were under way all the while: the first since before it was to stop,
     each at once after the one before, and the last was answered only when the member had gone."""
     about = group.trial_context
@@ -170,18 +170,18 @@ def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int, *, waits
     )
 
 
-def _members(lives: Sequence[Life]) -> list[int]:
+def _members(lives: Sequence[Incarnation]) -> list[int]:
     return sorted({life.member for life in lives})
 
 
-def _by_itself(life: Life) -> bool:
+def _by_itself(life: Incarnation) -> bool:
     return life.asked == "no" and life.exited_ns is not None
 
 
-def _ending(life: Life) -> str:
+def _ending(life: Incarnation) -> str:
     return f"by signal {life.signal}" if life.signal is not None else f"with status {life.code}"
 
 
-def _proofs(lives: Sequence[Life]) -> tuple[Array, Array]:
+def _proofs(lives: Sequence[Incarnation]) -> tuple[Array, Array]:
     sources = np.array([life.source for life in lives], np.int64)
     return sources, np.array([-1 if life.exited_seq is None else life.exited_seq for life in lives], np.int64)

@@ -14,7 +14,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, memory_claimed
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.table import of_group
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, Life, OomRise
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation, OomRise
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -132,11 +132,11 @@ def _unsampled(group: Group) -> int:
     return sum((members[life.member], life.incarnation) not in sampled for life in lasting)
 
 
-def _lived_ns(group: Group, life: Life) -> int:
+def _lived_ns(group: Group, life: Incarnation) -> int:
     return (group.snapshot_ns if life.exited_ns is None else life.exited_ns) - life.started_ns
 
 
-def _rise(group: Group, life: Life) -> OomRise | None:
+def _rise(group: Group, life: Incarnation) -> OomRise | None:
     """Returns the first rise of the counter that the member's end falls into, None where there is none."""
     ended_ns = life.exited_ns or 0
     return next(
@@ -149,7 +149,7 @@ def _rise(group: Group, life: Life) -> OomRise | None:
     )
 
 
-def _over_limit(group: Group, life: Life) -> bool:
+def _over_limit(group: Group, life: Incarnation) -> bool:
     limit = group.trial_context.settings.memory_max_bytes
     name = group.trial_context.members[life.member]
     return limit is not None and any(

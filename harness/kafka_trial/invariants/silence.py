@@ -23,7 +23,7 @@ from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, Life
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -53,7 +53,7 @@ def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints
     return np.where(known < held["close_ns"], known, NEVER)
 
 
-def _should_know_from(batch: Batch, life: Life, where: int, fetches: Ints) -> int:
+def _should_know_from(batch: Batch, life: Incarnation, where: int, fetches: Ints) -> int:
     """Returns when a session had passed after the first fetch that came a session after all that was asked, and after
     all that happened meanwhile and may have kept its member from asking."""
     session_ns = int(batch.trial_context.session_timeout_s * SECOND_NS)
@@ -68,7 +68,7 @@ def _should_know_from(batch: Batch, life: Life, where: int, fetches: Ints) -> in
         since_ns = max(meanwhile)
 
 
-def _answered_at_ns(batch: Batch, life: Life, where: int) -> Iterator[int]:
+def _answered_at_ns(batch: Batch, life: Incarnation, where: int) -> Iterator[int]:
     """Yields when requests of a member to its group were answered, until it was asked to stop, or of another client of
     its process: joins, syncs, heartbeats, what was refused, and what was committed in the slice `where`."""
     about = batch.trial_context

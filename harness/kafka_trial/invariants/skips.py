@@ -39,7 +39,7 @@ EXPIRED = "the log start overtook the position: the reset policy decided where t
 @invariant(
     "poll-skip",
     family="ordering",
-    needs=("own word", "ownership_epochs", "records"),
+    needs=("own word", "ownership epochs", "records"),
     level="events",
     severity=280,
     rule=Rule(partition_order_claimed),

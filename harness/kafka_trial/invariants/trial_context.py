@@ -1,7 +1,7 @@
-"""TrialContext: the small facts of a trial that every slice is judged in the light of.
+"""The trial context: the small facts of a trial that every slice is judged in the light of.
 
-Collected once from the history and from consumer.toml (`judge/facts.py`), and shipped to the kernels as they are:
-plain values only. Sources, members, member ids and slices are numbered; a number is the place in their tuple.
+Collected once from the history and from consumer.toml (`judge/run_metadata.py`), and shipped to the kernels as they
+are: plain values only. Sources, members, member ids and slices are numbered; a number is the place in their tuple.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 
 TOLERANCE_NS = 500_000_000  # between sources, where nothing was measured; and at most, where it was
 STANDSTILL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance
@@ -69,7 +69,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Life:
+class Incarnation:
     """One incarnation of a member: the bounds of its file. Absent ends are None.
 
     `closed`: its first `stopped` or `exited`; `worked`: its last `delivered` or `processed`. `asked`: whether the
@@ -297,7 +297,7 @@ class TrialContext:
     slices: tuple[tuple[str, int], ...] = ()
     sources: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
-    lives: tuple[Life, ...] = ()
+    lives: tuple[Incarnation, ...] = ()
     lanes: Mapping[int, int] = field(default_factory=dict)
     member_ids: tuple[str, ...] = ()
     owners: tuple[int, ...] = ()  # the member behind each member id, -1 unknown
@@ -316,7 +316,7 @@ class TrialContext:
     group_answers: tuple[GroupAnswer, ...] = ()  # by (source, seq)
     heartbeat_runs: tuple[HeartbeatRun, ...] = ()
     settings: Settings = Settings()
-    told: Told = field(default_factory=Told)
+    told: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None
     partitions_added: bool = False
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.false_assignments import false_assigned
+from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, at_or_before, joined, picked
-from kafka_trial.invariants.lives import life_of
 from kafka_trial.invariants.ownership_log import owned_by
 from kafka_trial.invariants.rows import CALLBACKS, Protocol
 from kafka_trial.invariants.table import Table
@@ -29,7 +29,7 @@ def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
     file, wanted = _files(own, work)
     callback = at_or_before(file, own["seq"], wanted, work["seq"])
     since = picked(claims["seq"], claim, NONE)
-    closed = picked(batch.lives["closed_seq"], life_of(batch, work["source"]), NONE)
+    closed = picked(batch.lives["closed_seq"], incarnation_of(batch, work["source"]), NONE)
     under = (claim >= 0) & (since > picked(own["seq"], callback, NONE)) & ((closed == NONE) | (work["seq"] < closed))
     under &= _of_others(batch, work)
     return work.take(under), claims.only("source", "seq").take(claim[under])
@@ -40,7 +40,7 @@ def _of_others(batch: Batch, work: Table) -> Bools:
     assignment_records = batch.assignment_records.take(
         batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
     ).sorted_by("slice", "time_ns")
-    member = picked(batch.lives["member"], life_of(batch, work["source"]), -1)
+    member = picked(batch.lives["member"], incarnation_of(batch, work["source"]), -1)
     written_ns = batch.written_ns(work["source"], work["time_ns"])
     others = np.ones(len(work), np.bool_)
     for at_ns in (written_ns, work["time_ns"], work["time_ns"] + TOLERANCE_NS):

@@ -1,4 +1,4 @@
-"""Grants: which member ids the offsets log gives each partition to, from which record to which.
+"""Assignment records: which member ids the offsets log gives each partition to, from which record to which.
 
 Classic group records list the assignment of all members. KIP-848 has a record for each member: what it lists holds
 until that member's next one, or its tombstone.
@@ -12,17 +12,17 @@ import pyarrow as pa
 from kafka_trial.invariants.kernels import NEVER, Array, at_or_after, ordered, picked
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.judge.columns import Columns
-from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.places import slices_of
+from kafka_trial.judge.run_metadata import RunMetadata
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
 FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who")
 
 
-class Grants:
+class AssignmentRecords:
     """Gathers the group records of an offsets log."""
 
-    def __init__(self, facts: Facts, source: int) -> None:
+    def __init__(self, facts: RunMetadata, source: int) -> None:
         self._facts = facts
         self._source = source
         self._found: list[dict[str, Array]] = []
@@ -84,7 +84,7 @@ class Grants:
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])
 
 
-def numbers_of(facts: Facts, names: pa.Array) -> Array:
+def numbers_of(facts: RunMetadata, names: pa.Array) -> Array:
     """Returns the number of each member id; -1 where there is none."""
     encoded = names.dictionary_encode()
     numbers = [facts.member_id(name) for name in encoded.dictionary.to_pylist()]

@@ -272,7 +272,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], str | None]] = {
     "own word": _own_word,
     "work": _work,
     "moves": _moves,
-    "ownership_epochs": _possessions,
+    "ownership epochs": _possessions,
     "handler starts": _handler_starts,
     "commit times": _commit_times,
     "callbacks": _callbacks,
@@ -299,4 +299,4 @@ MAY_LACK = (
     "oom counter",
     "aborted records",
 )  # where these are not there, no claim stays open for it
-PARTLY = ("ownership_epochs", "handler starts", "commit times")  # what of them is there convicts, and cannot acquit
+PARTLY = ("ownership epochs", "handler starts", "commit times")  # what of them is there convicts, and cannot acquit

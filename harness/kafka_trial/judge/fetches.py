@@ -13,14 +13,14 @@ from kafka_trial.invariants.kernels import NONE, Array, first_of, joined, ordere
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
-from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.places import slices_of
+from kafka_trial.judge.run_metadata import RunMetadata
 
 
 class Fetches:
     """Makes the rows of one broker's fetches; holds what each connection fetched last."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: RunMetadata) -> None:
         self._facts = facts
         self._fetched: dict[str, set[int]] = {}
         self._connections: dict[tuple[int, int], list[str]] = {}

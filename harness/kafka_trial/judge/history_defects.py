@@ -1,4 +1,4 @@
-"""Wholeness: what is wrong with a history beyond its lines: unknown kinds, missing fields, clocks, missing files.
+"""History defects: what is wrong with a history beyond its lines: unknown kinds, missing fields, clocks, missing files.
 
 Stands beside `lines.py`, which names what is no event. Everything found is a sentence with its count and its first
 case; each keeps the history from carrying a verdict, and none keeps the rest from being read.
@@ -24,7 +24,7 @@ SHOWN_MAX = 40
 BY_COLUMN = ("send", "assigned", "revoked", "lost", "processed", "commit", "effect", "request")
 
 
-class Wholeness:
+class HistoryDefects:
     """Gathers what is wrong with the events of one file; called once for each block, in order."""
 
     def __init__(self, source: str) -> None:

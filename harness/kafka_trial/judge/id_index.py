@@ -1,4 +1,4 @@
-"""IdIndex: which send, record, delivery and effect are the same, by record id, across files and partitions.
+"""The id index: which send, record, delivery and effect are the same, by record id, across files and partitions.
 
 Filled while the files are read, the control read first, then the workload, then everybody else; asked by `frames.py`
 for the facts that no single slice holds. An id is known by its *id hash*, a number of 63 bits that equal ids share:

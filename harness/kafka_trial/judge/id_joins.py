@@ -1,4 +1,4 @@
-"""Named rows: the rows that follow from record ids: sends the log does not hold, altered records, effects.
+"""Id joins: the rows that follow from record ids: sends the log does not hold, altered records, effects.
 
 Stands beside `frames.py`, which reads the files in the order that makes this possible: the control read, the workload,
 then everybody else. It joins by id and judges nothing.
@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import NOWHERE, Kind, Known
 from kafka_trial.judge.columns import Columns
-from kafka_trial.judge.facts import Facts
 from kafka_trial.judge.id_index import IdIndex, id_hashes
 from kafka_trial.judge.made import made_rows
 from kafka_trial.judge.places import ELSEWHERE, slices_of
+from kafka_trial.judge.run_metadata import RunMetadata
 
 
-class Named:
+class IdJoins:
     """Makes the named rows of one file; `placeless` are the acknowledgements that lack a place."""
 
-    def __init__(self, facts: Facts, source: int, known: IdIndex) -> None:
+    def __init__(self, facts: RunMetadata, source: int, known: IdIndex) -> None:
         self.facts = facts
         self.source = source
         self.known = known

@@ -17,7 +17,7 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.judge.columns import Columns
-    from kafka_trial.judge.facts import Facts
+    from kafka_trial.judge.run_metadata import RunMetadata
 
 OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 
@@ -25,7 +25,7 @@ OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 class OwnTimes:
     """What the lines of one file say of their times; called once for each block, in order."""
 
-    def __init__(self, facts: Facts, source: int) -> None:
+    def __init__(self, facts: RunMetadata, source: int) -> None:
         self._facts = facts
         self._source = source
         self._read_ns: int | None = None  # when the last line of the blocks before was read

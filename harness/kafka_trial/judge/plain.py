@@ -1,4 +1,4 @@
-"""TrialContext as plain data, for the cache, and back."""
+"""The trial context as plain data, for the cache, and back."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.invariants.trial_context import (
     Connection,
     Epoch,
     GroupAnswer,
     HeartbeatRun,
-    Life,
+    Incarnation,
     LostEvents,
     Membership,
     OomRise,
@@ -37,7 +37,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
         **dict(plain)
         | {
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
-            "lives": tuple(Life(**life) for life in plain["lives"]),
+            "lives": tuple(Incarnation(**life) for life in plain["lives"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),
@@ -45,7 +45,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "group_answers": tuple(_group_answer(one) for one in plain["group_answers"]),
             "heartbeat_runs": tuple(HeartbeatRun(**one) for one in plain["heartbeat_runs"]),
             "settings": _settings(plain["settings"]),
-            "told": Told(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
+            "told": DeclaredTimeouts(**plain["told"] | {"leaves": tuple(map(tuple, plain["told"]["leaves"]))}),
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),

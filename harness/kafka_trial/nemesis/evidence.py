@@ -20,7 +20,7 @@ NO_CONNECTION = "the target had no live connection through its proxies: nothing 
 
 
 @dataclass(frozen=True)
-class Found:
+class Hits:
     """What was found on the routes of a target; a route with a hit and a miss counts as a miss."""
 
     hits: frozenset[Route]
@@ -55,7 +55,7 @@ def latency(
     if not live or not inside:
         return Evidence(False, NO_CONNECTION)
     kept = kept_routes(inside)
-    found = Found(
+    found = Hits(
         hits=frozenset(r for r in live if r in risen and risen[r] >= rise_ms and r in kept),
         misses=frozenset(r for r in live if r in risen and risen[r] < rise_ms),
     )
@@ -108,7 +108,7 @@ def one_way(
     open_flows = flows([before, *inside] if other == ANSWERS else inside, other)
     blocked = frozenset(f.route for f in flows(inside, other) if f.held_bytes and f.passed_bytes == 0)
     passed = frozenset(f.route for f in open_flows if f.passed_bytes > 0) | probe_passed
-    found = Found(hits=(found.hits & passed) - blocked, misses=found.misses)
+    found = Hits(hits=(found.hits & passed) - blocked, misses=found.misses)
     return found.evidence(
         clients=clients,
         hit=f"{held} were held while the other direction passed",
@@ -150,7 +150,7 @@ def slow_link(
     rates = saturated_rates(inside)
     fast = frozenset(route for route, rate in all_rates(inside).items() if rate > 1.6 * rate_bytes_per_s)
     near = frozenset(route for route, rate in rates.items() if 0.6 <= rate / rate_bytes_per_s <= 1.6) - fast
-    evidence = Found(hits=near, misses=fast).evidence(
+    evidence = Hits(hits=near, misses=fast).evidence(
         clients=clients,
         hit=f"answers came at about {rate_bytes_per_s:.0f} bytes/s a connection while more was offered",
         miss=f"answers came faster than {rate_bytes_per_s:.0f} bytes/s",
@@ -177,7 +177,7 @@ def closed(
     gone = {port[:2] for port in before.ports() - last.ports()}
     carrying = frozenset(f.route for f in _flows_across(inside) if f.passed_bytes > 0)
     answered = frozenset((probe.client, probe.broker) for probe in probes_inside if probe.answer_ms is not None)
-    return Found(hits=frozenset(gone), misses=carrying | answered).evidence(
+    return Hits(hits=frozenset(gone), misses=carrying | answered).evidence(
         clients=clients,
         hit=f"{len(before.ports() - last.ports())} connections were closed",
         miss="connections were kept and carried bytes, or a new one did",
@@ -195,7 +195,7 @@ def refused(
     kept = frozenset(port[:2] for look in inside for port in look.ports() & before.ports())
     answered = frozenset((p.client, p.broker) for p in probes_inside if p.error != REFUSED)
     probed = frozenset((p.client, p.broker) for p in probes_inside if p.error == REFUSED)
-    return Found(hits=frozenset(before.routes()) & probed, misses=kept | answered).evidence(
+    return Hits(hits=frozenset(before.routes()) & probed, misses=kept | answered).evidence(
         clients=clients,
         hit="every connection was closed and new ones are refused",
         miss="connections were kept or accepted",
@@ -222,8 +222,8 @@ def _moved(base: LinkSnapshot, now: LinkSnapshot, route: Route) -> bool:
     return received > 0 and sent > 0
 
 
-def _held_back(pairs: Sequence[Flow]) -> Found:
-    return Found(
+def _held_back(pairs: Sequence[Flow]) -> Hits:
+    return Hits(
         hits=frozenset(f.route for f in pairs if f.held),
         misses=frozenset(f.route for f in pairs if f.passed_bytes > 0),
     )

@@ -1,6 +1,6 @@
 """How the group under trial is doing, seen live from the history: what the bounds of its convergence follow from.
 
-The judge reads the same from the whole history (`judge/group_timeout_facts.py`); here it only decides how long a trial
+The judge reads the same from the whole history (`judge/declared_timeouts.py`); here it only decides how long a trial
 goes on.
 """
 
@@ -17,7 +17,7 @@ from kafka_trial.history.event import Event
 from kafka_trial.history.follow import Follower
 from kafka_trial.invariants.bounds import HEARTBEATS_A_SESSION, Timing, timing_of
 from kafka_trial.invariants.expiries import expiries, with_faults
-from kafka_trial.invariants.group_timeouts import Told
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
 SECOND_NS = 1_000_000_000
@@ -110,7 +110,7 @@ class GroupWatch:
             handler_max_s=spec.evidence.handler_max_s,
         )
 
-    def _told(self) -> Told:
+    def _told(self) -> DeclaredTimeouts:
         """As the judge will know it, or a little longer: heartbeats are not looked at, nor fetches."""
         session_ms = self._timeouts_ms.get("session")
         if session_ms is None and "consumer" in self._protocols:
@@ -119,7 +119,7 @@ class GroupWatch:
         session_s = self.spec.kafka.session_timeout_s if session_ms is None else session_ms / 1000
         cycles = [longest for first, last, longest in self._rounds.values() if last - first >= SEEN_MIN_NS]
         silent_s = None if self._rounds else self.spec.kafka.poll_interval_s
-        return Told(
+        return DeclaredTimeouts(
             protocol=next((name for name in ("classic", "consumer") if name in self._protocols), None),
             session_timeout_s=session_s,
             rebalance_timeout_s=None if rebalance_ms is None else rebalance_ms / 1000,

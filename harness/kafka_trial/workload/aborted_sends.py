@@ -22,7 +22,7 @@ BEGUN_WITHIN_S: Final = 30.0
 ABORTED: Final = "its transaction was aborted"
 
 
-class TakenBack:
+class AbortedSends:
     """Writes records and takes them back; `client` is a confluent-kafka producer with a transactional id, which raises
     `refusal`."""
 

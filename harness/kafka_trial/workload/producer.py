@@ -30,7 +30,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_trial.scenario import Load
-from kafka_trial.workload.aborted_sends import TakenBack
+from kafka_trial.workload.aborted_sends import AbortedSends
 from kafka_trial.workload.handle import load_from_json
 from kafka_trial.workload.payload import ID_HEADER, payload_for
 from kafka_trial.workload.send_log import NoLog, SendLog
@@ -67,7 +67,7 @@ class Sender:
         log: SendLog,
         payload: Callable[[Op], bytes],
         topic: str,
-        taken_back: TakenBack | None = None,
+        taken_back: AbortedSends | None = None,
     ) -> None:
         self.log = log
         self._client = client
@@ -192,12 +192,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if fatal else 0
 
 
-def _taken_back(options: argparse.Namespace, load: Load, log: SendLog) -> TakenBack:
+def _taken_back(options: argparse.Namespace, load: Load, log: SendLog) -> AbortedSends:
     """Returns the second producer, whose transactions are aborted."""
     own = {"client.id": "kafka-trial-aborting", "transactional.id": f"kafka-trial-aborting-{options.topic}"}
     limits = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 60_000}
     client = Producer(client_settings(options.bootstrap, load) | own | limits)
-    return TakenBack(client, log, options.topic, refusal=KafkaException)
+    return AbortedSends(client, log, options.topic, refusal=KafkaException)
 
 
 def _partitions(client: Any, topic: str) -> int:

@@ -4,12 +4,11 @@ It imports nothing but the event and the modules beside it, walks lists of event
 compares everything with everything where that is the obvious way to say it. `judge(events, facts)` returns what it
 found, per anomaly.
 
-Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic or
-consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard of
-is done), no_effect (the outcomes that it need not hear of), effects (state: a later one of the key is enough), body
-(value: of an effect it is the record's), stdout (buffered: lines come when a buffer is full), delivery (the
-claim's), reset (the policy),
-memory_max_bytes (the claim's).
+Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic
+or consumer), progress (kafka, …: where the committed position lives), sink (where one is declared, only what it heard
+of is done), no_effect (the outcomes that it need not hear of), effects (state: a later one of the key is enough), body
+(value: of an effect it is the record's), stdout (buffered: lines come when a buffer is full), delivery (the claim's),
+reset (the policy), memory_max_bytes (the claim's).
 """
 
 from __future__ import annotations

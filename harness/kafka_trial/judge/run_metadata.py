@@ -1,4 +1,4 @@
-"""Facts: the small events of a history, gathered into the trial context that every slice is judged in.
+"""Run metadata: the small events of a history, gathered into the trial context that every slice is judged in.
 
 Fed file by file while the slice rows are made (`frames.py`); `consumer.toml` adds what its team declares. Nothing here
 grows with the load, but for the clock (one pair a second) and one entry an incarnation.
@@ -11,24 +11,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.invariants.trial_context import Life, Membership, Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
+from kafka_trial.judge.clock_samples import PULSE_TAKERS, ClockCollector
 from kafka_trial.judge.connections import Connections
+from kafka_trial.judge.declared_timeouts import TimeoutCollector, take_told
 from kafka_trial.judge.group_answers import Answer, answered
-from kafka_trial.judge.group_timeout_facts import ToldFacts, take_told
-from kafka_trial.judge.heartbeat_runs import HeartbeatRunFacts
+from kafka_trial.judge.heartbeat_runs import HeartbeatRunCollector
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.own_clients import OwnClients
-from kafka_trial.judge.pulse_facts import PULSE_TAKERS, Pulse
+from kafka_trial.judge.resource_samples import VITAL_TAKERS, ResourceCollector, exit_words, take_epoch
 from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
-from kafka_trial.judge.vital_facts import VITAL_TAKERS, Vitals, exit_words, take_epoch
 
 Body = Mapping[str, Any]
 TELLS = ("invokes", "assigns", "delivers", "completes")  # what a member's file tells of at all
 
 
 @dataclass
-class Facts:
+class RunMetadata:
     """What has been gathered so far. Numbers are places in `sources`, `members`, `member_ids` and `slices`."""
 
     topic: str | None = None
@@ -55,12 +55,12 @@ class Facts:
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
     brokers: set[int] = field(default_factory=set)  # that held partitions
-    pulse: Pulse = field(default_factory=Pulse)
-    vitals: Vitals = field(default_factory=Vitals)
+    pulse: ClockCollector = field(default_factory=ClockCollector)
+    vitals: ResourceCollector = field(default_factory=ResourceCollector)
     transactions: Transactions = field(default_factory=Transactions)
     bad_lines: BadLines = field(default_factory=BadLines)
-    told: ToldFacts = field(default_factory=ToldFacts)
-    heartbeat_runs: HeartbeatRunFacts = field(default_factory=HeartbeatRunFacts)
+    told: TimeoutCollector = field(default_factory=TimeoutCollector)
+    heartbeat_runs: HeartbeatRunCollector = field(default_factory=HeartbeatRunCollector)
     calibrated_rate: float | None = None
     control_read: str | None = None
     ended: str | None = None
@@ -99,7 +99,7 @@ class Facts:
             slices=tuple(self.slices),
             sources=tuple(self.sources),
             members=tuple(self.members),
-            lives=tuple(Life(source=source, **life) for source, life in sorted(self.lives.items())),
+            lives=tuple(Incarnation(source=source, **life) for source, life in sorted(self.lives.items())),
             lanes=dict(sorted(self._lanes().items())),
             member_ids=tuple(self.member_ids),
             owners=tuple(self._owner(name) for name in self.member_ids),
@@ -146,7 +146,7 @@ class Facts:
         return self.lanes or {int(name[1:]): number for name, number in self.members.items() if name[1:].isdigit()}
 
 
-def _started(facts: Facts, source: int, body: Body) -> None:
+def _started(facts: RunMetadata, source: int, body: Body) -> None:
     name = body.get("member")
     if not isinstance(name, str):
         return
@@ -162,17 +162,17 @@ def _started(facts: Facts, source: int, body: Body) -> None:
     }
 
 
-def _stopped(facts: Facts, source: int, body: Body) -> None:
+def _stopped(facts: RunMetadata, source: int, body: Body) -> None:
     life = facts.lives.get(source)
     if life is not None and "closed_seq" not in life:
         life |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
 
 
-def _bad_line(facts: Facts, source: int, body: Body) -> None:
+def _bad_line(facts: RunMetadata, source: int, body: Body) -> None:
     facts.bad_lines.take(source, body)
 
 
-def _exited(facts: Facts, source: int, body: Body) -> None:
+def _exited(facts: RunMetadata, source: int, body: Body) -> None:
     _stopped(facts, source, body)
     facts.bad_lines.take_exit(source, body)
     life = facts.lives.get(source)
@@ -182,22 +182,22 @@ def _exited(facts: Facts, source: int, body: Body) -> None:
         life |= exit_words(body)
 
 
-def _client_named(facts: Facts, source: int, body: Body) -> None:
+def _client_named(facts: RunMetadata, source: int, body: Body) -> None:
     """A client of a cluster that is not ours: told from its requests, for no lane was given to it."""
     if isinstance(body.get("member"), str) and isinstance(body.get("lane"), int):
         facts.lanes[body["lane"]] = facts.member(body["member"])
 
 
-def _phase(facts: Facts, source: int, body: Body) -> None:
+def _phase(facts: RunMetadata, source: int, body: Body) -> None:
     facts.phases.setdefault(str(body.get("phase")), body["time_ns"])
 
 
-def _calibrated(facts: Facts, source: int, body: Body) -> None:
+def _calibrated(facts: RunMetadata, source: int, body: Body) -> None:
     if isinstance(body.get("rate"), int | float):
         facts.calibrated_rate = float(body["rate"])
 
 
-def _named(facts: Facts, source: int, body: Body) -> None:
+def _named(facts: RunMetadata, source: int, body: Body) -> None:
     for name in ("group", "topic"):
         if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
             setattr(facts, name, body[name])
@@ -205,15 +205,15 @@ def _named(facts: Facts, source: int, body: Body) -> None:
         take_told(facts, source, body)
 
 
-def _environment(facts: Facts, source: int, body: Body) -> None:
+def _environment(facts: RunMetadata, source: int, body: Body) -> None:
     facts.environment.append(str(body.get("message", "the environment failed")))
 
 
-def _audit(facts: Facts, source: int, body: Body) -> None:
+def _audit(facts: RunMetadata, source: int, body: Body) -> None:
     facts.audited = True
 
 
-def _end(facts: Facts, source: int, body: Body) -> None:
+def _end(facts: RunMetadata, source: int, body: Body) -> None:
     if facts.ended is not None:
         facts.defects.append(f"{facts.sources[source]}: a second end (#{body['seq']})")
     facts.ended = str(body.get("outcome", "info"))
@@ -221,7 +221,7 @@ def _end(facts: Facts, source: int, body: Body) -> None:
         facts.environment.append(str(body["message"]))
 
 
-def _topic(facts: Facts, source: int, body: Body) -> None:
+def _topic(facts: RunMetadata, source: int, body: Body) -> None:
     name, topic_id = body.get("topic"), body.get("topic_id")
     if isinstance(name, str) and isinstance(topic_id, str):
         others = [known for known, of in facts.topics_by_id.items() if of == name and known != topic_id]
@@ -237,32 +237,32 @@ def _topic(facts: Facts, source: int, body: Body) -> None:
         facts.compacted = True
 
 
-def _leader(facts: Facts, source: int, body: Body) -> None:
+def _leader(facts: RunMetadata, source: int, body: Body) -> None:
     replicas = body.get("replicas")
     if isinstance(replicas, list):
         facts.brokers |= {broker for broker in replicas if isinstance(broker, int)}
 
 
-def _control_read(facts: Facts, source: int, body: Body) -> None:
+def _control_read(facts: RunMetadata, source: int, body: Body) -> None:
     facts.control_read = str(body.get("state"))
 
 
-def _witness(facts: Facts, source: int, body: Body) -> None:
+def _witness(facts: RunMetadata, source: int, body: Body) -> None:
     name, state = facts.sources[source], str(body.get("state"))
     if facts.witnesses.get(name) not in ("dead", "undecodable"):  # worse never gets better
         facts.witnesses[name] = state
 
 
-def _undecodable(facts: Facts, source: int, body: Body) -> None:
+def _undecodable(facts: RunMetadata, source: int, body: Body) -> None:
     facts.witnesses[facts.sources[source]] = "undecodable"
 
 
-def _injecting(facts: Facts, source: int, body: Body) -> None:
+def _injecting(facts: RunMetadata, source: int, body: Body) -> None:
     if isinstance(body.get("fault_no"), int):
         facts.injecting[body["fault_no"]] = body["time_ns"]
 
 
-def _injected(facts: Facts, source: int, body: Body) -> None:
+def _injected(facts: RunMetadata, source: int, body: Body) -> None:
     number = body.get("fault_no")
     if isinstance(number, int):
         facts.windows[number] = {
@@ -276,13 +276,13 @@ def _injected(facts: Facts, source: int, body: Body) -> None:
         }
 
 
-def _healed(facts: Facts, source: int, body: Body) -> None:
+def _healed(facts: RunMetadata, source: int, body: Body) -> None:
     number = body.get("fault_no")
     if isinstance(number, int) and number in facts.windows:
         facts.windows[number]["healed_ns"] = body["time_ns"]
 
 
-def _membership(facts: Facts, source: int, body: Body) -> None:
+def _membership(facts: RunMetadata, source: int, body: Body) -> None:
     if facts.group is not None and body.get("group") != facts.group:
         return
     name = body.get("member_id")
@@ -292,13 +292,13 @@ def _membership(facts: Facts, source: int, body: Body) -> None:
         facts.memberships.append(found)
 
 
-def _group(facts: Facts, source: int, body: Body) -> None:
+def _group(facts: RunMetadata, source: int, body: Body) -> None:
     _membership(facts, source, body)
     take_epoch(facts, source, body)
     take_told(facts, source, body)
 
 
-TAKERS: Mapping[str, Callable[[Facts, int, Body], None]] = {
+TAKERS: Mapping[str, Callable[[RunMetadata, int, Body], None]] = {
     "started": _started,
     "client_named": _client_named,
     "stopped": _stopped,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-def life_of(batch: Batch, sources: Array) -> Ints:
+def incarnation_of(batch: Batch, sources: Array) -> Ints:
     """Returns the place of each source's life in `batch.lives`, -1 where a source is no member's."""
     places = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
     places[batch.lives["source"]] = np.arange(len(batch.lives))
