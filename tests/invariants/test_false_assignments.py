@@ -39,7 +39,7 @@ from histories import (
 from kafka_trial.history.event import to_line
 from kafka_trial.judge.findings import batch_of as batch_made
 from kafka_trial.judge.memory import rows_of_lines
-from kafka_trial.verdict.messages import sentence
+from kafka_trial.verdict.messages import message
 
 Lines = list[Line | list[Line]]
 LOST = said("m0", "lost", entries=[{"topic": "t", "partition": 0}])
@@ -256,7 +256,7 @@ def test_a_forged_line_is_a_false_report() -> None:
     assert [(one.attributes, one.events) for one in found.instances] == [
         ({"what": "assigned", "by": "request log"}, ("consumer-m0-0#1",))
     ]
-    assert sentence("false-report", found.instances[0]) == (
+    assert message("false-report", found.instances[0]) == (
         "partition 0 was said to be assigned, and the request log knows that it cannot have been"
     )
 

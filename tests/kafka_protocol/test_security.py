@@ -15,7 +15,7 @@ import pytest
 from certificates import Certificates, certificates_in
 from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import read_records
-from kafka_trial.audit.request import Asked
+from kafka_trial.audit.request import AuditRequest
 from kafka_trial.audit.stores import tls_context
 from kafka_trial.errors import InputError
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
@@ -196,7 +196,7 @@ def test_a_wrong_password_is_tried_once() -> None:
 def test_a_reader_that_is_not_let_in_says_so_as_everybody_does() -> None:
     """An audit's readers are threads, each with connections of its own: their wrong input is no crash of a thread."""
     with _listening(_answering(HEARD, WRONG_PASSWORD)) as (host, port):
-        asked = Asked(f"{host}:{port}", "t", "g", 0, 1, security=ALICE)
+        asked = AuditRequest(f"{host}:{port}", "t", "g", 0, 1, security=ALICE)
         budget = Budget(asked.limits, until_s=math.inf)
         with pytest.raises(InputError, match=rf"^localhost:{port}: does not take user alice"):
             read_records(asked, "t", {0: (0, 1)}, budget, lambda found: None, identity=None)
