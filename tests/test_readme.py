@@ -25,6 +25,12 @@ def test_the_first_page_is_short() -> None:
     assert PAGES_BY_NAME.keys() - linked == {"README.md"}
 
 
+def test_the_glossary_is_short() -> None:
+    """At most forty words, each once."""
+    words = re.findall(r"^\| ([^|]+) \| ", PAGES_BY_NAME["glossary.md"].read_text(), re.MULTILINE)[2:]
+    assert len(words) == len(set(words)) <= 40
+
+
 @pytest.mark.parametrize("name", PAGES_BY_NAME)
 def test_the_commands_of_a_page_exist(name: str) -> None:
     """Every `kafka-trial VERB` and `make TARGET` it names is there."""

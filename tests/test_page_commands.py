@@ -1,0 +1,112 @@
+"""Every command that a page shows in a console is executed: here, or by a test that is named; or it is an exception.
+
+The exceptions and their reasons are printed by `python tests/test_page_commands.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.cli import main
+from kafka_trial.errors import PASS
+from kafka_trial.registry import CHECKOUT
+
+PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
+
+OF_A_RUN = (  # executed on the stored run of a real trial
+    "kafka-trial list suites",
+    "kafka-trial check trial-runs/RUN",
+    "kafka-trial report trial-runs/RUN",
+    "kafka-trial show trial-runs/RUN offsets#31",
+)
+LIVE = (  # executed as they stand, with the README's consumer
+    "kafka-trial run member-killed --consumer consumer.toml",
+    "pytest --pyargs kafka_trial.suites --consumer consumer.toml",
+)
+ONLY = {"pytest": ["-k", "control", "-p", "no:cacheprovider"]}  # all suites take ten minutes
+ELSEWHERE = {  # command → the file that executes it, and the words by which it does
+    "make demo": ("tests/live/test_demo.py", "demonstrate("),
+    "make test": (".ci/run", "exec make test"),
+    "make setup": ("Makefile", "test: setup"),
+    "make lint": ("Makefile", "test: setup lint"),
+    "kafka-trial run member-killed --consumer consumer.toml --seeds 1..5": (
+        "tests/live/test_warm_cluster.py",
+        "--seeds",
+    ),
+}
+EXCEPTIONS = {
+    ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
+}
+OTHER_PEOPLES = "needs a cluster that is not ours; tests/audit/test_audit_cluster.py audits one that is"
+
+
+def commands() -> dict[str, str]:
+    """Returns every command that stands behind a prompt in a console block, or begins a block, and its page."""
+    found = {}
+    for page in PAGES:
+        for block in re.findall(r"^```(?:console|sh)?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = line.removeprefix("$ ").partition("   ")[0].strip()
+                if line.startswith("$ ") or re.match(r"kafka-trial |make |pytest ", line):
+                    found[re.sub(r"\s+#.*", "", words)] = page.name
+    return found
+
+
+def exceptions() -> dict[str, str]:
+    """Returns the commands that nothing executes, each with the reason."""
+    audits = {command: OTHER_PEOPLES for command in commands() if command.startswith("kafka-trial audit ")}
+    return {**EXCEPTIONS, **audits}
+
+
+def test_every_command_is_executed_or_an_exception() -> None:
+    """A new one needs its place here; one that is gone leaves it."""
+    known = {*OF_A_RUN, *LIVE, *ELSEWHERE, *exceptions()}
+    assert (set(commands()) - known, known - set(commands())) == (set(), set())
+
+
+def test_what_is_executed_elsewhere_is_executed_there() -> None:
+    """The file says so still."""
+    wrong = [command for command, (file, words) in ELSEWHERE.items() if words not in (CHECKOUT / file).read_text()]
+    assert wrong == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("command", OF_A_RUN)
+def test_a_command_on_a_stored_run_works(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends in status 0 and says something."""
+    shutil.copytree(STORED, tmp_path / "trial-runs" / "RUN")
+    monkeypatch.chdir(tmp_path)
+    if " report " in command:
+        assert main(["check", "trial-runs/RUN"]) == PASS
+    assert main(shlex.split(command)[1:]) == PASS
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.cluster
+@pytest.mark.spark
+@pytest.mark.parametrize("command", [pytest.param(one, marks=pytest.mark.rotates) for one in LIVE])
+def test_a_command_that_runs_trials_works(command: str, tmp_path: Path) -> None:
+    """With the consumer of the README's five minutes, as the page has it."""
+    readme = (CHECKOUT / "README.md").read_text()
+    (tmp_path / "consumer.toml").write_text(re.findall(r"```toml\n(schema = 1.*?)```", readme, re.DOTALL)[0])
+    (tmp_path / "mine.py").write_text(re.findall(r"```python\n(# mine\.py.*?)```", readme, re.DOTALL)[0])
+    name, *words = shlex.split(command)
+    module = {"kafka-trial": "kafka_trial", "pytest": "pytest"}[name]
+    asked = [sys.executable, "-m", module, *words, *ONLY.get(name, [])]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == PASS, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+if __name__ == "__main__":
+    for told, reason in exceptions().items():
+        print(f"{told}: {reason}")
