@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from kafka_trial import plugins
 from kafka_trial.audit.collect import collect_audit
+from kafka_trial.errors import InputError
 from kafka_trial.history.kinds import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
@@ -37,6 +40,7 @@ def check_run(
         InputError: it is no run folder, or of a newer schema.
         StartError: there is no Java to run Spark on, or nobody answers at the master's URL.
     """
+    plugins.require(_made_with(folder))
     verdict = reach_verdict(folder, judge(folder, spark=spark, master=spark_master, partitions=partitions))
     write_reports(folder)
     return verdict
@@ -56,3 +60,12 @@ def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
     pq.write_table(judgement.series, folder.path / "series.parquet")
     write_verdict(folder, verdict, collected)
     return verdict
+
+
+def _made_with(folder: RunFolder) -> Mapping[str, str]:
+    """Returns the plug-ins that a run was made with, each with its digest; a damaged run.json names none."""
+    try:
+        named = folder.read_json("run.json").get("plugins")
+    except (InputError, AttributeError):
+        return {}
+    return named if isinstance(named, dict) else {}

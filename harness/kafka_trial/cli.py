@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_trial import __version__, verbs
+from kafka_trial import __version__, plugins, verbs
 from kafka_trial.errors import INTERRUPTED, KafkaTrialError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status."""
     options = _parser().parse_args(arguments)
     try:
+        plugins.load(options.plugin or ())
         return _call(options.verb_function, options)
     except KafkaTrialError as error:
         print(f"kafka-trial {options.verb}: {error}", file=sys.stderr)
@@ -73,6 +74,9 @@ def _verb(
         description=text[0].upper() + text[1:] + ".",
         epilog=f"Example: {EXAMPLES[name]}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)"
     )
     parser.set_defaults(verb_function=function)
     return parser

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_trial import registry
+from kafka_trial import plugins, registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
 from kafka_trial.errors import INTERRUPTED, InputError, Interrupted
 from kafka_trial.pytest_consumers import MARKER, SETTING, Chosen, Refused, check, chosen_for
@@ -43,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--consumer", action="append", metavar="FILE", help="consumer.toml, or a fixture's name (repeatable)"
     )
+    group.addoption("--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)")
     group.addoption("--consumer-image", metavar="IMAGE", help="a container image (not in this version yet)")
     group.addoption(
         "--kafka", action="append", metavar="VERSION", help="Kafka version (repeatable, or comma separated)"
@@ -76,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("consumer_image"):
         raise pytest.UsageError("--consumer-image: containers are not in this version yet; use --consumer FILE")
     try:
+        plugins.load(config.getoption("plugin") or ())
         for version in _versions(config):
             find_version(version)
             for name in config.getoption("consumer") or ():

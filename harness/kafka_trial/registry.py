@@ -7,6 +7,7 @@ In a checkout they lie at the top level; in an installed wheel inside the packag
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 import tomllib
@@ -21,6 +22,7 @@ from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_tom
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent
+PLUGINS = "KAFKA_TRIAL_PLUGINS"  # of the environment: plug-in files, as in PATH, for processes that are started here
 
 
 def suites_folder() -> Path:
@@ -71,7 +73,7 @@ def scenarios() -> dict[str, Scenario]:
     """
     found: dict[str, Scenario] = {}
     for file in suites().values():
-        for scenario in _scenarios_of(_module(file)):
+        for scenario in scenarios_of(_module(file)):
             problems = scenario_problems(scenario)
             if scenario.name in found:
                 problems.append(f"the name {scenario.name!r} is registered twice")
@@ -79,6 +81,25 @@ def scenarios() -> dict[str, Scenario]:
                 raise InputError(str(file), problems)
             found[scenario.name] = scenario
     return found
+
+
+def plugin_files() -> list[str]:
+    """Returns the files of the plug-ins that are loaded here (`plugins.py`)."""
+    return [name for name in os.environ.get(PLUGINS, "").split(os.pathsep) if name]
+
+
+def add_scenario(scenario: Scenario, *, where: str) -> None:
+    """Registers the scenario of a plug-in.
+
+    Raises:
+        InputError: it makes no sense, or its name is taken.
+    """
+    problems = scenario_problems(scenario)
+    if scenario.name in scenarios():
+        problems.append(f"the scenario {scenario.name!r} exists already: choose another name")
+    if problems:
+        raise InputError(where, problems)
+    scenarios()[scenario.name] = scenario
 
 
 def find_scenario(given: str) -> Scenario:
@@ -113,6 +134,17 @@ def consumers() -> dict[str, Path]:
             name = file.parent.name if file.stem == "consumer" else f"{file.parent.name}/{file.stem}"
             found[name] = file
     return found
+
+
+def add_consumer(name: str, file: Path) -> None:
+    """Registers the consumer of a plug-in.
+
+    Raises:
+        InputError: its name is taken.
+    """
+    if name in consumers():
+        raise InputError(str(file), f"the consumer {name!r} exists already: choose another name")
+    consumers()[name] = file
 
 
 def find_consumer(given: str) -> Path:
@@ -156,7 +188,8 @@ def speaking_references() -> list[str]:
     return [name for name, file in consumers().items() if reference_folder() in file.parents and not is_silent(name)]
 
 
-def _scenarios_of(module: ModuleType) -> Iterator[Scenario]:
+def scenarios_of(module: ModuleType) -> Iterator[Scenario]:
+    """Yields the scenarios that a suite's module, or a plug-in, registers."""
     if hasattr(module, "SCENARIO"):
         yield module.SCENARIO
     yield from getattr(module, "SCENARIOS", ())

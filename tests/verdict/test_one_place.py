@@ -16,42 +16,7 @@ from kafka_trial.report.explain import explain
 from kafka_trial.verbs import LISTS
 from kafka_trial.verdict.check_results import CheckResult, VerdictInput
 from kafka_trial.verdict.decide import Verdict, decide
-
-ODD_RECORD = '''
-from kafka_trial.invariants.claim_rule import Rule, VIOLATION, order_claimed
-from kafka_trial.invariants.explanation import on_the_partition
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.table import table
-
-
-def _small(claim, attributes):
-    return ("tolerated", "a small one") if attributes["offset"] < 2 else VIOLATION
-
-
-@invariant(
-    "odd-record",
-    family="ordering",
-    needs=("work",),
-    level="events",
-    severity=1,
-    rule=Rule(order_claimed, _small),
-    message="record {offset} of {place} is odd",
-    follows={"skipped": on_the_partition},
-)
-def odd_record(batch):
-    """A record with an odd offset was handled. Nobody can help it.
-
-    Smallest history: `processed` 1.
-
-    Usual cause: Offsets are numbers.
-
-    Remedy: Do not count.
-    """
-    rows = batch.completions
-    odd = rows.take(rows["offset"] % 2 == 1)
-    found = table(slice=odd["slice"], order=odd["offset"], offset=odd["offset"])
-    return Findings(found, [(odd["source"], odd["seq"])])
-'''
+from plugin_files import ODD_RECORD
 
 
 @pytest.fixture(autouse=True)

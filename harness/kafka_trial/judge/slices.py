@@ -18,6 +18,7 @@ from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-def
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.util import PythonEvalType
 
+from kafka_trial import plugins
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
@@ -56,7 +57,10 @@ def found_frame(
 
 
 def _judging(trial_context: TrialContext) -> Callable[[Batches], Batches]:
+    known = plugins.loaded()
+
     def judge(batches: Batches) -> Batches:
+        plugins.ensure(known)
         for whole in whole_slices(batches, call_rows=CALL_ROWS):
             yield from find(whole, trial_context).cast(FOUND).to_batches()
 

@@ -136,6 +136,8 @@ def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, 
     words = ["kafka-trial", "run", str(folder.path / file) if file else scenario or "SCENARIO"]
     words += ["--consumer", _said(run, "consumer_file", most=PATH_MAX) or consumer or "FILE"]
     words += ["--kafka", _said(run, "kafka")] if run.get("kafka") else []
+    for plugin in run.get("plugins") or ():
+        words += ["--plugin", str(plugin)[:PATH_MAX]]
     words += ["--seed", _said(run, "seed")] if run.get("seed") is not None else []
     if (folder.path / "schedule.json").exists():
         words += ["--schedule", str(folder.path / "schedule.json")]

@@ -73,9 +73,11 @@ def main() -> None:
     """Judges every folder named on stdin until it closes; Spark starts at once, in the background."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # nothing but answers may reach the harness there
+    from kafka_trial import plugins
     from kafka_trial.check import check_run
     from kafka_trial.judge.session import warm_session
 
+    plugins.load()
     warm_session()
     for line in sys.stdin.buffer:
         folder = RunFolder(Path(os.fsdecode(line.rstrip(b"\n"))))
