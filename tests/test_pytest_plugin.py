@@ -19,7 +19,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.pytest_plugin import Judged
 from kafka_trial.trial.session import Trialed
-from kafka_trial.verdict.check_results import CheckResult, VerdictInput
+from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from kafka_trial.verdict.decide import decide
 from kafka_trial.invariants.invariant import Anomaly
 
@@ -28,7 +28,7 @@ from kafka_trial.invariants.invariant import Anomaly
 def test_it(word, tmp_path):
     anomaly = Anomaly("skipped", "t", 0, {"offset": 7}, ("run#1",))
     core = ("skipped", "unseen", "commit-ahead", "illegal-redelivery")
-    found = tuple(CheckResult(name, (anomaly,) if (name, word) == ("skipped", "fail") else ()) for name in core)
+    found = tuple(AnomalyResult(name, (anomaly,) if (name, word) == ("skipped", "fail") else ()) for name in core)
     ground = ("the harness was killed",) if word == "unknown" else ()
     verdict = decide(VerdictInput(found, ground=ground), Claim("at-least-once"))
     assert verdict.verdict == word
@@ -161,7 +161,7 @@ from kafka_trial.errors import Interrupted
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed
-from kafka_trial.verdict.check_results import Fault, VerdictInput
+from kafka_trial.verdict.verdict_input import Fault, VerdictInput
 from kafka_trial.verdict.decide import decide
 
 

@@ -1,6 +1,6 @@
 """The claim: what a consumer's team promises, and which anomalies break that promise.
 
-The same anomalies are computed whatever the claim; the claim only sorts them (`verdict.py`). The keys and the table
+The same anomalies are computed whatever the claim; the claim only sorts them (`verdict/`). The keys and the table
 of violations are a contract (consumer.toml, section [claim]).
 """
 

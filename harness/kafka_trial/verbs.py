@@ -222,7 +222,7 @@ def _list_faults() -> Rows:
 
 def _list_invariants() -> Rows:
     from kafka_trial.invariants.invariant import list_invariants
-    from kafka_trial.verdict.claim_rules import breaks
+    from kafka_trial.verdict.rule_evaluation import breaks
 
     return [
         {

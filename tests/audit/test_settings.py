@@ -11,7 +11,7 @@ from kafka_trial.audit.offsets import GroupSettings
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.audit.settings import consumer_toml, read_claim, settings_of, settle_ns
 from kafka_trial.errors import InputError
-from kafka_trial.judge import declared
+from kafka_trial.judge import consumer_settings as declared
 
 ASKED = AuditRequest("h:1", "t", 'a "group"', 0, 1)
 TOLD = GroupSettings("g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000)

@@ -12,7 +12,7 @@ from kafka_trial.check import check_run
 from kafka_trial.history.packed import SUFFIX, unpack
 from lab.calibration.attempts import ROWS_NAME, Attempt, Row, expected_of, grid, read_rows
 from lab.calibration.campaign import STORED, stored_digest, stored_history
-from lab.checkout import reports_folder
+from lab.repository import reports_folder
 
 TOLD = {row.stored: row for row in read_rows(reports_folder() / ROWS_NAME) if row.stored}
 ZOO = [attempt for attempt in grid(times=1) if (file := stored_history(attempt)) and file.exists()]

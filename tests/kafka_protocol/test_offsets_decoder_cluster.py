@@ -24,7 +24,7 @@ from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.cluster.processes import process_cluster
-from kafka_trial.kafka_protocol import group_requests, offsets_records, requests
+from kafka_trial.kafka_protocol import cluster_queries, group_requests, offsets_records
 from kafka_trial.kafka_protocol.batches import batches, records
 from kafka_trial.kafka_protocol.connection import Brokers, Connection
 from kafka_trial.kafka_protocol.fetch import fetch
@@ -123,7 +123,9 @@ def _records(log: Log) -> dict[tuple[int, int], tuple[bytes | None, bytes | None
     """Key and value of every record in the offsets log now, by partition and offset."""
     found: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
     with Brokers(log.bootstrap) as brokers:
-        topic = brokers.anyone(lambda connection: requests.metadata(connection, [OFFSETS_TOPIC])).topics[OFFSETS_TOPIC]
+        topic = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [OFFSETS_TOPIC])).topics[
+            OFFSETS_TOPIC
+        ]
         for partition in range(len(topic.partitions)):
             position, end = 0, 1
             while position < end:

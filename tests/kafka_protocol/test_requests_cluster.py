@@ -12,7 +12,7 @@ from confluent_kafka import Consumer
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.pool import ClusterPool
-from kafka_trial.kafka_protocol import group_requests, requests
+from kafka_trial.kafka_protocol import cluster_queries, group_requests
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.process.waiting import wait_until
 
@@ -42,7 +42,7 @@ def asked(request: pytest.FixtureRequest, cluster_pool: ClusterPool) -> Iterator
 
 def test_both_clients_are_told_the_same(asked: Asked) -> None:
     """Topic id, leaders, epochs, replicas, ISR, log ends, configs and controller."""
-    found = asked.brokers.anyone(lambda at: requests.metadata(at, [asked.topic, "absent"]))
+    found = asked.brokers.anyone(lambda at: cluster_queries.metadata(at, [asked.topic, "absent"]))
     asked.brokers.by_id = dict(found.brokers)
     topic, theirs = found.topics[asked.topic], asked.admin.describe(asked.topic)
     assert theirs is not None
@@ -52,9 +52,9 @@ def test_both_clients_are_told_the_same(asked: Asked) -> None:
         (p.partition, p.leader, p.leader_epoch, set(p.replicas), set(p.isr)) for p in theirs.partitions
     ]
     assert {f"{host}:{port}" for host, port in found.brokers.values()} == set(asked.bootstrap.split(","))
-    assert asked.brokers.anyone(requests.controller)[0] == asked.admin.controller()
+    assert asked.brokers.anyone(cluster_queries.controller)[0] == asked.admin.controller()
     configs = asked.brokers.anyone(
-        lambda at: requests.topic_configs(at, asked.topic, ["cleanup.policy", "retention.ms"])
+        lambda at: cluster_queries.topic_configs(at, asked.topic, ["cleanup.policy", "retention.ms"])
     )
     assert configs == {"cleanup.policy": "delete", "retention.ms": "123456"}
 
@@ -81,7 +81,7 @@ def test_a_group_is_described_in_its_own_protocol(asked: Asked, protocol: str) -
     """State, member and epoch, from the coordinator that both clients name."""
     if protocol == "consumer" and asked.version < "4":
         pytest.skip("KIP-848 groups are not to be had on 3.9")
-    asked.brokers.by_id = dict(asked.brokers.anyone(lambda at: requests.metadata(at, [])).brokers)
+    asked.brokers.by_id = dict(asked.brokers.anyone(lambda at: cluster_queries.metadata(at, [])).brokers)
     with _member(asked, protocol) as group:
         node = asked.brokers.anyone(lambda at: group_requests.coordinator(at, group))
         state = asked.brokers.broker(node, lambda at: group_requests.group_state(at, group))
@@ -93,6 +93,6 @@ def test_a_group_is_described_in_its_own_protocol(asked: Asked, protocol: str) -
 
 def test_a_group_that_does_not_exist_is_dead(asked: Asked) -> None:
     """On every version, and whatever the broker knows of KIP-848."""
-    asked.brokers.by_id = dict(asked.brokers.anyone(lambda at: requests.metadata(at, [])).brokers)
+    asked.brokers.by_id = dict(asked.brokers.anyone(lambda at: cluster_queries.metadata(at, [])).brokers)
     node = asked.brokers.anyone(lambda at: group_requests.coordinator(at, "nobody"))
     assert asked.brokers.broker(node, lambda at: group_requests.group_state(at, "nobody")).state == "Dead"

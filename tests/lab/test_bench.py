@@ -10,7 +10,7 @@ import pytest
 from kafka_trial.errors import InputError
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, page, page_of, ratios, read_rows
 from lab.bench.measurements import MEASUREMENTS
-from lab.checkout import reports_folder
+from lab.repository import reports_folder
 
 ROW = Row("check", Figure("check of 1e+05 events, warm", "s", (0.5, 0.4, 0.9), "0.5"), "2 cores", "abc")
 

@@ -30,7 +30,7 @@ from lab.calibration.attempts import (
 from lab.calibration.campaign import PAGE, RUNS, calibrate, trial_digest
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
-from lab.checkout import git_revision, reports_folder
+from lab.repository import git_revision, reports_folder
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")

@@ -10,10 +10,10 @@ from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.invariants.trial_context import Incarnation, Peak, TrialContext
-from kafka_trial.judge.declared import settings_of
+from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.evidence import NO_SINK, Seen, missing_evidence
-from kafka_trial.verdict.check_results import CheckResult, VerdictInput
 from kafka_trial.verdict.decide import Verdict, decide
+from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from lab.calibration.attempts import header_of
 from lab.calibration.fixture_header import FixtureHeader
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
@@ -101,5 +101,5 @@ def unblemished(name: str, *, delivery: str | None = None) -> Verdict:
     for one in list_invariants():
         missing = missing_evidence(one, trial_context, seen)
         gap = {} if missing is None else {"not_judged": missing.because, "applies": missing.applies}
-        found.append(CheckResult(one.name, **gap))
+        found.append(AnomalyResult(one.name, **gap))
     return decide(VerdictInput(tuple(found)), replace(spec.claim, delivery=delivery or spec.claim.delivery))

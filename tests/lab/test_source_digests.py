@@ -17,7 +17,12 @@ def inside(files: list[Path]) -> set[str]:
 def test_the_judge_is_what_judging_imports() -> None:
     """Invariants, frames and the claim's rules; no producer, no fault, no member."""
     judge = inside(source_digests._part(source_digests.JUDGES, source_digests.JUDGING_FOLDERS))
-    assert {"judge/frames.py", "invariants/commits_ahead.py", "verdict/claim_rules.py", "verdict/decide.py"} <= judge
+    assert {
+        "judge/history_reader.py",
+        "invariants/commits_ahead.py",
+        "verdict/rule_evaluation.py",
+        "verdict/decide.py",
+    } <= judge
     assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "trial/run.py"}
 
 
@@ -40,7 +45,7 @@ def test_no_anomaly_makes_a_history() -> None:
     ("file", "makes", "judges"),
     [
         ("nemesis/members.py", True, False),
-        ("verdict/claim_rules.py", False, True),
+        ("verdict/rule_evaluation.py", False, True),
         ("process/waiting.py", True, True),
         ("trial/demo.py", False, False),
     ],

@@ -16,8 +16,8 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.runs import ask, parse_seeds, run_all
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.trial.spec import TrialSpec
-from kafka_trial.verdict.check_results import VerdictInput, Violation
 from kafka_trial.verdict.decide import decide
+from kafka_trial.verdict.verdict_input import VerdictInput, Violation
 
 PASS = decide(VerdictInput(()), Claim("unclaimed"))
 FAILED = decide(VerdictInput((), failures=(Violation("never-assigned", 1, "it never was", ()),)), Claim("unclaimed"))

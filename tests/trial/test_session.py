@@ -14,8 +14,8 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder, open_run_folder
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.trial.spec import TrialSpec
-from kafka_trial.verdict.check_results import VerdictInput, Violation
 from kafka_trial.verdict.decide import Verdict, decide
+from kafka_trial.verdict.verdict_input import VerdictInput, Violation
 from lab.calibration.attempts import Attempt, ask
 
 STORED = Path(__file__).parents[2] / "fixtures" / "histories" / "member-killed"

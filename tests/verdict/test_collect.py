@@ -24,10 +24,10 @@ from kafka_trial.judge.judgement import (
     MemberCoverage,
     SliceCoverage,
 )
-from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput
 from kafka_trial.verdict.collect import collect, own_events
-from kafka_trial.verdict.printable import plain
+from kafka_trial.verdict.sanitize import plain
 from kafka_trial.verdict.scope import Scope, claim_of, scope_of
+from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput
 from literal_run import make_folder
 
 WELL = TrialContext(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
@@ -111,8 +111,8 @@ def test_findings_keep_their_counts_and_reasons() -> None:
         "commit-ahead": Finding("commit-ahead", "commits", not_judged=NotJudged("no commits", applies=False)),
     }
     assert case(findings=findings).found == (
-        CheckResult("commit-ahead", not_judged="no commits", applies=False),
-        CheckResult("redelivered", (seen,), 6, {"no floor": 2}),
+        AnomalyResult("commit-ahead", not_judged="no commits", applies=False),
+        AnomalyResult("redelivered", (seen,), 6, {"no floor": 2}),
     )
 
 

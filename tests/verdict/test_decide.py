@@ -13,10 +13,10 @@ from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL
 from kafka_trial.invariants.invariant import Anomaly, list_invariants
-from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput, Violation
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import verdict_to_table, write_verdict
 from kafka_trial.verdict.messages import message
+from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
 
 AT_LEAST_ONCE = Claim("at-least-once")
 AT_MOST_ONCE = Claim("at-most-once")
@@ -27,20 +27,20 @@ NOT_BITTEN = Fault("member-pause", "m0", "member", bit=False, evidence="it ran o
 BITTEN = Fault("member-pause", "m0", "member", bit=True, evidence="stopped")
 
 
-def found(anomaly: str, **attributes: Any) -> CheckResult:
+def found(anomaly: str, **attributes: Any) -> AnomalyResult:
     """Returns one instance of an anomaly on partition 1."""
-    return CheckResult(anomaly, (Anomaly(anomaly, "t", 1, attributes, (f"{anomaly}#0",)),))
+    return AnomalyResult(anomaly, (Anomaly(anomaly, "t", 1, attributes, (f"{anomaly}#0",)),))
 
 
-def case(*seen: CheckResult, **more: Any) -> VerdictInput:
+def case(*seen: AnomalyResult, **more: Any) -> VerdictInput:
     """Returns a case in which every invariant looked, and found what was `seen`."""
     names = {one.anomaly for one in seen}
     return VerdictInput(
-        (*seen, *(CheckResult(name) for name in NAMES if name not in names)), counts={"records": 200}, **more
+        (*seen, *(AnomalyResult(name) for name in NAMES if name not in names)), counts={"records": 200}, **more
     )
 
 
-def verdict_of(claim: Claim, *seen: CheckResult, **more: Any) -> Verdict:
+def verdict_of(claim: Claim, *seen: AnomalyResult, **more: Any) -> Verdict:
     """Returns the verdict on what was seen."""
     return decide(case(*seen, **more), claim)
 
@@ -156,7 +156,7 @@ def test_a_broken_ground_acquits_and_convicts_nobody() -> None:
 def test_what_the_cluster_lost_is_nobody_elses_fault() -> None:
     """A violation beside it is told, and convicts nobody: the first reason is what the cluster did."""
     lost = [Anomaly("lost-write", "t", 1, {"offset": at}, (f"workload#{at}",)) for at in (4, 7)]
-    verdict = verdict_of(AT_LEAST_ONCE, CheckResult("lost-write", tuple(lost), more=3), found("skipped", offset=7))
+    verdict = verdict_of(AT_LEAST_ONCE, AnomalyResult("lost-write", tuple(lost), more=3), found("skipped", offset=7))
     assert (verdict.verdict, [row.anomaly for row in verdict.violations], verdict.tolerated) == (
         "unknown",
         ["skipped"],
@@ -209,7 +209,7 @@ def test_records_and_effects_are_told_in_a_sentence(anomaly: str, attributes: di
 
 def test_a_claimed_property_that_was_not_judged_is_unknown() -> None:
     """Without evidence of delivery nothing is said about loss; where nothing is claimed, nothing is missing."""
-    blind = CheckResult("skipped", not_judged="the consumer tells nothing and has no sink")
+    blind = AnomalyResult("skipped", not_judged="the consumer tells nothing and has no sink")
     assert verdict_of(AT_LEAST_ONCE, blind).reasons == (
         "claimed but not judged: skipped: the consumer tells nothing and has no sink",
     )
@@ -219,21 +219,21 @@ def test_a_claimed_property_that_was_not_judged_is_unknown() -> None:
 def test_a_rule_that_is_not_about_this_consumer_is_not_missed() -> None:
     """Progress that lives elsewhere has no commits to judge: not judged, because…, and still a pass."""
     verdict = verdict_of(
-        AT_LEAST_ONCE, CheckResult("commit-regression", not_judged="progress is a table", applies=False)
+        AT_LEAST_ONCE, AnomalyResult("commit-regression", not_judged="progress is a table", applies=False)
     )
     assert (verdict.verdict, [row.anomaly for row in verdict.not_judged]) == ("pass", ["commit-regression"])
 
 
 def test_the_undecided_is_unknown_only_where_it_matters() -> None:
     """One case that could not be decided keeps a claim open that forbids it."""
-    undecided = CheckResult("unseen", undecided={"the snapshot was not reached": 3})
+    undecided = AnomalyResult("unseen", undecided={"the snapshot was not reached": 3})
     assert verdict_of(AT_LEAST_ONCE, undecided).reasons == ("unseen: 3 undecided: the snapshot was not reached",)
     assert verdict_of(AT_MOST_ONCE, undecided).verdict == "pass"
 
 
 def test_what_a_killed_member_had_in_hand_is_moot_for_at_most_once() -> None:
     """Handled or in flight at its crash: at-most-once allows both, at-least-once does not know."""
-    unheard = CheckResult("skipped", undecided={UNCERTAIN_AFTER_KILL: 2})
+    unheard = AnomalyResult("skipped", undecided={UNCERTAIN_AFTER_KILL: 2})
     verdicts = [verdict_of(claim, unheard).verdict for claim in (AT_MOST_ONCE, AT_LEAST_ONCE)]
     assert verdicts == ["pass", "unknown"]
 
@@ -241,7 +241,7 @@ def test_what_a_killed_member_had_in_hand_is_moot_for_at_most_once() -> None:
 def test_a_claim_nobody_looks_at_cannot_pass() -> None:
     """A judge without the invariant that a claim rests on leaves it open."""
     seen = VerdictInput(
-        tuple(CheckResult(name) for name in NAMES if name not in ("duplicate-effect", "memory-over-limit"))
+        tuple(AnomalyResult(name) for name in NAMES if name not in ("duplicate-effect", "memory-over-limit"))
     )
     reasons = decide(seen, Claim("exactly-once", memory_max_bytes=1)).reasons
     assert reasons == ("claimed but not judged: duplicate-effect, memory-over-limit: no invariant looks for it",)
@@ -249,7 +249,7 @@ def test_a_claim_nobody_looks_at_cannot_pass() -> None:
 
 def test_the_ratio_of_redelivered_records_is_a_limit() -> None:
     """3 of 200 are within 2 %, and beyond 1 %."""
-    again = CheckResult(
+    again = AnomalyResult(
         "redelivered", tuple(Anomaly("redelivered", "t", 1, {"offset": n}, (f"m#{n}",)) for n in range(3))
     )
     verdicts = [verdict_of(replace(AT_LEAST_ONCE, redelivered_max_ratio=limit), again) for limit in (0.02, 0.01)]
@@ -260,13 +260,13 @@ def test_the_ratio_of_redelivered_records_is_a_limit() -> None:
 def test_a_consumer_that_never_joins_is_a_fail() -> None:
     """A plain failure on a sound cluster convicts, although nothing could be judged."""
     never = Violation("never-assigned", 1, "no member was assigned, a control member was", ("run#3",))
-    verdict = verdict_of(AT_LEAST_ONCE, CheckResult("skipped", not_judged="no delivery"), failures=(never,))
+    verdict = verdict_of(AT_LEAST_ONCE, AnomalyResult("skipped", not_judged="no delivery"), failures=(never,))
     assert (verdict.verdict, verdict.violations[0]) == ("fail", never)
 
 
 def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
     """Loss before liveness; of several, the one that stands."""
-    falls = CheckResult(
+    falls = AnomalyResult(
         "commit-regression",
         (
             Anomaly("commit-regression", "t", 1, SETTLED | {"own": False, "from": 9, "to": 8}, ("offsets#1",)),
@@ -359,7 +359,7 @@ def test_what_is_not_about_a_record_has_its_sentence(name: str, attributes: dict
 @pytest.mark.parametrize("claim", [AT_LEAST_ONCE, AT_MOST_ONCE])
 def test_what_was_only_counted_counts(claim: Claim) -> None:
     """Beyond the examples the judge keeps a number: it is in the total, whichever side the examples are on."""
-    seen = CheckResult("redelivered", found("redelivered", offset=1).instances, more=4)
+    seen = AnomalyResult("redelivered", found("redelivered", offset=1).instances, more=4)
     verdict = verdict_of(claim, seen)
     assert [row.count for row in (*verdict.violations, *verdict.tolerated)] == [5]
 
@@ -406,7 +406,7 @@ def test_the_files_are_the_contract(tmp_path: Path) -> None:
 def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: bool) -> None:
     """A commit from outside the members is told, and convicts nobody; the same commit by a member does."""
     instance = Anomaly(anomaly, "orders", 0, {"by_operator": by_operator}, ("offsets#1",))
-    found = decide(VerdictInput(found=(CheckResult(anomaly, (instance,)),)), Claim("at-least-once")).violations
+    found = decide(VerdictInput(found=(AnomalyResult(anomaly, (instance,)),)), Claim("at-least-once")).violations
     assert len(found) == (0 if by_operator else 1)
 
 
@@ -415,18 +415,18 @@ def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: boo
     [
         ({}, (), False),
         ({"ground": ("the harness stood still",)}, (), True),
-        ({"ground": ("the witness offsets died",)}, (CheckResult("skipped", not_judged="no offsets log"),), True),
+        ({"ground": ("the witness offsets died",)}, (AnomalyResult("skipped", not_judged="no offsets log"),), True),
         ({"faults": (NOT_BITTEN,)}, (), True),
         ({"faults": (NOT_BITTEN,)}, (found("skipped"),), False),
-        ({"faults": (NOT_BITTEN,)}, (CheckResult("skipped", not_judged="it has no sink"),), False),
-        ({}, (CheckResult("skipped", not_judged="it has no sink"),), False),
+        ({"faults": (NOT_BITTEN,)}, (AnomalyResult("skipped", not_judged="it has no sink"),), False),
+        ({}, (AnomalyResult("skipped", not_judged="it has no sink"),), False),
         ({"gaps": ("7 records were judged",)}, (), False),
-        ({}, (CheckResult("skipped", undecided={"a line came late": 1}),), False),
+        ({}, (AnomalyResult("skipped", undecided={"a line came late": 1}),), False),
     ],
     ids=["pass", "ground", "of ground", "no bite", "fail", "no bite, no sink", "no sink", "vacuous", "undecided"],
 )
 def test_only_an_unknown_of_its_ground_is_worth_another_try(
-    more: dict[str, Any], seen: tuple[CheckResult, ...], retriable: bool
+    more: dict[str, Any], seen: tuple[AnomalyResult, ...], retriable: bool
 ) -> None:
     """Neither a pass nor a fail is tried again, nor what lacks evidence: that would be lacking again."""
     assert verdict_of(AT_LEAST_ONCE, *seen, **more).retriable is retriable

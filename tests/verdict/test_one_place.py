@@ -14,8 +14,8 @@ from kafka_trial.invariants import invariant
 from kafka_trial.invariants.invariant import Anomaly, list_invariants
 from kafka_trial.report.explain import explain
 from kafka_trial.verbs import LISTS
-from kafka_trial.verdict.check_results import CheckResult, VerdictInput
 from kafka_trial.verdict.decide import Verdict, decide
+from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from plugin_files import ODD_RECORD
 
 
@@ -34,7 +34,7 @@ def _odd_record(tmp_path: Path) -> Iterator[None]:
 
 def verdict_on(claim: Claim, *anomalies: Anomaly) -> Verdict:
     names = [one.name for one in list_invariants()]
-    found = [CheckResult(name, tuple(one for one in anomalies if one.name == name)) for name in names]
+    found = [AnomalyResult(name, tuple(one for one in anomalies if one.name == name)) for name in names]
     return decide(VerdictInput(tuple(found), counts={"records": 200}), claim)
 
 

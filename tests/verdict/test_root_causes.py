@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.report.reading import worst
-from kafka_trial.verdict.check_results import CheckResult, VerdictInput, Violation
 from kafka_trial.verdict.decide import decide
 from kafka_trial.verdict.files import verdict_to_table
 from kafka_trial.verdict.root_causes import by_root_cause
+from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput, Violation
 
 Told = list[tuple[str, str | None]]
 
@@ -100,12 +100,12 @@ def test_a_verdict_folds_only_what_it_holds_against_the_consumer() -> None:
         "commit-regression": [one("commit-regression", "offsets#4", recovered=0)],
         "zombie-commit": [one("zombie-commit", "offsets#4", fell=1)],
     }
-    case = VerdictInput(tuple(CheckResult(name, tuple(ones)) for name, ones in found.items()))
+    case = VerdictInput(tuple(AnomalyResult(name, tuple(ones)) for name, ones in found.items()))
     table = verdict_to_table(decide(case, Claim("unclaimed")))
     assert [(row["anomaly"], row.get("follows")) for row in table["violations"]] == [
         ("zombie-commit", None),
         ("commit-regression", "zombie-commit"),
     ]
-    harmless = CheckResult("zombie-commit", (one("zombie-commit", "offsets#4"),))
+    harmless = AnomalyResult("zombie-commit", (one("zombie-commit", "offsets#4"),))
     table = verdict_to_table(decide(VerdictInput((case.found[0], harmless)), Claim("unclaimed")))
     assert [(row["anomaly"], "follows" in row) for row in table["violations"]] == [("commit-regression", False)]

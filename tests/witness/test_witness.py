@@ -12,7 +12,7 @@ import pytest
 from kafka_trial.errors import StartError
 from kafka_trial.history.event import from_line
 from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.rpc import start_child_rpc
+from kafka_trial.process.rpc_client import start_child_rpc
 from kafka_trial.witness.witness import Witness, snapshot_all
 
 PROGRAM = """
@@ -21,7 +21,7 @@ from pathlib import Path
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.command_pipe import Answer, serve
+from kafka_trial.witness.rpc_server import Answer, serve
 
 class Watching:
     def step(self):

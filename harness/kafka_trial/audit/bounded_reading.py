@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from kafka_trial.audit.request import AuditRequest, Limits
 from kafka_trial.errors import InputError, UnjudgeableError
-from kafka_trial.kafka_protocol import requests
+from kafka_trial.kafka_protocol import cluster_queries
 from kafka_trial.kafka_protocol.batches import Batch, batches
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.fetch import Fetched, fetch
@@ -116,22 +116,24 @@ class Log:
 
     def starts(self) -> dict[int, int]:
         """Returns where each partition begins."""
-        return self._offsets(requests.EARLIEST)
+        return self._offsets(cluster_queries.EARLIEST)
 
     def ends(self) -> dict[int, int]:
         """Returns the last stable offset of each partition: what a committed reader could read up to."""
-        return self._offsets(requests.LATEST, committed=True)
+        return self._offsets(cluster_queries.LATEST, committed=True)
 
     def log_ends(self) -> dict[int, int]:
         """Returns the position after the last record of each partition."""
-        return self._offsets(requests.LATEST)
+        return self._offsets(cluster_queries.LATEST)
 
     def at(self, time_ns: int) -> dict[int, tuple[int, int]]:
         """Returns offset and time (ms) of the first record of each partition that is no older than that; -1: none."""
-        return self._each(partial(requests.offsets_for_time, topic=self.topic, time_ms=max(0, time_ns // 1_000_000)))
+        return self._each(
+            partial(cluster_queries.offsets_for_time, topic=self.topic, time_ms=max(0, time_ns // 1_000_000))
+        )
 
     def _offsets(self, which: int, *, committed: bool = False) -> dict[int, int]:
-        return self._each(partial(requests.list_offsets, topic=self.topic, which=which, committed=committed))
+        return self._each(partial(cluster_queries.list_offsets, topic=self.topic, which=which, committed=committed))
 
     def _each(self, question: Callable[..., dict[int, T]]) -> dict[int, T]:
         """Asks each leader about its partitions, again where one has moved meanwhile."""
@@ -180,7 +182,7 @@ class Log:
 
 def leaders_of(brokers: Brokers, topic: str) -> dict[int, int]:
     """Returns the leader of each partition of a topic, and learns the brokers' addresses."""
-    found = brokers.anyone(lambda connection: requests.metadata(connection, [topic]))
+    found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [topic]))
     brokers.by_id = dict(found.brokers)
     if topic not in found.topics:
         raise NoAnswerError(f"topic {topic} is not in the metadata")

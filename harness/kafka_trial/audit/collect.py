@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kafka_trial.audit.rules import weigh
 from kafka_trial.audit.scope import scope_of
-from kafka_trial.audit.sink_evidence import Commit, SinkEvidence
+from kafka_trial.audit.sink_rules import Commit, SinkEvidence
 from kafka_trial.audit.storms import rises_of
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judgement import Judgement
-from kafka_trial.verdict.check_results import VerdictInput
+from kafka_trial.verdict.verdict_input import VerdictInput
 
 OF_SCOPE = (b'"topic"', b'"log_start"', b'"log_end"')
 OF_GROUP = (b'"group"', b'"group_epoch"', b'"member"', b'"group_tombstone"', b'"compacted"')

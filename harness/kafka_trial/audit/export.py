@@ -25,7 +25,7 @@ from kafka_trial.audit.offsets import OffsetsRead, read_offsets
 from kafka_trial.audit.preconditions import Preconditions, look, missing_acl
 from kafka_trial.audit.readers import Taken, read_records
 from kafka_trial.audit.request import NS_PER_S, AuditRequest, stamp
-from kafka_trial.audit.requests import read_request_logs
+from kafka_trial.audit.request_log_files import read_request_logs
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
 from kafka_trial.audit.sink_table import check_table, read_sink_table
 from kafka_trial.audit.sink_topic import CLEANUP, Span, read_sink_topic
@@ -34,9 +34,9 @@ from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import InputError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RUN_SCHEMA, RunFolder, create_run_folder
-from kafka_trial.kafka_protocol import group_requests, requests
+from kafka_trial.kafka_protocol import cluster_queries, group_requests
+from kafka_trial.kafka_protocol.cluster_queries import Topic
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
-from kafka_trial.kafka_protocol.requests import Topic
 from kafka_trial.trial.console import Console
 
 KIND = "audit"
@@ -158,7 +158,9 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
     """Returns some configs of a topic; none where we may not describe them, which is told."""
     leader = next(part.leader for part in topic.partitions if part.leader >= 0)
     try:
-        return this.brokers.broker(leader, lambda connection: requests.topic_configs(connection, topic.name, CONFIGS))
+        return this.brokers.broker(
+            leader, lambda connection: cluster_queries.topic_configs(connection, topic.name, CONFIGS)
+        )
     except NoAnswerError as error:
         if acl := missing_acl(error, this.asked, operation="DESCRIBE_CONFIGS", topic=topic.name):
             this.console.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from kafka_trial.audit.request import AuditRequest
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import InputError, StartError
-from kafka_trial.kafka_protocol import requests
+from kafka_trial.kafka_protocol import cluster_queries
+from kafka_trial.kafka_protocol.cluster_queries import Topic
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.errors import error_name
 from kafka_trial.kafka_protocol.fetch import fetch
-from kafka_trial.kafka_protocol.requests import Topic
 
 TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 29, 30, 31
 ACLS = {
@@ -73,7 +73,7 @@ def _sink_topics(asked: AuditRequest) -> tuple[str, ...]:
 
 def _described(brokers: Brokers, asked: AuditRequest, name: str) -> Topic | str:
     try:
-        found = brokers.anyone(lambda connection: requests.metadata(connection, [name]))
+        found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [name]))
     except NoAnswerError as error:
         raise StartError(f"no broker answers at {asked.bootstrap}: {error}. {_advice(asked)}") from error
     brokers.by_id = dict(found.brokers)
@@ -109,7 +109,7 @@ def _refused(brokers: Brokers, topic: Topic) -> str | None:
         return f"topic {topic.name}: no partition of it has a leader now; audit again when its brokers are back"
 
     def ask(connection: Connection) -> bool:
-        offsets = requests.list_offsets(connection, topic.name, [led.partition], which=requests.EARLIEST)
+        offsets = cluster_queries.list_offsets(connection, topic.name, [led.partition], which=cluster_queries.EARLIEST)
         if led.partition in offsets:
             fetch(connection, topic.name, led.partition, offsets[led.partition], wait_ms=1)
         return led.partition in offsets

@@ -6,8 +6,9 @@ found as it was, so everything is asked that could speak for the consumer:
 - Compaction takes commits out of the offsets log: a fall may have been there that is not seen (undecided, not absent).
 - Topics are made anew, groups are reset while nobody is in them, windows end in the middle of things: a fall that one
   of these explains, or that was not followed for long enough, is undecided.
-- Without a sink (`handling.py`) nobody tells what was handled. A lag that stands still is a *false* one where the group
-  had once committed past all that lags (its own word that it was done); else it is stuck or false, nobody knows which.
+- Without a sink (`sink_rules.py`) nobody tells what was handled. A lag that stands still is a *false* one where the
+  group had once committed past all that lags (its own word that it was done); else it is stuck or false, nobody knows
+  which.
 
 Without a claim the audit's own questions are what must be judged for a pass (`ALWAYS`, and what was given evidence
 for); with one, everything it claims.
@@ -20,14 +21,14 @@ from dataclasses import replace
 
 from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.audit.scope import Scope
-from kafka_trial.audit.sink_evidence import NO_IDS, RESET, WHO, SinkEvidence, weigh_sink
+from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, weigh_sink
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.audit.storms import Rise, flapping, storm_at_rest
 from kafka_trial.audit.undecided import all_open, some_open, with_reasons
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement
-from kafka_trial.verdict.check_results import CheckResult, VerdictInput
+from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
 WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
@@ -115,7 +116,7 @@ def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, told: SinkEvidence)
     return None
 
 
-def _orphans(found: CheckResult, scope: Scope) -> CheckResult:
+def _orphans(found: AnomalyResult, scope: Scope) -> AnomalyResult:
     """A group that nobody of the topic belongs to does not subscribe to it, as far as anybody knows."""
     alone = {one.partition for one in found.instances}
     if alone and len(alone) == len(scope.log_ends):
@@ -123,29 +124,29 @@ def _orphans(found: CheckResult, scope: Scope) -> CheckResult:
     return found
 
 
-def _storm(found: CheckResult, scope: Scope, rises: Sequence[Rise]) -> CheckResult:
+def _storm(found: AnomalyResult, scope: Scope, rises: Sequence[Rise]) -> AnomalyResult:
     """Judges storms by the offsets log alone: rises of the generation while the very same members were there."""
     storm = storm_at_rest(rises, window_ns=scope.settle_ns)
     again = flapping(rises)
     reason = "clients came back into the group again and again; whether they had been restarted nobody tells"
-    return CheckResult(found.anomaly, instances=storm, undecided={reason: again} if again else {})
+    return AnomalyResult(found.anomaly, instances=storm, undecided={reason: again} if again else {})
 
 
-def _standing(found: CheckResult, lag: Standing, scope: Scope) -> CheckResult:
+def _standing(found: AnomalyResult, lag: Standing, scope: Scope) -> AnomalyResult:
     """Judges a lag that stands by commits and log ends alone."""
     for evidence in ("offsets log", "records"):
         if evidence in scope.unread:
-            return CheckResult(found.anomaly, undecided={f"not read: {scope.unread[evidence][0]}": 1})
+            return AnomalyResult(found.anomaly, undecided={f"not read: {scope.unread[evidence][0]}": 1})
     if scope.drain_ns <= scope.from_ns:
         least_s = 2 * scope.settle_ns / NS_PER_S
-        return CheckResult(
+        return AnomalyResult(
             found.anomaly, undecided={f"the window is shorter than the {least_s:g} s it takes to tell": 1}
         )
     instances = lag.false if found.anomaly == "false-lag" else ()
-    return CheckResult(found.anomaly, instances=instances, undecided=dict(lag.undecided))
+    return AnomalyResult(found.anomaly, instances=instances, undecided=dict(lag.undecided))
 
 
-def _unattributed(found: CheckResult, judgement: Judgement, scope: Scope) -> CheckResult:
+def _unattributed(found: AnomalyResult, judgement: Judgement, scope: Scope) -> AnomalyResult:
     """A commit that no member's request explains may have been anybody's."""
     known = sum(through.committed for through in judgement.coverage.members.values())
     if found.not_judged is not None or scope.commits <= known:
@@ -154,10 +155,10 @@ def _unattributed(found: CheckResult, judgement: Judgement, scope: Scope) -> Che
     return with_reasons(found, {reason: scope.commits - known})
 
 
-def _bounded(found: CheckResult, scope: Scope) -> CheckResult:
+def _bounded(found: AnomalyResult, scope: Scope) -> AnomalyResult:
     """Adds what was not read, or cannot be read any more, to what had to be judged from it."""
     if found.anomaly in NEVER_JUDGED:
-        return CheckResult(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
+        return AnomalyResult(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
     if found.not_judged is not None:
         because = IN_OTHER_WORDS.get(found.not_judged, found.not_judged)
         return replace(found, not_judged=NO_IDS if because is NO_SINK and scope.sink else because)
@@ -171,7 +172,7 @@ def _bounded(found: CheckResult, scope: Scope) -> CheckResult:
     return with_reasons(found, dict.fromkeys(reasons, 1))
 
 
-def _in_scope(found: CheckResult, scope: Scope) -> CheckResult:
+def _in_scope(found: AnomalyResult, scope: Scope) -> AnomalyResult:
     """What no evidence was given for is not missed, unless it is claimed."""
     asked = {*ALWAYS, *(WITH_REQUESTS if scope.requests else ()), *(WITH_SINK if scope.sink else ())}
     if scope.claimed or found.anomaly in asked or found.not_judged is None:

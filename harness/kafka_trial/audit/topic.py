@@ -13,7 +13,7 @@ from typing import Any
 from kafka_trial.audit.bounded_reading import Log
 from kafka_trial.audit.request import NS_PER_MS, AuditRequest
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.kafka_protocol.requests import Topic
+from kafka_trial.kafka_protocol.cluster_queries import Topic
 
 
 def tell_topic(log: Log, topic: Topic, configs: Mapping[str, str | None], recorder: Recorder) -> None:

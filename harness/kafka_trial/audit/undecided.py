@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.verdict.check_results import CheckResult
+from kafka_trial.verdict.verdict_input import AnomalyResult
 
 
-def some_open(found: CheckResult, doubt: Callable[[Anomaly], str | None]) -> CheckResult:
+def some_open(found: AnomalyResult, doubt: Callable[[Anomaly], str | None]) -> AnomalyResult:
     """Returns what was found, less the instances of which `doubt` says why they prove nothing: these are undecided."""
     doubts = [(one, doubt(one)) for one in found.instances]
     sure = tuple(one for one, reason in doubts if reason is None)
@@ -20,11 +20,11 @@ def some_open(found: CheckResult, doubt: Callable[[Anomaly], str | None]) -> Che
     return with_reasons(replace(found, instances=sure, more=found.more if sure else 0), reasons)
 
 
-def all_open(found: CheckResult, reason: str) -> CheckResult:
+def all_open(found: AnomalyResult, reason: str) -> AnomalyResult:
     """Returns what was found with all of it undecided."""
     return some_open(found, lambda _: reason)
 
 
-def with_reasons(found: CheckResult, reasons: Mapping[str, int]) -> CheckResult:
+def with_reasons(found: AnomalyResult, reasons: Mapping[str, int]) -> AnomalyResult:
     """Returns what was found with so many more cases undecided, by reason."""
     return replace(found, undecided=dict(Counter(found.undecided) + Counter(reasons)))

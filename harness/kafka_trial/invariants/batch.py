@@ -17,6 +17,7 @@ import numpy as np
 from kafka_trial.invariants import (
     clocks,
     commits_log,
+    contradicted_lines,
     corroborated_callbacks,
     false_assignments,
     false_losses,
@@ -26,7 +27,6 @@ from kafka_trial.invariants import (
     late_log_lines,
     ownership_epochs,
     ownership_log,
-    refuted,
     work_after_failed_commit,
     zombies,
 )
@@ -140,8 +140,8 @@ class Batch:
 
     @cached_property
     def refuted(self) -> Table:
-        """See `refuted.refuted`."""
-        return refuted.refuted(self)
+        """See `contradicted_lines.refuted`."""
+        return contradicted_lines.refuted(self)
 
     @cached_property
     def handled(self) -> Table:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
+from kafka_trial.invariants.causal_links import sharing_an_event
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, always, not_an_operators
 from kafka_trial.invariants.commits_log import OPERATOR, requests_of
-from kafka_trial.invariants.explanation import sharing_an_event
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,

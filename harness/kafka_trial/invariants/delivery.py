@@ -8,10 +8,10 @@ import numpy as np
 
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.by_effects import done_again
+from kafka_trial.invariants.causal_links import in_the_range, on_the_partition
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, under
 from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
 from kafka_trial.invariants.excused_skips import in_flight
-from kafka_trial.invariants.explanation import in_the_range, on_the_partition
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafka_trial.invariants.false_assignments import can_tell, is_uncorroborated
-from kafka_trial.invariants.heard import HARMLESS
 from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -35,6 +34,7 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.ownership_epochs import callbacks
+from kafka_trial.invariants.response_delivery import HARMLESS
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, GroupAnswer, HeartbeatRun, TrialContext, Window

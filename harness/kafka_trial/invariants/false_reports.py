@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, never
+from kafka_trial.invariants.contradicted_lines import WITNESSES
 from kafka_trial.invariants.false_assignments import false_assigned
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE
-from kafka_trial.invariants.refuted import WITNESSES
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import stacked, table
 

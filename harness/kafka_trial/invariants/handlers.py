@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import clocks
+from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -22,7 +23,6 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.later_states import by_later_states
 from kafka_trial.invariants.ownership_epochs import SAID
-from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants import heard
+from kafka_trial.invariants import response_delivery
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, incarnation_at, members_of, requests_of
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -40,8 +40,10 @@ def unknown(batch: Batch) -> Bools:
     A client that has given up waiting throws the answer away: it heard only what was sent before.
     """
     request, asked = requests_of(batch, batch.commits)
-    answers = heard.answers_of(batch, asked)
-    sure, maybe = (told(batch.trial_context, answers) for told in (heard.surely_heard, heard.maybe_heard))
+    answers = response_delivery.answers_of(batch, asked)
+    sure, maybe = (
+        told(batch.trial_context, answers) for told in (response_delivery.surely_heard, response_delivery.maybe_heard)
+    )
     failed = _failures(batch)
     sent_ns = picked(answers["sent_ns"], request, NEVER)
     in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
@@ -56,7 +58,7 @@ def known_later(batch: Batch) -> Bools:
     """
     log = batch.commits
     request, asked = requests_of(batch, log)
-    sent_ns = heard.answers_of(batch, asked)["sent_ns"]
+    sent_ns = response_delivery.answers_of(batch, asked)["sent_ns"]
     since_ns = log["effect_ns"] - TOLERANCE_NS
     told = _heard_since(batch, since_ns, _told(batch))
     return told | _heard_since(batch, np.where(request >= 0, picked(sent_ns, request, NONE), since_ns), _logged(batch))
@@ -96,7 +98,7 @@ def _logged(batch: Batch) -> Table:
     asked = batch.commit_requests
     asked = asked.having(member=members_of(batch, asked["who"], otherwise=-1))
     asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE) & (asked["member"] >= 0))
-    asked = asked.take(heard.surely_heard(batch.trial_context, heard.answers_of(batch, asked)))
+    asked = asked.take(response_delivery.surely_heard(batch.trial_context, response_delivery.answers_of(batch, asked)))
     at_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
     source = picked(batch.lives["source"], incarnation_at(batch, asked["member"], at_ns), -1)
     return _accepted(asked["slice"], source, at_ns, asked["offset"])

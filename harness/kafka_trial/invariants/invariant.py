@@ -22,7 +22,7 @@ from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordere
 from kafka_trial.invariants.table import Table
 
 if TYPE_CHECKING:
-    from kafka_trial.invariants.explanation import Explains
+    from kafka_trial.invariants.causal_links import Explains
 
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
 PARAGRAPHS = {"Usual cause": "cause", "Remedy": "remedy"}  # of a docstring → fields of its invariant

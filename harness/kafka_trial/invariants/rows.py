@@ -1,9 +1,9 @@
 """Slice rows: what an invariant sees of a history. One row is one event as far as it concerns one slice.
 
-The judge makes them from the history (`judge/frames.py`), events with several entries becoming a row for each entry;
-Spark shuffles them by `slice`. All columns are numbers, but for the key of a record; names stand in `TrialContext`.
-Times are nanoseconds of the harness's monotonic clock, wall times those of whoever stamped them. A number that is not
-there is `kernels.NONE`.
+The judge makes them from the history (`judge/history_reader.py`), events with several entries becoming a row for each
+entry; Spark shuffles them by `slice`. All columns are numbers, but for the key of a record; names stand in
+`TrialContext`. Times are nanoseconds of the harness's monotonic clock, wall times those of whoever stamped them. A
+number that is not there is `kernels.NONE`.
 
 | kind | offset | place | wall_ns | until | who | flag |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -1,7 +1,7 @@
 """The trial context: the small facts of a trial that every slice is judged in the light of.
 
-Collected once from the history and from consumer.toml (`judge/run_metadata.py`), and shipped to the kernels as they
-are: plain values only. Sources, members, member ids and slices are numbered; a number is the place in their tuple.
+Collected once from the history and from consumer.toml (`judge/trial_context_builder.py`), and shipped to the kernels as
+they are: plain values only. Sources, members, member ids and slices are numbered; a number is the place in their tuple.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import pyarrow as pa
 from kafka_trial.invariants.kernels import NEVER, Array, at_or_after, ordered, picked
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.judge.columns import Columns
-from kafka_trial.judge.places import slices_of
-from kafka_trial.judge.run_metadata import RunMetadata
+from kafka_trial.judge.slice_index import slices_of
+from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
 FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who")
@@ -22,7 +22,7 @@ FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who"
 class AssignmentRecords:
     """Gathers the group records of an offsets log."""
 
-    def __init__(self, facts: RunMetadata, source: int) -> None:
+    def __init__(self, facts: TrialContextBuilder, source: int) -> None:
         self._facts = facts
         self._source = source
         self._found: list[dict[str, Array]] = []
@@ -84,7 +84,7 @@ class AssignmentRecords:
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])
 
 
-def numbers_of(facts: RunMetadata, names: pa.Array) -> Array:
+def numbers_of(facts: TrialContextBuilder, names: pa.Array) -> Array:
     """Returns the number of each member id; -1 where there is none."""
     encoded = names.dictionary_encode()
     numbers = [facts.member_id(name) for name in encoded.dictionary.to_pylist()]

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.trial_context import Settings, TrialContext
-from kafka_trial.judge.frames import read_history
+from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.history_defects import missing_files
-from kafka_trial.judge.made import ROWS
-from kafka_trial.judge.plain import from_plain, to_plain
+from kafka_trial.judge.history_reader import read_history
+from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
 CACHE_SCHEMA = 9
 CHUNK_BYTES = 8 * 1024 * 1024

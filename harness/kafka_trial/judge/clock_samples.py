@@ -1,6 +1,6 @@
 """Clock samples: what the run's own clocks say of time, and of when the harness stood still.
 
-Gathered with the other facts (`run_metadata.py`): one pair of clocks and one delay a second, and one
+Gathered with the other facts (`trial_context_builder.py`): one pair of clocks and one delay a second, and one
 delay of each reader.
 """
 
@@ -14,7 +14,7 @@ from kafka_trial.history.kinds import lacking
 from kafka_trial.invariants.trial_context import STANDSTILL_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
-    from kafka_trial.judge.run_metadata import RunMetadata
+    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 Body = Mapping[str, Any]
 Span = tuple[int, int]
@@ -51,12 +51,12 @@ def _apart(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(joined)
 
 
-def _clock(facts: RunMetadata, source: int, body: Body) -> None:
+def _clock(facts: TrialContextBuilder, source: int, body: Body) -> None:
     if not lacking("clock", body):  # else it has been named
         facts.pulse.clocks.append((body["wall_ns"], body.get("read_ns", body["time_ns"])))
 
 
-def _scheduling_delay(facts: RunMetadata, source: int, body: Body) -> None:
+def _scheduling_delay(facts: TrialContextBuilder, source: int, body: Body) -> None:
     if lacking("scheduling_delay", body):
         return
     at_ns, delay_ns = body["time_ns"], body["delay_ns"]
@@ -65,7 +65,7 @@ def _scheduling_delay(facts: RunMetadata, source: int, body: Body) -> None:
         facts.pulse.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
 
 
-def _reading_delay(facts: RunMetadata, source: int, body: Body) -> None:
+def _reading_delay(facts: TrialContextBuilder, source: int, body: Body) -> None:
     """Beyond the tolerance between sources it is a standstill, if only of this reader."""
     if lacking("reading_delay", body):
         return
@@ -75,7 +75,7 @@ def _reading_delay(facts: RunMetadata, source: int, body: Body) -> None:
         facts.pulse.harness_stalls.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
 
 
-PULSE_TAKERS: Mapping[str, Callable[[RunMetadata, int, Body], None]] = {
+PULSE_TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "clock": _clock,
     "scheduling_delay": _scheduling_delay,
     "reading_delay": _reading_delay,

@@ -9,11 +9,11 @@ from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.assignment_records import numbers_of
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
-from kafka_trial.judge.places import slices_of
-from kafka_trial.judge.run_metadata import RunMetadata
+from kafka_trial.judge.slice_index import slices_of
+from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 
-def commit_epochs(facts: RunMetadata, columns: Columns, of_group: Array) -> dict[str, Array]:
+def commit_epochs(facts: TrialContextBuilder, columns: Columns, of_group: Array) -> dict[str, Array]:
     """Returns the columns of one row for each position that a member committed with an epoch and was not refused."""
     asked = columns.codes("api", {"OFFSETCOMMIT": 1}, fold=True) == 1
     rows, entries = columns.entries("entries", columns.is_kind("request") & of_group & asked & (columns["epoch"] >= 0))

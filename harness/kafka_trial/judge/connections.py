@@ -1,7 +1,8 @@
 """Connections: over which connection each request came, how long each went on, and whose client it was.
 
 One TCP connection is one client's, so it tells the group members of one process apart, and what it goes on after was
-heard (`invariants/heard.py`). Its name is unique within a broker's life; the lane stands beside it all the same.
+heard (`invariants/response_delivery.py`). Its name is unique within a broker's life; the lane stands beside it all the
+same.
 """
 
 from __future__ import annotations

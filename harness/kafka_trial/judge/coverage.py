@@ -12,8 +12,8 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.kernels import NEVER, Ints, at_or_before, counts, picked
-from kafka_trial.invariants.refuted import is_refuted
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import Window

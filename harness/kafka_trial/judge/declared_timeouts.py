@@ -1,6 +1,6 @@
 """Declared timeouts: which times the brokers were told of a group, and how its members went round before the faults.
 
-Gathered with the other facts (`run_metadata.py`): a handful of requests to join and of group records, and of
+Gathered with the other facts (`trial_context_builder.py`): a handful of requests to join and of group records, and of
 deliveries, fetches and heartbeats only the longest gap of each member. The run's own file is read first, so that its
 phases say when the faults began.
 """
@@ -18,7 +18,7 @@ from kafka_trial.judge.columns import Columns
 
 if TYPE_CHECKING:
     from kafka_trial.judge.lines import Block
-    from kafka_trial.judge.run_metadata import RunMetadata
+    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 Body = Mapping[str, Any]
 SECOND_NS = 1_000_000_000
@@ -68,7 +68,7 @@ class TimeoutCollector:
             if type(value) is int and value > 0:
                 known.add(value)
 
-    def take(self, facts: RunMetadata, source: int, block: Block, columns: Columns, time_ns: Any) -> None:
+    def take(self, facts: TrialContextBuilder, source: int, block: Block, columns: Columns, time_ns: Any) -> None:
         """Takes a block of events."""
         delivered = columns.rows_of("delivered")
         if len(delivered) and facts.life(source) is not None:
@@ -78,7 +78,7 @@ class TimeoutCollector:
         if len(columns.rows_of("request")):
             self._take_requests(facts, source, block, columns)
 
-    def _take_requests(self, facts: RunMetadata, source: int, block: Block, columns: Columns) -> None:
+    def _take_requests(self, facts: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
         apis = np.where(
             columns.is_kind("request") & _of_group(facts, columns), columns.codes("api", APIS, fold=True), 0
         )
@@ -115,44 +115,44 @@ def _longest_s(values_ms: list[int]) -> float | None:
     return max(values_ms) / 1000 if values_ms else None
 
 
-def _quiet_until_ns(facts: RunMetadata) -> int:
+def _quiet_until_ns(facts: TrialContextBuilder) -> int:
     """Returns when the faults began, by the run's phases, which are read first."""
     phases = facts.phases
     return phases.get("faults", phases.get("drain", phases.get("heal", np.iinfo(np.int64).max)))
 
 
-def _of_group(facts: RunMetadata, columns: Columns) -> Any:
+def _of_group(facts: TrialContextBuilder, columns: Columns) -> Any:
     if facts.group is None:
         return np.ones(len(columns), np.bool_)
     return (columns.codes("group", {facts.group: 1}) == 1) | columns.absent("group")
 
 
-def _group(facts: RunMetadata, body: Body) -> None:
+def _group(facts: TrialContextBuilder, body: Body) -> None:
     for member in body.get("members") or ():
         if isinstance(member, Mapping) and type(member.get("session_timeout_ms")) is int:
             facts.told.protocols.add("classic")
             facts.told.take_member(member)
 
 
-def _member(facts: RunMetadata, body: Body) -> None:
+def _member(facts: TrialContextBuilder, body: Body) -> None:
     if type(body.get("rebalance_timeout_ms")) is int:
         facts.told.protocols.add("consumer")
         facts.told.take_member(body)
 
 
-def _group_named(facts: RunMetadata, body: Body) -> None:
+def _group_named(facts: TrialContextBuilder, body: Body) -> None:
     if type(body.get("consumer_session_timeout_ms")) is int:
         facts.told.consumer_session_ms = body["consumer_session_timeout_ms"]
 
 
-_OF_KIND: Mapping[str, Callable[[RunMetadata, Body], None]] = {
+_OF_KIND: Mapping[str, Callable[[TrialContextBuilder, Body], None]] = {
     "group": _group,
     "member": _member,
     "group_named": _group_named,
 }
 
 
-def take_told(facts: RunMetadata, source: int, body: Body) -> None:
+def take_told(facts: TrialContextBuilder, source: int, body: Body) -> None:
     """Takes an event that says something of the members' time-outs."""
     of_ours = facts.group is None or body.get("group") == facts.group
     if of_ours or body["kind"] == "group_named":

@@ -13,14 +13,14 @@ from kafka_trial.invariants.kernels import NONE, Array, first_of, joined, ordere
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
-from kafka_trial.judge.places import slices_of
-from kafka_trial.judge.run_metadata import RunMetadata
+from kafka_trial.judge.slice_index import slices_of
+from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 
 class Fetches:
     """Makes the rows of one broker's fetches; holds what each connection fetched last."""
 
-    def __init__(self, facts: RunMetadata) -> None:
+    def __init__(self, facts: TrialContextBuilder) -> None:
         self._facts = facts
         self._fetched: dict[str, set[int]] = {}
         self._connections: dict[tuple[int, int], list[str]] = {}

@@ -17,7 +17,7 @@ from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.lines import Block
 
 if TYPE_CHECKING:
-    from kafka_trial.judge.run_metadata import RunMetadata
+    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 Answer = dict[str, Any]  # the fields of a GroupAnswer, but for its member
 Body = Mapping[str, Any]
@@ -34,7 +34,7 @@ APIS = {
 }
 
 
-def take_group_answers(facts: RunMetadata, source: int, block: Block, columns: Columns) -> None:
+def take_group_answers(facts: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
     """Notes what the brokers answered to members in a block of a request log."""
     rows = np.flatnonzero(_telling(facts, columns))
     for body in block.bodies(rows):
@@ -49,7 +49,7 @@ def answered(answers: Iterable[Answer], lanes: Mapping[int, int]) -> tuple[Group
     return tuple(sorted(found, key=lambda one: (one.source, one.seq)))
 
 
-def _telling(facts: RunMetadata, columns: Columns) -> Array:
+def _telling(facts: TrialContextBuilder, columns: Columns) -> Array:
     """Returns which rows of a block may say something new to a member of the group."""
     telling, others = columns.codes("api", TELLING, fold=True), columns.codes("api", OTHERS, fold=True)
     if not (telling.any() or others.any()):
@@ -61,7 +61,7 @@ def _telling(facts: RunMetadata, columns: Columns) -> Array:
     return found & ours & columns.is_kind("request")
 
 
-def _answer(facts: RunMetadata, source: int, body: Body) -> Answer:
+def _answer(facts: TrialContextBuilder, source: int, body: Body) -> Answer:
     api = APIS[str(body["api"]).upper().replace("_", "")]
     error, epoch, member_id = _number(body, "error") or 0, _number(body, "epoch"), _text(body, "member_id")
     heartbeat, join = api == "CONSUMER_GROUP_HEARTBEAT", api == "JOIN_GROUP"
@@ -94,7 +94,7 @@ def _tells(api: str) -> bool:
     return api.replace("_", "") in TELLING
 
 
-def _listed(facts: RunMetadata, entries: Any) -> tuple[int, ...] | None:
+def _listed(facts: TrialContextBuilder, entries: Any) -> tuple[int, ...] | None:
     """Returns the slices of a list of partitions; None where there is no list. Other topics are none of ours."""
     if not isinstance(entries, list):
         return None
@@ -103,7 +103,7 @@ def _listed(facts: RunMetadata, entries: Any) -> tuple[int, ...] | None:
     return tuple(sorted(facts.slices.setdefault(place, len(facts.slices)) for place in sorted(ours)))
 
 
-def _nameless(facts: RunMetadata, entries: Any) -> bool:
+def _nameless(facts: TrialContextBuilder, entries: Any) -> bool:
     """Tells whether a list may hold partitions of ours by an id of the topic that nobody has told the name of."""
     if facts.topic is not None and facts.topic in facts.topics_by_id.values():
         return False
@@ -112,7 +112,7 @@ def _nameless(facts: RunMetadata, entries: Any) -> bool:
     return any(topic_id is not None and topic_id not in facts.topics_by_id for topic_id in ids)
 
 
-def _place(facts: RunMetadata, entry: Body) -> tuple[str, int] | None:
+def _place(facts: TrialContextBuilder, entry: Body) -> tuple[str, int] | None:
     topic_id, partition = _text(entry, "topic_id"), _number(entry, "partition")
     topic = _text(entry, "topic") or (facts.topics_by_id.get(topic_id) if topic_id else None)
     return None if topic is None or partition is None or not 0 <= partition < 2**31 else (topic, partition)

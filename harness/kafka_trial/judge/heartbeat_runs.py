@@ -17,7 +17,7 @@ from kafka_trial.invariants.trial_context import HeartbeatRun
 from kafka_trial.judge.columns import Columns
 
 if TYPE_CHECKING:
-    from kafka_trial.judge.run_metadata import RunMetadata
+    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 UNTOLD_GAP_NS = 2_000_000_000  # ends a stretch where nobody has been told of a session yet
 APIS = {"HEARTBEAT": 1, "CONSUMERGROUPHEARTBEAT": 2, "JOINGROUP": 2, "SYNCGROUP": 2}
@@ -31,7 +31,7 @@ class HeartbeatRunCollector:
 
     _stretches: dict[tuple[int, Who], list[tuple[int, int, int, int]]] = field(default_factory=dict)
 
-    def take(self, facts: RunMetadata, source: int, columns: Columns) -> None:
+    def take(self, facts: TrialContextBuilder, source: int, columns: Columns) -> None:
         """Takes the requests of a block."""
         rows = _answered(facts, columns)
         if not len(rows):
@@ -69,7 +69,7 @@ class HeartbeatRunCollector:
                 found.append((*first, *last))
 
 
-def _answered(facts: RunMetadata, columns: Columns) -> Array:
+def _answered(facts: TrialContextBuilder, columns: Columns) -> Array:
     """Returns which rows of a block are answers that tell a member that it is in the group."""
     apis = columns.codes("api", APIS, fold=True)
     if not apis.any():
@@ -81,7 +81,7 @@ def _answered(facts: RunMetadata, columns: Columns) -> Array:
     return np.flatnonzero((apis > 0) & ours & alive & columns.is_kind("request") & (columns["lane"] != NONE))
 
 
-def _gap_ns(facts: RunMetadata) -> int:
+def _gap_ns(facts: TrialContextBuilder) -> int:
     """Returns which gap ends a stretch: half the longest session that brokers were told so far."""
     sessions = [*facts.told.sessions_ms, facts.told.consumer_session_ms or 0]
     return max(sessions) * 1_000_000 // 2 or UNTOLD_GAP_NS

@@ -1,7 +1,7 @@
 """Id joins: the rows that follow from record ids: sends the log does not hold, altered records, effects.
 
-Stands beside `frames.py`, which reads the files in the order that makes this possible: the control read, the workload,
-then everybody else. It joins by id and judges nothing.
+Stands beside `history_reader.py`, which reads the files in the order that makes this possible: the control read, the
+workload, then everybody else. It joins by id and judges nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import NOWHERE, Kind, Known
+from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.id_index import IdIndex, id_hashes
-from kafka_trial.judge.made import made_rows
-from kafka_trial.judge.places import ELSEWHERE, slices_of
-from kafka_trial.judge.run_metadata import RunMetadata
+from kafka_trial.judge.slice_index import ELSEWHERE, slices_of
+from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 
 class IdJoins:
     """Makes the named rows of one file; `placeless` are the acknowledgements that lack a place."""
 
-    def __init__(self, facts: RunMetadata, source: int, known: IdIndex) -> None:
+    def __init__(self, facts: TrialContextBuilder, source: int, known: IdIndex) -> None:
         self.facts = facts
         self.source = source
         self.known = known

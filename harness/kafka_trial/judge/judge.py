@@ -1,8 +1,9 @@
 """The judge: from a run folder to everything that is wrong in it, whatever the consumer claims.
 
-`judge(folder)` reads the history into slice rows (`frames.py`, cached by `cache.py`), has Spark run all invariants over
-the slices in one pass (`slices.py`, `findings.py`), and gathers what they found into one frozen `Judgement`. The
-verdict weighs it under the claim. The same history gives the same judgement, however it was cut and shuffled.
+`judge(folder)` reads the history into slice rows (`history_reader.py`, cached by `cache.py`), has Spark run all
+invariants over the slices in one pass (`slices.py`, `findings.py`), and gathers what they found into one frozen
+`Judgement`. The verdict weighs it under the claim. The same history gives the same judgement, however it was cut and
+shuffled.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings, TrialContext
 from kafka_trial.judge.cache import slice_rows
+from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.coverage import WORK
-from kafka_trial.judge.declared import settings_of
 from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence, partly_missing
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.history_defects import sink_missing, strangers

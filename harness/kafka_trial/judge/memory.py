@@ -9,11 +9,11 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 
-from kafka_trial.judge.frames import read_tables
-from kafka_trial.judge.run_metadata import RunMetadata
+from kafka_trial.judge.history_reader import read_tables
+from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 
-def rows_of_lines(lines: Iterable[bytes]) -> tuple[pa.Table, RunMetadata]:
+def rows_of_lines(lines: Iterable[bytes]) -> tuple[pa.Table, TrialContextBuilder]:
     """Returns the slice rows and facts of JSON lines of any sources, each source's in its order."""
     by_source: dict[str, list[bytes]] = {}
     for line in lines:

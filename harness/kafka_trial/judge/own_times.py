@@ -1,8 +1,8 @@
 """Own times: when a member's lines were, by the times they bear themselves, and since when each can have been printed.
 
-Stands beside `frames.py`, which makes the rows of a file: both end up in the rows of a member's own word. A time that
-cannot be so (after the line was read, long before what was read before it, or far behind the lines before) is not
-used, and counted. Only a file whose lines all bear times that can be so is placed by them.
+Stands beside `history_reader.py`, which makes the rows of a file: both end up in the rows of a member's own word. A
+time that cannot be so (after the line was read, long before what was read before it, or far behind the lines before) is
+not used, and counted. Only a file whose lines all bear times that can be so is placed by them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
 if TYPE_CHECKING:
     from kafka_trial.judge.columns import Columns
-    from kafka_trial.judge.run_metadata import RunMetadata
+    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 
@@ -25,7 +25,7 @@ OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 class OwnTimes:
     """What the lines of one file say of their times; called once for each block, in order."""
 
-    def __init__(self, facts: RunMetadata, source: int) -> None:
+    def __init__(self, facts: TrialContextBuilder, source: int) -> None:
         self._facts = facts
         self._source = source
         self._read_ns: int | None = None  # when the last line of the blocks before was read

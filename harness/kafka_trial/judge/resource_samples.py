@@ -1,7 +1,7 @@
 """Vital facts: what members' processes, their memory and the group's membership say of how well they are.
 
-Gathered with the other facts (`run_metadata.py`). Of memory only the samples are kept that are above all before them,
-of the kernel's out-of-memory killer only the rises of its counter.
+Gathered with the other facts (`trial_context_builder.py`). Of memory only the samples are kept that are above all
+before them, of the kernel's out-of-memory killer only the rises of its counter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_trial.invariants.trial_context import Epoch, OomRise, Peak
 
 if TYPE_CHECKING:
-    from kafka_trial.judge.run_metadata import RunMetadata
+    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 Body = Mapping[str, Any]
 ASKED = ("no", "stop", "overdue", "kill")
@@ -75,18 +75,18 @@ def exit_words(body: Body) -> dict[str, Any]:
     return words
 
 
-def _resources(facts: RunMetadata, source: int, body: Body) -> None:
+def _resources(facts: TrialContextBuilder, source: int, body: Body) -> None:
     member, incarnation, rss_bytes = body.get("member"), body.get("incarnation", 0), body.get("rss_bytes", 0)
     if isinstance(member, str) and _whole(incarnation) and _whole(rss_bytes):
         facts.vitals.take_memory(member, int(incarnation), int(rss_bytes), source, body["seq"])
 
 
-def _oom_kills(facts: RunMetadata, source: int, body: Body) -> None:
+def _oom_kills(facts: TrialContextBuilder, source: int, body: Body) -> None:
     if _whole(body.get("count")):
         facts.vitals.take_oom(body["count"], body["time_ns"], source, body["seq"])
 
 
-def take_epoch(facts: RunMetadata, source: int, body: Body) -> None:
+def take_epoch(facts: TrialContextBuilder, source: int, body: Body) -> None:
     """Takes the group's generation, or its epoch, of a record of the offsets log."""
     if facts.group not in (None, body.get("group")) or not _whole(body.get("epoch")):
         return
@@ -99,7 +99,7 @@ def _whole(value: Any) -> Any:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) < value < 2**63 - 1
 
 
-VITAL_TAKERS: Mapping[str, Callable[[RunMetadata, int, Body], None]] = {
+VITAL_TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "resources": _resources,
     "oom_kills": _oom_kills,
 }

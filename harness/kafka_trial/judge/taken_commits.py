@@ -1,6 +1,7 @@
 """Taken commits: which commits in transactions took effect, where and when: at the marker that ended each of them.
 
-Stands beside `frames.py`. A marker comes after what it ends, perhaps blocks later: what is not ended yet is kept.
+Stands beside `history_reader.py`. A marker comes after what it ends, perhaps blocks later: what is not ended yet is
+kept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Transactions: how they ended in each log, what their producers had asked for, and what was left open.
 
-Stands beside `frames.py`. Markers and granted EndTxn requests become rows of the slice of no partition, for a
+Stands beside `history_reader.py`. Markers and granted EndTxn requests become rows of the slice of no partition, for a
 transaction spans logs; what was open at the snapshot is little, and becomes facts. Nothing is judged here.
 """
 
@@ -17,7 +17,7 @@ from kafka_trial.invariants.trial_context import OpenTransaction
 from kafka_trial.judge.columns import Columns
 
 if TYPE_CHECKING:
-    from kafka_trial.judge.run_metadata import RunMetadata
+    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 OFFSETS_LOG = "__consumer_offsets"
 STATES = {"commit": 1, "abort": 2}
@@ -53,7 +53,7 @@ class Transactions:
         }
 
 
-def transaction_rows(facts: RunMetadata, columns: Columns) -> dict[str, Array] | None:
+def transaction_rows(facts: TrialContextBuilder, columns: Columns) -> dict[str, Array] | None:
     """Returns the columns of the rows of a block; None where nothing in it ended a transaction."""
     _take_timeouts(facts.transactions, columns)
     state = columns.codes("state", STATES)
@@ -84,7 +84,7 @@ _ENDED = (int(Kind.ENDED_COMMITTED), int(Kind.ENDED_ABORTED))
 _ASKED = (int(Kind.ASKED_COMMIT), int(Kind.ASKED_ABORT))
 
 
-def _nowhere(facts: RunMetadata) -> int:
+def _nowhere(facts: TrialContextBuilder) -> int:
     return facts.slices.setdefault((facts.topic or "", NOWHERE), len(facts.slices))
 
 
@@ -114,7 +114,7 @@ def _take_timeouts(known: Transactions, columns: Columns) -> None:
         known.timeouts_ms[producer] = max(timeout_ms, known.timeouts_ms.get(producer, 0))
 
 
-def _opened(facts: RunMetadata, source: int, body: Body) -> None:
+def _opened(facts: TrialContextBuilder, source: int, body: Body) -> None:
     topic, inside = body.get("topic"), "log_partition" in body
     numbers = [body.get(name) for name in ("producer_id", "log_partition" if inside else "partition")]
     place = body.get("log_offset" if inside else "offset")
@@ -135,4 +135,4 @@ def _opened(facts: RunMetadata, source: int, body: Body) -> None:
     }
 
 
-TRANSACTION_TAKERS: Mapping[str, Callable[[RunMetadata, int, Body], None]] = {"transaction_open": _opened}
+TRANSACTION_TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {"transaction_open": _opened}

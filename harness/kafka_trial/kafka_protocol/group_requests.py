@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_trial.kafka_protocol.cluster_queries import compact, compact_count, plain, refuse
 from kafka_trial.kafka_protocol.connection import Connection, NoAnswerError
 from kafka_trial.kafka_protocol.primitives import Reader
-from kafka_trial.kafka_protocol.requests import compact, compact_count, plain, refuse
 
 _GROUP: Final = 0
 DEAD: Final = "Dead"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.invariants.invariant import Invariant, list_invariants
-from kafka_trial.verdict.claim_rules import breaks
+from kafka_trial.verdict.rule_evaluation import breaks
 
 PAGE = "docs/anomalies.md"
 HEAD = """# Anomalies

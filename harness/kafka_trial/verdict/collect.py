@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.missing_lines import told
-from kafka_trial.verdict.check_results import CheckResult, VerdictInput
 from kafka_trial.verdict.coverage_gaps import coverage_gaps, faults_without_traffic
 from kafka_trial.verdict.environment_failures import disturbances_counted, environment_failures, readings_counted
+from kafka_trial.verdict.fault_outcomes import by_kind, failures_of, faults_of, told_with_proof
 from kafka_trial.verdict.notes import notes_of
-from kafka_trial.verdict.printable import plain
-from kafka_trial.verdict.run_events import by_kind, failures_of, faults_of, told_with_proof
+from kafka_trial.verdict.sanitize import plain
 from kafka_trial.verdict.scope import Scope
+from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Coverage, Finding, Judgement
@@ -64,8 +64,8 @@ def own_events(folder: RunFolder) -> Iterator[Event]:
                 continue
 
 
-def _found(finding: Finding) -> CheckResult:
-    return CheckResult(
+def _found(finding: Finding) -> AnomalyResult:
+    return AnomalyResult(
         anomaly=finding.anomaly,
         instances=finding.instances,
         more=max(0, finding.count - len(finding.instances)),

@@ -1,8 +1,9 @@
 """The verdict: what the judge found, weighed under the consumer's claim. Pure functions from values to a value.
 
 Stands between the judge (which computes the same anomalies whatever the claim) and the reports. Here are the verdict's
-values and the decision. What it rests on is in `check_results.py`, what each claim allows is a table in
-`claim_rules.py`, how an anomaly is told is in `messages.py`, and `files.py` writes it down. The order of the decision:
+values and the decision. What it rests on is in `verdict_input.py`, what each claim allows is a table in
+`rule_evaluation.py`, how an anomaly is told is in `messages.py`, and `files.py` writes it down. The order of the
+decision:
 
 1. The ground failed (harness or cluster broke, a witness died, the cluster lost a write, the history is truncated):
    *unknown*, whatever was seen. Blame only what the environment cannot explain.
@@ -23,10 +24,10 @@ from itertools import chain
 from kafka_trial.claim import Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.verdict.check_results import CheckResult, Fault, VerdictInput, Violation
-from kafka_trial.verdict.claim_rules import NOT_EXCLUDED, needed, rule_of, severity
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.root_causes import by_root_cause
+from kafka_trial.verdict.rule_evaluation import NOT_EXCLUDED, needed, rule_of, severity
+from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
 
 EVENTS_MAX = 20
 EXITS = {"pass": PASS, "fail": FAIL, "unknown": UNKNOWN}
@@ -123,7 +124,7 @@ class _Weighed:
     ground: tuple[str, ...] = ()
 
 
-def _weigh(found: CheckResult, claim: Claim) -> _Weighed:
+def _weigh(found: AnomalyResult, claim: Claim) -> _Weighed:
     rule = rule_of(found.anomaly)
     if rule is None or not rule.claimed(claim):
         return _Weighed(tolerated=_tolerated(found.anomaly, {NOT_EXCLUDED: found.count}))
@@ -149,7 +150,7 @@ def _weigh(found: CheckResult, claim: Claim) -> _Weighed:
     )
 
 
-def _ground(found: CheckResult, clusters: Sequence[Anomaly], *, more: int) -> tuple[str, ...]:
+def _ground(found: AnomalyResult, clusters: Sequence[Anomaly], *, more: int) -> tuple[str, ...]:
     """Returns what the cluster did wrong, as a sentence: it keeps anybody from being blamed or acquitted."""
     if not clusters:
         return ()
@@ -181,7 +182,7 @@ def _ratio(collected: VerdictInput, claim: Claim) -> tuple[Violation, ...]:
     """Returns the violation of the claimed ratio of redelivered records, if there is one."""
     records = collected.counts.get("records", 0)
     redelivered = next(
-        (found for found in collected.found if found.anomaly == "redelivered"), CheckResult("redelivered")
+        (found for found in collected.found if found.anomaly == "redelivered"), AnomalyResult("redelivered")
     )
     count = redelivered.count
     if claim.redelivered_max_ratio is None or claim.delivery == "at-most-once" or not count or not records:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kafka_trial.invariants.invariant import Anomaly, find_invariant
-from kafka_trial.verdict.check_results import Violation
+from kafka_trial.verdict.verdict_input import Violation
 
 
 def by_root_cause(violations: Sequence[Violation], guilty: Mapping[str, Sequence[Anomaly]]) -> list[Violation]:

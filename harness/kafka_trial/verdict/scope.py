@@ -11,7 +11,7 @@ from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.scenario import Limits, Topic
-from kafka_trial.verdict.printable import plain
+from kafka_trial.verdict.sanitize import plain
 
 
 @dataclass(frozen=True)

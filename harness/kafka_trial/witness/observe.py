@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.kafka_protocol import group_requests, requests
+from kafka_trial.kafka_protocol import cluster_queries, group_requests
+from kafka_trial.kafka_protocol.cluster_queries import EARLIEST, LATEST, Topic
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import GroupState
-from kafka_trial.kafka_protocol.requests import EARLIEST, LATEST, Topic
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.command_pipe import BEHIND, COMPLETE, Answer, deadline_s, serve
 from kafka_trial.witness.control_read import control_read
+from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, Answer, deadline_s, serve
 
 T = TypeVar("T")
 SOURCE: Final = "observer"
@@ -135,7 +135,7 @@ class Observer:
     def _look_at_topic(self) -> None:
         found = self._asked(
             "metadata",
-            lambda: self._brokers.anyone(lambda connection: requests.metadata(connection, [self._topic_name])),
+            lambda: self._brokers.anyone(lambda connection: cluster_queries.metadata(connection, [self._topic_name])),
         )
         if found is None:
             return
@@ -165,7 +165,9 @@ class Observer:
             return
         configs = self._asked(
             "configs",
-            lambda: self._brokers.anyone(lambda connection: requests.topic_configs(connection, topic.name, CONFIGS)),
+            lambda: self._brokers.anyone(
+                lambda connection: cluster_queries.topic_configs(connection, topic.name, CONFIGS)
+            ),
         )
         if configs is None:
             return  # asked again at the next look
@@ -197,7 +199,7 @@ class Observer:
             self._tell(("group_state",), "group_state", group=self._group, **_group_fields(state))
 
     def _look_at_controller(self) -> None:
-        found = self._asked("controller", lambda: self._brokers.anyone(requests.controller))
+        found = self._asked("controller", lambda: self._brokers.anyone(cluster_queries.controller))
         if found is not None and found[0] >= 0:
             self._tell(("controller",), "controller", leader=found[0], epoch=found[1])
 
@@ -205,7 +207,9 @@ class Observer:
         self, leader: int, partitions: Sequence[int], *, which: int, committed: bool = False
     ) -> dict[int, int]:
         def ask(connection: Connection) -> dict[int, int]:
-            return requests.list_offsets(connection, self._topic_name, partitions, which=which, committed=committed)
+            return cluster_queries.list_offsets(
+                connection, self._topic_name, partitions, which=which, committed=committed
+            )
 
         return self._asked("offsets", lambda: self._brokers.broker(leader, ask), broker=leader) or {}
 

@@ -22,8 +22,8 @@ from kafka_trial.kafka_protocol.batches import ABORT, Batch, ended, records
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.kafka_protocol.offsets_decoder import decode_key
 from kafka_trial.kafka_protocol.primitives import DecodeError
-from kafka_trial.witness.command_pipe import serve
 from kafka_trial.witness.offsets_events import Place, event_of
+from kafka_trial.witness.rpc_server import serve
 from kafka_trial.witness.tail import Following, open_tails
 
 SOURCE: Final = "offsets"

@@ -21,9 +21,9 @@ import orjson
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.command_pipe import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
 from kafka_trial.witness.request_events import Requests
 from kafka_trial.witness.request_lines import LINE_START, LineError, parse_line
+from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
 
 IDLE_S: Final = 0.05
 READ_BYTES_MAX: Final = 1 << 20

@@ -19,13 +19,13 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Top
 
 from kafka_trial.history.checksums import checksums
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.kafka_protocol import requests
+from kafka_trial.kafka_protocol import cluster_queries
+from kafka_trial.kafka_protocol.cluster_queries import LATEST, Partition
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
-from kafka_trial.kafka_protocol.requests import LATEST, Partition
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.command_pipe import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
 from kafka_trial.witness.control_read import reader_settings
 from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER, record_id
+from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
 
 SOURCE: Final = "sink"
 BATCH_RECORDS: Final = 500
@@ -102,7 +102,7 @@ class SinkTopic:
     def _ends(self, *, committed: bool) -> dict[int, int]:
         """Returns the log end of each partition, or its last stable offset; those nobody answers for are missing."""
         try:
-            found = self._brokers.anyone(lambda connection: requests.metadata(connection, [self._topic]))
+            found = self._brokers.anyone(lambda connection: cluster_queries.metadata(connection, [self._topic]))
             self._brokers.by_id = dict(found.brokers)
             topic = found.topics.get(self._topic)
             ends: dict[int, int] = {}
@@ -116,7 +116,9 @@ class SinkTopic:
 
     def _end(self, part: Partition, *, committed: bool) -> dict[int, int]:
         def ask(connection: Connection) -> dict[int, int]:
-            return requests.list_offsets(connection, self._topic, [part.partition], which=LATEST, committed=committed)
+            return cluster_queries.list_offsets(
+                connection, self._topic, [part.partition], which=LATEST, committed=committed
+            )
 
         return self._brokers.broker(part.leader, ask)
 

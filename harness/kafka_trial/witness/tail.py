@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.kafka_protocol import requests
+from kafka_trial.kafka_protocol import cluster_queries
 from kafka_trial.kafka_protocol.batches import Batch, batches
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.fetch import Fetched, fetch
 from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.process.waiting import pause, wait_until
-from kafka_trial.witness.command_pipe import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s
+from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s
 
 OFFSET_OUT_OF_RANGE: Final = 1
 FETCH_WAIT_MS: Final = 100
@@ -95,7 +95,7 @@ class Tail:
 
     def _find_leader(self) -> None:
         try:
-            found = self.brokers.anyone(lambda connection: requests.metadata(connection, [self.topic]))
+            found = self.brokers.anyone(lambda connection: cluster_queries.metadata(connection, [self.topic]))
         except NoAnswerError as error:
             self.failure = str(error)
             return
@@ -192,7 +192,7 @@ def open_tails(
 def _tails(
     brokers: Brokers, topic: str, recorded: Callable[[int], Sequence[Reading]], *, may_expire: bool
 ) -> list[Tail]:
-    found = brokers.anyone(lambda connection: requests.metadata(connection, [topic]))
+    found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [topic]))
     brokers.by_id = dict(found.brokers)
     if topic not in found.topics:
         raise NoAnswerError(f"{topic} does not exist yet")
@@ -218,7 +218,7 @@ def first_offset(brokers: Brokers, topic: str, partition: int, leader: int) -> i
     """
     offsets = brokers.broker(
         leader,
-        lambda connection: requests.list_offsets(connection, topic, [partition], which=requests.EARLIEST),
+        lambda connection: cluster_queries.list_offsets(connection, topic, [partition], which=cluster_queries.EARLIEST),
     )
     if partition not in offsets:
         raise NoAnswerError(f"broker {leader} does not lead {topic}-{partition}")

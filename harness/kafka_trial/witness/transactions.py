@@ -19,8 +19,8 @@ from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.batches import ABORT, Batch, ended, records
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.kafka_protocol.primitives import DecodeError
-from kafka_trial.witness.command_pipe import serve
 from kafka_trial.witness.record_ids import record_id
+from kafka_trial.witness.rpc_server import serve
 from kafka_trial.witness.tail import Following, open_tails
 
 SOURCE: Final = "transactions"

@@ -95,7 +95,8 @@ class SendLog:
 
 
 class NoLog(SendLog):
-    """Counts, and writes no sends: what recording costs is measured against it (`bench.py`), never used in a trial."""
+    """Counts, and writes no sends: what recording costs is measured against it (`lab/bench/producer.py`), never used in
+    a trial."""
 
     def invoke(self, op: Op, *, size_bytes: int, checksum: int) -> int:
         """Counts."""

@@ -14,8 +14,8 @@ from lab.agreement.rows import Row, append_row, counting, page, read_rows, row_o
 from lab.agreement.sample import every_kind
 from lab.agreement.sayings import both_say
 from lab.calibration.campaign import source_digest
-from lab.checkout import git_revision
 from lab.naive.checker import ANOMALIES
+from lab.repository import git_revision
 
 LAB = Path(__file__).parent.parent
 REPORTS = CHECKOUT / "reports"

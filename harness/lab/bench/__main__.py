@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kafka_trial.errors import PASS
 from lab.bench.measurements import NAMES, measure
-from lab.checkout import exit_status
+from lab.repository import exit_status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The measurements of `make bench`, each a generator of figures; `bench_figures.py` keeps and shows them.
+"""The measurements of `make bench`, each a generator of figures; `figures.py` keeps and shows them.
 
 What is compared is measured in turn within one run, in changing order: on a shared machine only such ratios mean much.
 """
@@ -29,7 +29,7 @@ from kafka_trial.witness.witness import snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, machine, page_of, ratios
 from lab.bench.reader import start_reader
-from lab.checkout import git_revision, reports_folder
+from lab.repository import git_revision, reports_folder
 from lab.scale.campaign import run_campaign
 from lab.scale.cases import cases
 from lab.scale.samples import SAMPLES_NAME

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.rpc import ChildRpc, start_child_rpc
+from kafka_trial.process.rpc_client import ChildRpc, start_child_rpc
 
 COMMIT_EVERY = 1000
 SILENT_FOR_S = 30.0

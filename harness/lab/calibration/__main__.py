@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from lab.calibration.campaign import calibrate, write_page
-from lab.checkout import exit_status
+from lab.repository import exit_status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 """What a calibration is about, as values: the grid of attempts, and the rows that tell what came out.
 
-`calibrate.py` runs the grid. A row holds everything that the page (`calibration_page.py`) needs: it can be made again
+`campaign.py` runs the grid. A row holds everything that the page (`page.py`) needs: it can be made again
 from the rows alone, whatever became of the consumers since.
 """
 

@@ -40,7 +40,7 @@ from lab.calibration.attempts import (
 )
 from lab.calibration.page import page
 from lab.calibration.source_digests import judging_digest, making_digest
-from lab.checkout import git_revision, reports_folder
+from lab.repository import git_revision, reports_folder
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"

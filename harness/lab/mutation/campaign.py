@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_trial.registry import CHECKOUT
-from lab.checkout import git_revision
 from lab.mutation.killers import TESTS, Judges, test_files
 from lab.mutation.operators import Mutant, Place, mutants, planted
 from lab.mutation.rows import (
@@ -33,6 +32,7 @@ from lab.mutation.rows import (
     read_equivalents,
     read_rows,
 )
+from lab.repository import git_revision
 
 SOURCES = CHECKOUT / "harness" / "kafka_trial" / "invariants"
 ROWS, PAGE = CHECKOUT / "reports" / "mutation.jsonl", CHECKOUT / "reports" / "mutation.md"

@@ -20,7 +20,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import ChildProcesses
 from lab.bench.figures import machine
 from lab.calibration.campaign import source_digest
-from lab.checkout import git_revision
+from lab.repository import git_revision
 from lab.scale.cases import CHECK, DUCKDB, WARM, Case
 from lab.scale.cost import cost_of
 from lab.scale.history import write_history

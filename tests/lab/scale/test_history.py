@@ -14,10 +14,10 @@ import pytest
 
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.judge.declared import settings_of
+from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.findings import find
-from kafka_trial.judge.frames import read_tables
 from kafka_trial.judge.history_defects import missing_files, strangers
+from kafka_trial.judge.history_reader import read_tables
 from kafka_trial.judge.judge import Judgement, concluded
 from lab.scale.duck import counted
 from lab.scale.history import write_history

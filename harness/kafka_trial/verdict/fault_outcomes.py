@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event
-from kafka_trial.verdict.check_results import Fault, Violation
-from kafka_trial.verdict.printable import plain
+from kafka_trial.verdict.sanitize import plain
+from kafka_trial.verdict.verdict_input import Fault, Violation
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement

@@ -7,8 +7,16 @@ from dataclasses import replace
 import pytest
 
 from histories import Line, after, asked, batch_of, fault, healed, lasting, later, told
-from kafka_trial.invariants.heard import CUTTING, DELAYING, HARMLESS, answers_of, heard_ns, maybe_heard, surely_heard
 from kafka_trial.invariants.kernels import NEVER
+from kafka_trial.invariants.response_delivery import (
+    CUTTING,
+    DELAYING,
+    HARMLESS,
+    answers_of,
+    heard_ns,
+    maybe_heard,
+    surely_heard,
+)
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS

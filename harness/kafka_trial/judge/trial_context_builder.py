@@ -1,7 +1,7 @@
 """Run metadata: the small events of a history, gathered into the trial context that every slice is judged in.
 
-Fed file by file while the slice rows are made (`frames.py`); `consumer.toml` adds what its team declares. Nothing here
-grows with the load, but for the clock (one pair a second) and one entry an incarnation.
+Fed file by file while the slice rows are made (`history_reader.py`); `consumer.toml` adds what its team declares.
+Nothing here grows with the load, but for the clock (one pair a second) and one entry an incarnation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TELLS = ("invokes", "assigns", "delivers", "completes")  # what a member's file 
 
 
 @dataclass
-class RunMetadata:
+class TrialContextBuilder:
     """What has been gathered so far. Numbers are places in `sources`, `members`, `member_ids` and `slices`."""
 
     topic: str | None = None
@@ -146,7 +146,7 @@ class RunMetadata:
         return self.lanes or {int(name[1:]): number for name, number in self.members.items() if name[1:].isdigit()}
 
 
-def _started(facts: RunMetadata, source: int, body: Body) -> None:
+def _started(facts: TrialContextBuilder, source: int, body: Body) -> None:
     name = body.get("member")
     if not isinstance(name, str):
         return
@@ -162,17 +162,17 @@ def _started(facts: RunMetadata, source: int, body: Body) -> None:
     }
 
 
-def _stopped(facts: RunMetadata, source: int, body: Body) -> None:
+def _stopped(facts: TrialContextBuilder, source: int, body: Body) -> None:
     life = facts.lives.get(source)
     if life is not None and "closed_seq" not in life:
         life |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
 
 
-def _bad_line(facts: RunMetadata, source: int, body: Body) -> None:
+def _bad_line(facts: TrialContextBuilder, source: int, body: Body) -> None:
     facts.bad_lines.take(source, body)
 
 
-def _exited(facts: RunMetadata, source: int, body: Body) -> None:
+def _exited(facts: TrialContextBuilder, source: int, body: Body) -> None:
     _stopped(facts, source, body)
     facts.bad_lines.take_exit(source, body)
     life = facts.lives.get(source)
@@ -182,22 +182,22 @@ def _exited(facts: RunMetadata, source: int, body: Body) -> None:
         life |= exit_words(body)
 
 
-def _client_named(facts: RunMetadata, source: int, body: Body) -> None:
+def _client_named(facts: TrialContextBuilder, source: int, body: Body) -> None:
     """A client of a cluster that is not ours: told from its requests, for no lane was given to it."""
     if isinstance(body.get("member"), str) and isinstance(body.get("lane"), int):
         facts.lanes[body["lane"]] = facts.member(body["member"])
 
 
-def _phase(facts: RunMetadata, source: int, body: Body) -> None:
+def _phase(facts: TrialContextBuilder, source: int, body: Body) -> None:
     facts.phases.setdefault(str(body.get("phase")), body["time_ns"])
 
 
-def _calibrated(facts: RunMetadata, source: int, body: Body) -> None:
+def _calibrated(facts: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("rate"), int | float):
         facts.calibrated_rate = float(body["rate"])
 
 
-def _named(facts: RunMetadata, source: int, body: Body) -> None:
+def _named(facts: TrialContextBuilder, source: int, body: Body) -> None:
     for name in ("group", "topic"):
         if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
             setattr(facts, name, body[name])
@@ -205,15 +205,15 @@ def _named(facts: RunMetadata, source: int, body: Body) -> None:
         take_told(facts, source, body)
 
 
-def _environment(facts: RunMetadata, source: int, body: Body) -> None:
+def _environment(facts: TrialContextBuilder, source: int, body: Body) -> None:
     facts.environment.append(str(body.get("message", "the environment failed")))
 
 
-def _audit(facts: RunMetadata, source: int, body: Body) -> None:
+def _audit(facts: TrialContextBuilder, source: int, body: Body) -> None:
     facts.audited = True
 
 
-def _end(facts: RunMetadata, source: int, body: Body) -> None:
+def _end(facts: TrialContextBuilder, source: int, body: Body) -> None:
     if facts.ended is not None:
         facts.defects.append(f"{facts.sources[source]}: a second end (#{body['seq']})")
     facts.ended = str(body.get("outcome", "info"))
@@ -221,7 +221,7 @@ def _end(facts: RunMetadata, source: int, body: Body) -> None:
         facts.environment.append(str(body["message"]))
 
 
-def _topic(facts: RunMetadata, source: int, body: Body) -> None:
+def _topic(facts: TrialContextBuilder, source: int, body: Body) -> None:
     name, topic_id = body.get("topic"), body.get("topic_id")
     if isinstance(name, str) and isinstance(topic_id, str):
         others = [known for known, of in facts.topics_by_id.items() if of == name and known != topic_id]
@@ -237,32 +237,32 @@ def _topic(facts: RunMetadata, source: int, body: Body) -> None:
         facts.compacted = True
 
 
-def _leader(facts: RunMetadata, source: int, body: Body) -> None:
+def _leader(facts: TrialContextBuilder, source: int, body: Body) -> None:
     replicas = body.get("replicas")
     if isinstance(replicas, list):
         facts.brokers |= {broker for broker in replicas if isinstance(broker, int)}
 
 
-def _control_read(facts: RunMetadata, source: int, body: Body) -> None:
+def _control_read(facts: TrialContextBuilder, source: int, body: Body) -> None:
     facts.control_read = str(body.get("state"))
 
 
-def _witness(facts: RunMetadata, source: int, body: Body) -> None:
+def _witness(facts: TrialContextBuilder, source: int, body: Body) -> None:
     name, state = facts.sources[source], str(body.get("state"))
     if facts.witnesses.get(name) not in ("dead", "undecodable"):  # worse never gets better
         facts.witnesses[name] = state
 
 
-def _undecodable(facts: RunMetadata, source: int, body: Body) -> None:
+def _undecodable(facts: TrialContextBuilder, source: int, body: Body) -> None:
     facts.witnesses[facts.sources[source]] = "undecodable"
 
 
-def _injecting(facts: RunMetadata, source: int, body: Body) -> None:
+def _injecting(facts: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("fault_no"), int):
         facts.injecting[body["fault_no"]] = body["time_ns"]
 
 
-def _injected(facts: RunMetadata, source: int, body: Body) -> None:
+def _injected(facts: TrialContextBuilder, source: int, body: Body) -> None:
     number = body.get("fault_no")
     if isinstance(number, int):
         facts.windows[number] = {
@@ -276,13 +276,13 @@ def _injected(facts: RunMetadata, source: int, body: Body) -> None:
         }
 
 
-def _healed(facts: RunMetadata, source: int, body: Body) -> None:
+def _healed(facts: TrialContextBuilder, source: int, body: Body) -> None:
     number = body.get("fault_no")
     if isinstance(number, int) and number in facts.windows:
         facts.windows[number]["healed_ns"] = body["time_ns"]
 
 
-def _membership(facts: RunMetadata, source: int, body: Body) -> None:
+def _membership(facts: TrialContextBuilder, source: int, body: Body) -> None:
     if facts.group is not None and body.get("group") != facts.group:
         return
     name = body.get("member_id")
@@ -292,13 +292,13 @@ def _membership(facts: RunMetadata, source: int, body: Body) -> None:
         facts.memberships.append(found)
 
 
-def _group(facts: RunMetadata, source: int, body: Body) -> None:
+def _group(facts: TrialContextBuilder, source: int, body: Body) -> None:
     _membership(facts, source, body)
     take_epoch(facts, source, body)
     take_told(facts, source, body)
 
 
-TAKERS: Mapping[str, Callable[[RunMetadata, int, Body], None]] = {
+TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "started": _started,
     "client_named": _client_named,
     "stopped": _stopped,

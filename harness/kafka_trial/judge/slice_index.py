@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import Array
-from kafka_trial.judge.run_metadata import RunMetadata
+from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 ELSEWHERE = -2  # a place that is none of this trial's
 
 
-def slices_of(facts: RunMetadata, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
+def slices_of(
+    facts: TrialContextBuilder, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None
+) -> Array:
     """Returns the number of each (topic, partition), new ones included; -1 unplaced, ELSEWHERE for other topics."""
     if topic_ids is not None and topics.null_count:
         topics = pc.coalesce(topics, _names_of(facts, topic_ids))
@@ -27,13 +29,13 @@ def slices_of(facts: RunMetadata, topics: pa.Array, partitions: Array, *, topic_
     return np.array(numbers, np.int64)[inverse] if len(numbers) else np.empty(0, np.int64)
 
 
-def _names_of(facts: RunMetadata, topic_ids: pa.Array) -> pa.Array:
+def _names_of(facts: TrialContextBuilder, topic_ids: pa.Array) -> pa.Array:
     encoded = topic_ids.dictionary_encode()
     names = pa.array([facts.topics_by_id.get(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return names.take(encoded.indices)
 
 
-def _number(facts: RunMetadata, names: Sequence[str], pair: int) -> int:
+def _number(facts: TrialContextBuilder, names: Sequence[str], pair: int) -> int:
     """Returns the number of the slice with this packed (topic, partition)."""
     if pair < 0:
         return -1

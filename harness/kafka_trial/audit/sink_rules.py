@@ -18,7 +18,7 @@ from kafka_trial.audit.undecided import all_open, some_open, with_reasons
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.invariants.kernels import NONE
 from kafka_trial.judge.judgement import Judgement
-from kafka_trial.verdict.check_results import CheckResult
+from kafka_trial.verdict.verdict_input import AnomalyResult
 
 BY_ABSENCE = ("skipped", "unseen", "commit-ahead", "stuck-partition", "late-convergence")
 BY_PRESENCE = ("false-lag", "duplicate-effect")
@@ -56,8 +56,12 @@ class SinkEvidence:
 
 
 def weigh_sink(
-    found: Mapping[str, CheckResult], judgement: Judgement, scope: Scope, told: SinkEvidence, counts: Mapping[str, int]
-) -> dict[str, CheckResult]:
+    found: Mapping[str, AnomalyResult],
+    judgement: Judgement,
+    scope: Scope,
+    told: SinkEvidence,
+    counts: Mapping[str, int],
+) -> dict[str, AnomalyResult]:
     """Returns what was found by the sink, less what it cannot bear; `counts` says how many records have an effect."""
     doubts: dict[str, Callable[[Anomaly], str | None]] = {
         "skipped": lambda one: _commit_doubt(one, judgement, told),
@@ -80,7 +84,7 @@ def weigh_sink(
     return {name: one if found[name].not_judged is None else found[name] for name, one in weighed.items()}
 
 
-def _open(found: CheckResult, reasons: Sequence[str]) -> CheckResult:
+def _open(found: AnomalyResult, reasons: Sequence[str]) -> AnomalyResult:
     """Leaves everything open for these reasons, the first of them above all; as it was where there are none."""
     if not reasons:
         return found

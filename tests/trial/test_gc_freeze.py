@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_trial.trial.frozen_heap import frozen_heap
+from kafka_trial.trial.gc_freeze import frozen_heap
 from kafka_trial.trial.session import Session
 
 

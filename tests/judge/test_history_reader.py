@@ -25,11 +25,11 @@ from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.memory import rows_of_lines
-from kafka_trial.judge.plain import from_plain, to_plain
-from kafka_trial.judge.run_metadata import RunMetadata
+from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
 
-def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], RunMetadata]:
+def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], TrialContextBuilder]:
     """Returns the slice rows of some kinds, and the facts."""
     table, facts = rows_of_lines(map(to_line, events))
     return [row for row in table.to_pylist() if row["kind"] in kinds], facts

@@ -9,7 +9,7 @@ from kafka_trial.invariants.invariant import Anomaly
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class AnomalyResult:
     """All the judge says of one anomaly's name.
 
     `undecided` counts the cases that could not be decided, by reason. `not_judged` says why it was not judged at all;
@@ -67,7 +67,7 @@ class VerdictInput:
     are worth knowing, and decide nothing.
     """
 
-    found: tuple[CheckResult, ...]
+    found: tuple[AnomalyResult, ...]
     faults: tuple[Fault, ...] = ()
     ground: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()

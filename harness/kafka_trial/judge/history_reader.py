@@ -18,6 +18,7 @@ from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
 from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.judge.arrow_rows import ROWS, made_rows
 from kafka_trial.judge.assignment_records import AssignmentRecords
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.commit_epochs import commit_epochs
@@ -28,14 +29,13 @@ from kafka_trial.judge.history_defects import HistoryDefects
 from kafka_trial.judge.id_index import IdIndex, id_hashes
 from kafka_trial.judge.id_joins import IdJoins
 from kafka_trial.judge.lines import Block, LineStats, read_blocks
-from kafka_trial.judge.made import ROWS, made_rows
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.own_times import OwnTimes
-from kafka_trial.judge.places import ELSEWHERE, slices_of
 from kafka_trial.judge.record_ids import RecordIds
-from kafka_trial.judge.run_metadata import TAKERS, RunMetadata
+from kafka_trial.judge.slice_index import ELSEWHERE, slices_of
 from kafka_trial.judge.taken_commits import TakenCommits
 from kafka_trial.judge.transactions import transaction_rows
+from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
 
 Emit = Callable[[pa.Table], object]
 
@@ -74,13 +74,13 @@ POSITIONED = (
 FIRST_FILES = ("run", "observer", "transactions", "workload")
 
 
-def read_history(files: Sequence[Path], emit: Emit) -> RunMetadata:
+def read_history(files: Sequence[Path], emit: Emit) -> TrialContextBuilder:
     """Reads history files, hands their slice rows to `emit` table by table, and returns the facts.
 
     Raises:
         InputError: an event is of a newer schema.
     """
-    facts, ids, known = RunMetadata(), RecordIds(wanted=any(path.stem == "sink" for path in files)), IdIndex()
+    facts, ids, known = TrialContextBuilder(), RecordIds(wanted=any(path.stem == "sink" for path in files)), IdIndex()
     for path in sorted(files, key=_turn):
         census, source = LineStats(), len(facts.sources)
         facts.sources.append(path.stem)
@@ -100,7 +100,7 @@ def _turn(path: Path) -> tuple[int, str]:
 class FileReader:
     """Makes the rows of one file; holds what a file's blocks share."""
 
-    def __init__(self, facts: RunMetadata, source: int, ids: RecordIds, known: IdIndex) -> None:
+    def __init__(self, facts: TrialContextBuilder, source: int, ids: RecordIds, known: IdIndex) -> None:
         self.facts = facts
         self.source = source
         self.ids = ids
@@ -354,14 +354,14 @@ def _asked(columns: Columns, time_ns: Array) -> Array:
     return np.where(columns["asked_ns"] == NONE, time_ns, columns["asked_ns"])
 
 
-def read_tables(files: Sequence[Path]) -> tuple[pa.Table, RunMetadata]:
+def read_tables(files: Sequence[Path]) -> tuple[pa.Table, TrialContextBuilder]:
     """Returns all slice rows of some files in memory, and the facts."""
     parts: list[pa.Table] = []
     facts = read_history(files, parts.append)
     return pa.concat_tables([ROWS.empty_table(), *parts]), facts
 
 
-def _take_lanes(facts: RunMetadata, columns: Columns) -> None:
+def _take_lanes(facts: TrialContextBuilder, columns: Columns) -> None:
     """Notes which member ids were seen on which lanes."""
     rows = columns.rows_of("request")
     if not len(rows):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.audit.request import NS_PER_S, AuditRequest, Limits
-from kafka_trial.audit.requests import read_request_logs
+from kafka_trial.audit.request_log_files import read_request_logs
 from kafka_trial.history.event import from_line
 
 S = NS_PER_S
