@@ -15,6 +15,7 @@ from histories import (
     assigned,
     batch_of,
     commit,
+    committed,
     delivered,
     exited,
     fetched,
@@ -28,6 +29,7 @@ from histories import (
     processed,
     revoked,
     started,
+    stood_still,
     told,
     with_settings,
 )
@@ -141,6 +143,110 @@ def test_a_step_back_to_the_first_record_that_was_fetched_is_found(back: list[in
     lines = [*HELD_ON, fetched("m0", 1, size_bytes=9), measured("m0", 0.01), after(0.1), *handled("m0", 1, *back[1:])]
     found = judged("nonmonotonic-poll", [*lines, *handled("m0", *back), measured("m0", 0.01)], records=3)
     assert [one["offset"] for one in found] == back
+
+
+M = measured("m0", 0.01)  # a line may have waited for 45 ms: with the probe's interval, and the clocks
+BEGUN: list[Line | list[Line]] = [
+    *(synced("m0", 0), answered("m0", 0), fetched("m0", 0, size_bytes=9), M, *handled("m0", 0)),
+]
+NEXT: list[Line | list[Line]] = [synced("m0", 0, generation=2), answered("m0", 1), M, fetched("m0", 1, size_bytes=9)]
+AGAIN: list[Line | list[Line]] = [*BEGUN, fetched("m0", 1), after(2), *NEXT]  # nothing from record 1 on was in hand
+BACK: list[Line | list[Line]] = [  # m1 had the partition meanwhile, and did records 1 to 4
+    *(*BEGUN, *committed(1, by="m0"), after(2), synced("m0"), synced("m1", 0), answered("m1", 1)),
+    *(fetched("m1", 1, size_bytes=9), *handled("m1", 1, 2, 3, 4), *committed(5, by="m1"), after(2), synced("m1")),
+    *(synced("m0", 0, generation=3), answered("m0", 5), M, fetched("m0", 5, size_bytes=9)),
+]
+FAILED = processed("m0", 5, outcome="failed")
+NEXT_AT_5 = [synced("m0", 0, generation=4), answered("m0", 5), M, fetched("m0", 5, size_bytes=9)]
+NEXT_AT_1 = [synced("m0", 0, generation=3), answered("m0", 1), M, fetched("m0", 1, size_bytes=9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "records"),
+    [
+        ("poll-skip", [*BACK, delivered("m0", 5), FAILED, *handled("m0", 5), M], 6),
+        ("poll-skip", [*BACK, delivered("m0", 5), after(1), *handled("m0", 5), M], 6),
+        ("poll-skip", [*BACK, *handled("m0", 5), M, after(2), *NEXT_AT_5, *handled("m0", 5), M], 6),
+        (
+            "nonmonotonic-poll",
+            [
+                *(*BEGUN, after(2), synced("m0", 0, generation=2), *handled("m0", 1), answered("m0", 1), M, after(0.1)),
+                *(fetched("m0", 1, size_bytes=9), *handled("m0", 1), M, after(2), *NEXT_AT_1, *handled("m0", 1), M),
+            ],
+            2,
+        ),
+        (
+            "nonmonotonic-poll",
+            [
+                *(beat("m0", [0]), answered("m0", 0), fetched("m0", 0, size_bytes=9), M, *handled("m0", 0), after(2)),
+                *(beat("m0", [], epoch=2), beat("m0", [0], epoch=3), answered("m0", 1), M),
+                *(fetched("m0", 1, size_bytes=9), *handled("m0", 1), *handled("m0", 1), M),
+            ],
+            2,
+        ),
+        ("redelivered", [*AGAIN, delivered("m0", 1), after(1), *handled("m0", 1), M], 2),
+    ],
+    ids=["a retry", "an untold retry", "a rebalance before the commit", "a storm", "kip-848", "a retry is no restart"],
+)
+def test_sound_members_without_callbacks_are_acquitted(name: str, lines: list[Any], records: int) -> None:
+    """Partitions that come back, retries, and several rebalances in a row."""
+    assert judged(name, lines, records=records) == []
+
+
+def test_after_a_standstill_a_step_back_at_the_opening_is_undecided_at_most() -> None:
+    """What was heard when the harness woke may have been said before the fetch was answered."""
+    lines = [
+        *BEGUN,
+        after(2),
+        *NEXT,
+        after(1.5),
+        stood_still(1.5),
+        *handled("m0", 1),
+        M,
+        after(1),
+        *handled("m0", 1),
+        M,
+    ]
+    assert finding("nonmonotonic-poll", lines, records=2).instances == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "records", "offsets"),
+    [
+        (
+            "nonmonotonic-poll",
+            [
+                *(*AGAIN, *handled("m0", 1, 2), fetched("m0", 3), M, after(60), M, fetched("m0", 1, size_bytes=9)),
+                *(*handled("m0", 1, 2), M),
+            ],
+            3,
+            [1, 2],
+        ),
+        (
+            "nonmonotonic-poll",
+            [
+                *(*AGAIN, *handled("m0", 1), delivered("m0", 2), processed("m0", 2, outcome="failed")),
+                *(fetched("m0", 1, size_bytes=9), *handled("m0", 1, 2), M),
+            ],
+            3,
+            [1],
+        ),
+        ("illegal-redelivery", [*BACK, *handled("m0", 1, 2), *handled("m0", 5), M], 6, [1, 2]),
+        (
+            "nonmonotonic-poll",
+            [*AGAIN, *handled("m0", 1, 3), after(5), fetched("m0", 1, size_bytes=9), *handled("m0", 1, 2, 3), M],
+            4,
+            [1, 2, 3],
+        ),
+        ("nonmonotonic-poll", [*BEGUN, after(2), *NEXT, *handled("m0", 1, 1, 1), M], 2, [1]),
+    ],
+    ids=["a rewind", "a seek to the batch's start", "a stale buffer", "a skip and back", "a third delivery"],
+)
+def test_guilty_members_without_callbacks_are_found(
+    name: str, lines: list[Any], records: int, offsets: list[int]
+) -> None:
+    """The record in hand excuses one delivery, where nothing else explains it."""
+    assert [one["offset"] for one in judged(name, lines, records=records)] == offsets
 
 
 def test_its_own_word_outranks_nothing_and_needs_no_help() -> None:

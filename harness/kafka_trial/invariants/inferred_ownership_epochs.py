@@ -43,15 +43,15 @@ COLUMNS = ("slice", "source", "member", "open_ns", "ends_ns", "proof_source", "p
 
 def witnessed(batch: Batch) -> Table:
     """Returns slice, source (the member's file), member, open_ns, place_ns, ends_ns, proof_source, proof_seq, begun_ns,
-    begun_at, records_at, asked_ns and held_before, sorted by slice, source and open_ns.
+    begun_at, records_at, asked_ns and held_on, sorted by slice, source and open_ns.
 
     `place_ns` is where it opens among the lines of its file, which are heard a little late: the answer to its first
     fetch with records, if it held the partition before; else a tolerance before it opened. `begun_*`: its first fetch.
-    `held_before`: its file held the partition before. `records_at`, `asked_ns`: the position of its first fetch with
-    records, and from when on these can have been handed out, for a busy broker logs its answer late; NONE and NEVER
-    without one.
+    `held_on`: its file held the partition before, and nobody else since. `records_at`, `asked_ns`: the position of its
+    first fetch with records, and from when on these can have been handed out, for a busy broker logs its answer late;
+    NONE and NEVER without one.
     """
-    given, fetched = _given(batch), _fetches(batch)
+    given, fetched = _given(batch), fetches(batch)
     found = stacked(given, _taken_by_hand(batch, given, fetched))
     found = found.take(found["source"] >= 0).sorted_by("slice", "source", "open_ns")
     file = joined(found["slice"], found["source"])
@@ -62,16 +62,25 @@ def witnessed(batch: Batch) -> Table:
     begun_ns = picked(fetched["at_ns"], first, NEVER)
     records_ns = picked(records["at_ns"], with_records, NEVER)
     again = np.where(records_ns == NEVER, found["open_ns"], records_ns)
-    held_before = previous_in(file) >= 0
+    before = previous_in(file)
+    held_on = (before >= 0) & ~_held_by_others_since(found, before)
     return found.having(
         ends_ns=np.minimum(found["ends_ns"], following),
-        place_ns=np.where(held_before, again, found["open_ns"] - TOLERANCE_NS),
-        held_before=held_before,
+        place_ns=np.where(before >= 0, again, found["open_ns"] - TOLERANCE_NS),
+        held_on=held_on,
         begun_ns=begun_ns,
         begun_at=picked(fetched["offset"], first, NONE),
         records_at=picked(records["offset"], with_records, NONE),
         asked_ns=np.maximum(picked(records["asked_ns"] - LOG_TOLERANCE_NS, with_records, NEVER), found["open_ns"]),
     )
+
+
+def _held_by_others_since(found: Table, before: Ints) -> Bools:
+    """Returns whether another file was given the partition since the ownership epoch before of the same one opened."""
+    rank = np.empty(len(found), np.int64)
+    rank[ordered(found["slice"], found["open_ns"])] = np.arange(len(found))
+    between: Bools = rank - picked(rank, before, NONE) > 1
+    return between
 
 
 def file_of(batch: Batch, members: Array, at_ns: Array) -> Ints:
@@ -157,7 +166,7 @@ def _asked_anew(batch: Batch, pairs: Table) -> Bools:
 # --- by fetches ----------------------------------------------------------------------------------------------------
 
 
-def _fetches(batch: Batch) -> Table:
+def fetches(batch: Batch) -> Table:
     """Returns slice, member, source, at_ns, asked_ns, offset, bytes of every fetch by a member, sorted by the first
     four."""
     asked = batch.of(Kind.FETCH_ASKED)
@@ -219,7 +228,7 @@ def _given_anything(batch: Batch) -> Ints:
 def first_fetch_positions(batch: Batch, held: Table) -> Ints:
     """Returns from which position the member of each ownership epoch began to fetch, NONE where it is not known to
     have."""
-    fetched = _fetches(batch)
+    fetched = fetches(batch)
     return picked(fetched["offset"], _first_fetch(fetched, held, held["close_ns"]), NONE)
 
 

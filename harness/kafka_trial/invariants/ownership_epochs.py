@@ -27,9 +27,9 @@ from kafka_trial.invariants.kernels import (
     next_in,
     ordered,
     picked,
-    previous_in,
     running_max,
 )
+from kafka_trial.invariants.records_in_hand import opens_behind
 from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -186,28 +186,22 @@ def _seq_at(own: Table, rows: Table, time_ns: Array) -> Ints:
 
 def _seq_before(batch: Batch, own: Table, found: Table) -> Ints:
     """Returns behind which line of its file each ownership epoch of the request log opens."""
-    place, first = _seq_at(own, found, found["place_ns"]), _before_first(batch, own, found)
-    begins = found["held_before"] & (first != NEVER)
-    return np.where(begins, first, np.minimum(place, first))
+    place, first = _seq_at(own, found, found["place_ns"]), _before_first(own, found)
+    return opens_behind(batch, own, found, np.minimum(place, first))
 
 
-def _before_first(batch: Batch, own: Table, found: Table) -> Ints:
-    """Returns the seq before the line of the first record that each ownership epoch fetched, where that may have been
-    handed out before the answer to the fetch was logged; NEVER where there is no such line.
+def _before_first(own: Table, found: Table) -> Ints:
+    """Returns the seq before the line of the first record that each ownership epoch fetched, where that was heard
+    before the answer to the fetch was logged; NEVER where it was not.
 
-    Of several such lines the last one counts before which no delivery is sure to have been written after the answer:
-    the deliveries before it are of the ownership epoch before. A library without callbacks goes on with the records in
-    its hands while the group rebalances, and is then given the same ones again.
+    Of several such lines the last one counts: those before it are of the ownership epoch before.
     """
-    given = own.take(own["kind"] == Kind.DELIVERED).sorted_by("slice", "source", "seq")
-    written_ns = given["time_ns"] - batch.uncertainty(given["source"], given["time_ns"])
-    before = previous_in(joined(given["slice"], given["source"]))
-    given = given.having(before_ns=picked(written_ns, before, NONE))
+    given = own.take(own["kind"] == Kind.DELIVERED)
     both = joined(*(np.concatenate([given[name], found[name]]) for name in ("slice", "source")))
     offsets = np.concatenate([given["offset"], found["records_at"]])
     place = joined(both, offsets)
-    given = given.having(place=place[: len(given)]).sorted_by("place", "before_ns", "seq")
-    last = at_or_before(given["place"], given["before_ns"], place[len(given) :], found["place_ns"])
+    given = given.having(place=place[: len(given)]).sorted_by("place", "time_ns")
+    last = at_or_before(given["place"], given["time_ns"], place[len(given) :], found["place_ns"])
     early = picked(given["time_ns"], last, NONE) >= found["asked_ns"]
     return np.where(early, picked(given["seq"], last, 0) - 1, NEVER)
 
