@@ -67,11 +67,13 @@ def test_a_broker_without_a_supervisor_is_named(tmp_path: Path) -> None:
     assert (f"kill -9 {orphan.pid}" in named, f"kill -9 {supervised.pid}" in named) == (True, False)
 
 
+@pytest.mark.parametrize("place", ["kafka_trial/process/supervisor.py", "kafka_trial/supervisor.py"])
 def test_a_broker_under_the_supervisor_of_another_installation_is_not_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody else's checkout or virtual environment: their trial is running, and neither of the two is a leftover."""
-    other = tmp_path / "other" / "kafka_trial" / "supervisor.py"
+    """Somebody else's checkout or virtual environment, of this version or the one before: their trial is running, and
+    neither of the two is a leftover."""
+    other = tmp_path / "other" / place
     other.parent.mkdir(parents=True)
     shutil.copy(supervisor.__file__, other)
     with monkeypatch.context() as there:

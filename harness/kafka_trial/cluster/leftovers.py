@@ -22,7 +22,8 @@ from kafka_trial.process import supervisor
 MARKER = "-Dkafka.trial.cluster="
 FOLDER_PREFIX = "kafka-trial-kt"
 SCRATCH_PREFIX = "kafka-trial-judge-"
-SUPERVISOR = "/".join(Path(supervisor.__file__).parts[-2:])
+# By the place of its file in an installation; other ones on this machine may be of the version before.
+SUPERVISORS = ("/".join(Path(supervisor.__file__).parts[-3:]), "kafka_trial/supervisor.py")
 INIT = 1
 
 
@@ -111,7 +112,7 @@ def _is_supervised(process: _Process, processes: dict[int, _Process]) -> bool:
 
 def _is_supervisor(process: _Process) -> bool:
     """Tells whether a process is a supervisor, of this installation or of any other on this machine."""
-    return any(word.endswith(SUPERVISOR) for word in process.command)
+    return any(word.endswith(SUPERVISORS) for word in process.command)
 
 
 def _harness_is_gone(parent: int) -> bool:
