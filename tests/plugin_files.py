@@ -60,12 +60,14 @@ def nap(injection):
 '''
 
 NAPPING = """
-from kafka_trial.scenario import Load, Scenario, Step
+from kafka_trial.scenario import Load, Scenario, Step, Topic
 
 SCENARIO = Scenario(
     name="napping",
     summary="a small load, one member sleeps",
     min_faults_s=2.0,
+    brokers=1,
+    topic=Topic(replication_factor=1, min_insync_replicas=1),
     load=Load(opening_burst=300, rate_per_s=100, steady_s=1.0),
     schedule=(Step("nap", "member", at_s=0.5, for_s=1.0),),
 )

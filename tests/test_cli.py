@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kafka_trial import registry
 from kafka_trial.cli import EXAMPLES, main
 from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT, worst
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.trial.console import Console
-from kafka_trial.verbs import unjudged
+from kafka_trial.verbs import LISTS, unjudged
 
 SOUND_TOML = """
 schema = 1
@@ -117,3 +118,13 @@ def test_a_trial_that_is_not_judged_now_says_whether_it_can_be(
     with Console() as console:
         assert unjudged(folder, console) == status
     assert said in capfd.readouterr().err
+
+
+def test_consumers_that_are_not_built_are_listed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh clone has the Go, Java and JavaScript ones as sources only."""
+    (tmp_path / "consumer.toml").write_text(
+        'schema = 1\nname = "unbuilt"\ncommand = ["./not-built"]\n[claim]\ndelivery = "at-most-once"\n'
+    )
+    monkeypatch.setitem(registry.consumers(), "unbuilt", tmp_path / "consumer.toml")
+    (row,) = [row for row in LISTS["consumers"]() if row["name"] == "unbuilt"]
+    assert row["claims"] == "at-most-once, order per partition"

@@ -80,7 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "pytest_outcomes",
     },
     "verbs": {
-        *("errors", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
+        *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
         *("verdict", "report", "audit", "check", "trial"),
     },
     "cli": {"__version__", "errors", "plugins", "verbs"},

@@ -27,11 +27,7 @@ OF_A_RUN = (  # executed on the stored run of a real trial
     "kafka-trial report trial-runs/RUN",
     "kafka-trial show trial-runs/RUN offsets#31",
 )
-LIVE = (  # executed as they stand, with the README's consumer
-    "kafka-trial run member-killed --consumer consumer.toml",
-    "pytest --pyargs kafka_trial.suites --consumer consumer.toml",
-)
-ONLY = {"pytest": ["-k", "control", "-p", "no:cacheprovider"]}  # all suites take ten minutes
+LIVE = "kafka-trial run member-killed --consumer consumer.toml"  # executed as it stands, with the README's consumer
 ELSEWHERE = {  # command → the file that executes it, and the words by which it does
     "make demo": ("tests/live/test_demo.py", "demonstrate("),
     "make test": (".ci/run", "exec make test"),
@@ -43,6 +39,8 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
     ),
 }
 EXCEPTIONS = {
+    "pytest --pyargs kafka_trial.suites --consumer consumer.toml": "the suites are in the wheel: test_pytest_plugin.py "
+    "collects them from one, tests/cluster/test_wheels_only.py runs a trial from one",
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
 }
 OTHER_PEOPLES = "needs a cluster that is not ours; tests/audit/test_audit_cluster.py audits one that is"
@@ -68,7 +66,7 @@ def exceptions() -> dict[str, str]:
 
 def test_every_command_is_executed_or_an_exception() -> None:
     """A new one needs its place here; one that is gone leaves it."""
-    known = {*OF_A_RUN, *LIVE, *ELSEWHERE, *exceptions()}
+    known = {*OF_A_RUN, LIVE, *ELSEWHERE, *exceptions()}
     assert (set(commands()) - known, known - set(commands())) == (set(), set())
 
 
@@ -94,15 +92,12 @@ def test_a_command_on_a_stored_run_works(
 
 @pytest.mark.cluster
 @pytest.mark.spark
-@pytest.mark.parametrize("command", [pytest.param(one, marks=pytest.mark.rotates) for one in LIVE])
-def test_a_command_that_runs_trials_works(command: str, tmp_path: Path) -> None:
+def test_a_command_that_runs_a_trial_works(tmp_path: Path) -> None:
     """With the consumer of the README's five minutes, as the page has it."""
     readme = (CHECKOUT / "README.md").read_text()
     (tmp_path / "consumer.toml").write_text(re.findall(r"```toml\n(schema = 1.*?)```", readme, re.DOTALL)[0])
     (tmp_path / "mine.py").write_text(re.findall(r"```python\n(# mine\.py.*?)```", readme, re.DOTALL)[0])
-    name, *words = shlex.split(command)
-    module = {"kafka-trial": "kafka_trial", "pytest": "pytest"}[name]
-    asked = [sys.executable, "-m", module, *words, *ONLY.get(name, [])]
+    asked = [sys.executable, "-m", "kafka_trial", *shlex.split(LIVE)[1:]]
     done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == PASS, done.stdout[-3000:] + done.stderr[-3000:]
 
