@@ -47,7 +47,7 @@ def test_a_flipped_byte_makes_it_anew(run: RunFolder) -> None:
     assert _stamp(slice_rows(run)) != 1
 
 
-@pytest.mark.parametrize("broken", ["facts.json", "rows.parquet"])
+@pytest.mark.parametrize("broken", ["trial_context.json", "rows.parquet"])
 def test_a_broken_cache_is_made_anew(run: RunFolder, broken: str) -> None:
     """Cut off, or another program's: it is only a cache."""
     first = slice_rows(run)

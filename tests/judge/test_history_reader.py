@@ -30,15 +30,15 @@ from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
 
 def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], TrialContextBuilder]:
-    """Returns the slice rows of some kinds, and the facts."""
-    table, facts = rows_of_lines(map(to_line, events))
-    return [row for row in table.to_pylist() if row["kind"] in kinds], facts
+    """Returns the slice rows of some kinds, and the builder of their context."""
+    table, builder = rows_of_lines(map(to_line, events))
+    return [row for row in table.to_pylist() if row["kind"] in kinds], builder
 
 
 def test_an_event_of_several_partitions_is_a_row_in_each_slice() -> None:
     """`assigned` with two partitions concerns two slices."""
-    found, facts = rows(history([assigned("m0", 0, 3)]), Kind.ASSIGNED)
-    places = list(facts.slices)
+    found, builder = rows(history([assigned("m0", 0, 3)]), Kind.ASSIGNED)
+    places = list(builder.slices)
     assert [places[row["slice"]] for row in found] == [("t", 0), ("t", 3)]
 
 
@@ -51,8 +51,8 @@ def test_an_effect_is_joined_to_its_record_by_id() -> None:
 def test_an_effect_at_the_http_sink_names_its_member() -> None:
     """m1 is the second one; of a name that no member has, or of none, nothing is known."""
     lines = [effect(0, member="m1"), effect(1, member="m7"), effect(1)]
-    found, facts = rows(history(lines), Kind.EFFECT)
-    assert (list(facts.members), [row["who"] for row in found]) == (["m0", "m1"], [1, -1, -1])
+    found, builder = rows(history(lines), Kind.EFFECT)
+    assert (list(builder.members), [row["who"] for row in found]) == (["m0", "m1"], [1, -1, -1])
 
 
 def test_an_output_has_its_place_and_the_time_of_its_append() -> None:
@@ -67,10 +67,10 @@ def test_other_groups_and_other_topics_are_left_out() -> None:
     """The offsets log and a consumer's lines may speak of more than this trial."""
     stranger = {"group": "another", "topic": "t", "partition": 0, "committed_offset": 9}
     elsewhere = said("m0", "delivered", topic="another", partition=0, offset=9)
-    found, facts = rows(
+    found, builder = rows(
         history([Line("offsets", "committed", stranger), elsewhere, committed(1)]), Kind.COMMITTED, Kind.DELIVERED
     )
-    assert ([row["offset"] for row in found], list(facts.slices), facts.defects) == ([1], [("t", 0)], [])
+    assert ([row["offset"] for row in found], list(builder.slices), builder.defects) == ([1], [("t", 0)], [])
 
 
 def test_a_kip_848_grant_lasts_until_the_members_next_record() -> None:
@@ -87,8 +87,8 @@ def test_a_classic_grant_is_open() -> None:
 
 def test_an_event_without_a_place_is_named() -> None:
     """A delivery without an offset cannot be judged, and is not dropped in silence."""
-    facts = rows(history([said("m0", "delivered", topic="t", partition=0)]))[1]
-    assert facts.defects == ["consumer-m0-0: 1 events lack topic, partition or position (first: #1)"]
+    builder = rows(history([said("m0", "delivered", topic="t", partition=0)]))[1]
+    assert builder.defects == ["consumer-m0-0: 1 events lack topic, partition or position (first: #1)"]
 
 
 def test_times_of_a_members_file_never_run_backwards() -> None:
@@ -108,16 +108,16 @@ def test_a_topic_created_anew_is_beyond_this_judge() -> None:
 
 def test_circumstances_survive_the_cache() -> None:
     """What is written as plain data is read back as it was."""
-    facts = rows(history([assigned("m0"), owner("m0"), committed(1, by="m0"), delivered("m0", 0)]))[1]
-    trial_context = facts.trial_context(Settings())
+    builder = rows(history([assigned("m0"), owner("m0"), committed(1, by="m0"), delivered("m0", 0)]))[1]
+    trial_context = builder.trial_context(Settings())
     assert from_plain(to_plain(trial_context)) == trial_context
 
 
 def test_what_was_measured_of_readers_survives_the_cache() -> None:
     """So do the files that tell their own times, and the times that cannot be."""
     lines = [own_time(delivered("m0", 0), 0.01), own_time(processed("m1", 0), -9), measured("m0", 0.03)]
-    _, facts = rows(history(lines))
-    known = facts.trial_context(Settings())
+    _, builder = rows(history(lines))
+    known = builder.trial_context(Settings())
     assert [(reader, delay_ns) for reader, _, delay_ns in known.readings] == [("consumer-m0-0", 30_000_000)]
     assert ([known.sources[source] for source in known.timed], len(known.false_times)) == (["consumer-m0-0"], 1)
     assert from_plain(orjson.loads(orjson.dumps(to_plain(known), option=orjson.OPT_NON_STR_KEYS))) == known

@@ -16,9 +16,9 @@ def read(tmp_path: Path, *lines: bytes) -> tuple[list[int | None], list[str]]:
     """Returns the offsets that were read and the defects that were named."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(lines))
-    census = LineStats()
-    offsets = [offset for block in read_blocks(path, census) for offset in block.events["offset"].to_pylist()]
-    return offsets, census.defects("s")
+    line_stats = LineStats()
+    offsets = [offset for block in read_blocks(path, line_stats) for offset in block.events["offset"].to_pylist()]
+    return offsets, line_stats.defects("s")
 
 
 def test_a_whole_file(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ class _Keeper:
 def _conducted(
     folder: Path, commands: str, *, idle_before_stop: int = 0, broken: Callable[[], str | None] = lambda: None
 ) -> tuple[_Keeper, list[dict[str, Any]]]:
-    """Runs a conductor over `commands`; the last line is given once `idle_before_stop` records were sent."""
+    """Runs a send scheduler over `commands`; the last line is given once `idle_before_stop` records were sent."""
     sender, answers = _Keeper(folder), list[dict[str, Any]]()
     *first, last = commands.splitlines(keepends=True) or [""]
     reader, writer = os.pipe()
@@ -144,7 +144,7 @@ def _conducted(
             os.close(writer)
 
     sender.polled = polled
-    conductor = SendScheduler(sender, LoadWorkload(LOAD, partitions=1).ops(Random(1)), answer=answers.append)
-    conductor.run(reader, broken=broken)
+    send_scheduler = SendScheduler(sender, LoadWorkload(LOAD, partitions=1).ops(Random(1)), answer=answers.append)
+    send_scheduler.run(reader, broken=broken)
     os.close(reader)
     return sender, answers

@@ -54,7 +54,7 @@ class Broker:
         self.folder = folder
         self.request_log = folder / "requests.log"
         self.server_log = folder / "server.log"
-        self._household = child_processes
+        self._child_processes = child_processes
         self._command = command
         self._child: Child | None = None
 
@@ -75,7 +75,7 @@ class Broker:
         if self.alive:
             return
         with (self.folder / "console.log").open("ab") as console:
-            self._child = self._household.spawn(
+            self._child = self._child_processes.spawn(
                 f"broker {self.id}", self._command, cwd=self.folder, stdout=console, stderr=console
             )
 

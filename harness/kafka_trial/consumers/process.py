@@ -50,7 +50,7 @@ class ProcessGroup:
     ) -> None:
         self.spec = spec
         self.launch_context = launch_context
-        self._household = child_processes
+        self._child_processes = child_processes
         self._crew = thread_group
         self._lanes = list(lanes)
         self._folder = folder
@@ -166,7 +166,7 @@ class ProcessGroup:
         member = ProcessMember(index, incarnation, self._lanes[index], self._folder, log_match=self.spec.ready.log)
         values = self._values(member)
         member.start(
-            self._household,
+            self._child_processes,
             self._crew,
             [fill(part, values) for part in self.spec.command],
             env=environment(self.spec, values),

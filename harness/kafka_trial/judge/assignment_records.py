@@ -22,8 +22,8 @@ FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who"
 class AssignmentRecords:
     """Gathers the group records of an offsets log."""
 
-    def __init__(self, facts: TrialContextBuilder, source: int) -> None:
-        self._facts = facts
+    def __init__(self, builder: TrialContextBuilder, source: int) -> None:
+        self._facts = builder
         self._source = source
         self._found: list[dict[str, Array]] = []
         self._marks: list[tuple[Array, Array]] = []  # (member id, place) of every record about one member
@@ -84,10 +84,10 @@ class AssignmentRecords:
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])
 
 
-def numbers_of(facts: TrialContextBuilder, names: pa.Array) -> Array:
+def numbers_of(builder: TrialContextBuilder, names: pa.Array) -> Array:
     """Returns the number of each member id; -1 where there is none."""
     encoded = names.dictionary_encode()
-    numbers = [facts.member_id(name) for name in encoded.dictionary.to_pylist()]
+    numbers = [builder.member_id(name) for name in encoded.dictionary.to_pylist()]
     table = np.array([*numbers, -1], np.int64)
     found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return found

@@ -69,9 +69,9 @@ def _checksum(path: Path) -> int:
 
 def _read(place: Path, made_from: dict[str, list[int]]) -> SliceRows | None:
     """Returns the cache, or None where there is none, or it was made from something else, or cut off."""
-    rows, facts = place / "rows.parquet", place / "facts.json"
+    rows, file = place / "rows.parquet", place / "trial_context.json"
     try:
-        plain = orjson.loads(facts.read_bytes())
+        plain = orjson.loads(file.read_bytes())
         fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == made_from
         if not fits or pq.ParquetFile(rows).metadata.num_rows != plain["rows"]:
             return None
@@ -85,10 +85,10 @@ def _made(place: Path, files: list[Path], made_from: dict[str, list[int]]) -> Sl
     place.mkdir(parents=True)
     rows = place / "rows.parquet"
     with pq.ParquetWriter(rows, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=False) as writer:
-        facts = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP))
+        builder = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP))
     count = pq.ParquetFile(rows).metadata.num_rows
-    trial_context = facts.trial_context(Settings())
-    defects = [*facts.defects, *missing_files(trial_context, facts.brokers)]
+    trial_context = builder.trial_context(Settings())
+    defects = [*builder.defects, *missing_files(trial_context, builder.brokers)]
     plain: dict[str, Any] = {
         "schema": CACHE_SCHEMA,
         "made_from": made_from,
@@ -96,7 +96,7 @@ def _made(place: Path, files: list[Path], made_from: dict[str, list[int]]) -> Sl
         "trial_context": to_plain(trial_context),
         "defects": defects,
     }
-    temporary = place / ".facts.json.part"
+    temporary = place / ".trial_context.json.part"
     temporary.write_bytes(orjson.dumps(plain))
-    temporary.replace(place / "facts.json")  # last: it says that all is there
+    temporary.replace(place / "trial_context.json")  # last: it says that all is there
     return SliceRows(rows, count, trial_context, tuple(defects))

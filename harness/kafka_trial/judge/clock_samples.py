@@ -1,6 +1,6 @@
 """Clock samples: what the run's own clocks say of time, and of when the harness stood still.
 
-Gathered with the other facts (`trial_context_builder.py`): one pair of clocks and one delay a second, and one
+Gathered with the other builder (`trial_context_builder.py`): one pair of clocks and one delay a second, and one
 delay of each reader.
 """
 
@@ -51,28 +51,28 @@ def _apart(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(joined)
 
 
-def _clock(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _clock(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if not lacking("clock", body):  # else it has been named
-        facts.pulse.clocks.append((body["wall_ns"], body.get("read_ns", body["time_ns"])))
+        builder.clock_samples.clocks.append((body["wall_ns"], body.get("read_ns", body["time_ns"])))
 
 
-def _scheduling_delay(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _scheduling_delay(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if lacking("scheduling_delay", body):
         return
     at_ns, delay_ns = body["time_ns"], body["delay_ns"]
-    facts.pulse.delays.append((at_ns, delay_ns))
+    builder.clock_samples.delays.append((at_ns, delay_ns))
     if delay_ns > STANDSTILL_NS:
-        facts.pulse.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
+        builder.clock_samples.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
 
 
-def _reading_delay(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _reading_delay(builder: TrialContextBuilder, source: int, body: Body) -> None:
     """Beyond the tolerance between sources it is a standstill, if only of this reader."""
     if lacking("reading_delay", body):
         return
     at_ns, delay_ns = body["time_ns"], body["delay_ns"]
-    facts.pulse.readings.append((body["reader"], at_ns, delay_ns))
+    builder.clock_samples.readings.append((body["reader"], at_ns, delay_ns))
     if delay_ns > TOLERANCE_NS:
-        facts.pulse.harness_stalls.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
+        builder.clock_samples.harness_stalls.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
 
 
 PULSE_TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {

@@ -1,6 +1,6 @@
 """Declared timeouts: which times the brokers were told of a group, and how its members went round before the faults.
 
-Gathered with the other facts (`trial_context_builder.py`): a handful of requests to join and of group records, and of
+Gathered with the other builder (`trial_context_builder.py`): a handful of requests to join and of group records, and of
 deliveries, fetches and heartbeats only the longest gap of each member. The run's own file is read first, so that its
 phases say when the faults began.
 """
@@ -68,19 +68,19 @@ class TimeoutCollector:
             if type(value) is int and value > 0:
                 known.add(value)
 
-    def take(self, facts: TrialContextBuilder, source: int, block: Block, columns: Columns, time_ns: Any) -> None:
+    def take(self, builder: TrialContextBuilder, source: int, block: Block, columns: Columns, time_ns: Any) -> None:
         """Takes a block of events."""
         delivered = columns.rows_of("delivered")
-        if len(delivered) and facts.life(source) is not None:
+        if len(delivered) and builder.life(source) is not None:
             self.silent = False
-            early = delivered[time_ns[delivered] < _quiet_until_ns(facts)]
+            early = delivered[time_ns[delivered] < _quiet_until_ns(builder)]
             self.deliveries.take(source, np.zeros(len(early), np.int64), time_ns[early])
         if len(columns.rows_of("request")):
-            self._take_requests(facts, source, block, columns)
+            self._take_requests(builder, source, block, columns)
 
-    def _take_requests(self, facts: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
+    def _take_requests(self, builder: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
         apis = np.where(
-            columns.is_kind("request") & _of_group(facts, columns), columns.codes("api", APIS, fold=True), 0
+            columns.is_kind("request") & _of_group(builder, columns), columns.codes("api", APIS, fold=True), 0
         )
         for body in block.bodies(np.flatnonzero(apis == APIS["JOINGROUP"])):
             if type(body.get("session_timeout_ms")) is int:
@@ -92,7 +92,7 @@ class TimeoutCollector:
         goodbye = (apis == APIS["CONSUMERGROUPHEARTBEAT"]) & (columns["epoch"] == LEFT_EPOCH)
         left = np.flatnonzero(((apis == APIS["LEAVEGROUP"]) & (columns["error"] <= 0)) | goodbye)
         self.leaves += zip(lanes[left].tolist(), times[left].tolist(), strict=True)
-        steady = (times >= facts.phases.get("steady", 0)) & (times < _quiet_until_ns(facts)) & (lanes >= 0)
+        steady = (times >= builder.phases.get("steady", 0)) & (times < _quiet_until_ns(builder)) & (lanes >= 0)
         beats = np.flatnonzero(steady & np.isin(apis, (APIS["HEARTBEAT"], APIS["CONSUMERGROUPHEARTBEAT"])))
         self.heartbeats.take(source, lanes[beats], times[beats])
         asks = np.flatnonzero(steady & (apis == APIS["FETCH"]))
@@ -115,34 +115,34 @@ def _longest_s(values_ms: list[int]) -> float | None:
     return max(values_ms) / 1000 if values_ms else None
 
 
-def _quiet_until_ns(facts: TrialContextBuilder) -> int:
+def _quiet_until_ns(builder: TrialContextBuilder) -> int:
     """Returns when the faults began, by the run's phases, which are read first."""
-    phases = facts.phases
+    phases = builder.phases
     return phases.get("faults", phases.get("drain", phases.get("heal", np.iinfo(np.int64).max)))
 
 
-def _of_group(facts: TrialContextBuilder, columns: Columns) -> Any:
-    if facts.group is None:
+def _of_group(builder: TrialContextBuilder, columns: Columns) -> Any:
+    if builder.group is None:
         return np.ones(len(columns), np.bool_)
-    return (columns.codes("group", {facts.group: 1}) == 1) | columns.absent("group")
+    return (columns.codes("group", {builder.group: 1}) == 1) | columns.absent("group")
 
 
-def _group(facts: TrialContextBuilder, body: Body) -> None:
+def _group(builder: TrialContextBuilder, body: Body) -> None:
     for member in body.get("members") or ():
         if isinstance(member, Mapping) and type(member.get("session_timeout_ms")) is int:
-            facts.told.protocols.add("classic")
-            facts.told.take_member(member)
+            builder.told.protocols.add("classic")
+            builder.told.take_member(member)
 
 
-def _member(facts: TrialContextBuilder, body: Body) -> None:
+def _member(builder: TrialContextBuilder, body: Body) -> None:
     if type(body.get("rebalance_timeout_ms")) is int:
-        facts.told.protocols.add("consumer")
-        facts.told.take_member(body)
+        builder.told.protocols.add("consumer")
+        builder.told.take_member(body)
 
 
-def _group_named(facts: TrialContextBuilder, body: Body) -> None:
+def _group_named(builder: TrialContextBuilder, body: Body) -> None:
     if type(body.get("consumer_session_timeout_ms")) is int:
-        facts.told.consumer_session_ms = body["consumer_session_timeout_ms"]
+        builder.told.consumer_session_ms = body["consumer_session_timeout_ms"]
 
 
 _OF_KIND: Mapping[str, Callable[[TrialContextBuilder, Body], None]] = {
@@ -152,8 +152,8 @@ _OF_KIND: Mapping[str, Callable[[TrialContextBuilder, Body], None]] = {
 }
 
 
-def take_told(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def take_told(builder: TrialContextBuilder, source: int, body: Body) -> None:
     """Takes an event that says something of the members' time-outs."""
-    of_ours = facts.group is None or body.get("group") == facts.group
+    of_ours = builder.group is None or body.get("group") == builder.group
     if of_ours or body["kind"] == "group_named":
-        _OF_KIND[body["kind"]](facts, body)
+        _OF_KIND[body["kind"]](builder, body)

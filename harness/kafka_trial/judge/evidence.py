@@ -156,7 +156,7 @@ def _moves(trial_context: TrialContext, seen: Seen) -> str | None:
     return _handled(trial_context, seen)
 
 
-def _possessions(trial_context: TrialContext, seen: Seen) -> str | None:
+def _ownership_epochs(trial_context: TrialContext, seen: Seen) -> str | None:
     """Members that worked had their partitions by their own word, or by the request log."""
     by_answers = {one.member for one in trial_context.group_answers if one.assigned}
     by_fetches = {trial_context.lanes[lane] for lane in trial_context.fetching if lane in trial_context.lanes}
@@ -272,7 +272,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], str | None]] = {
     "own word": _own_word,
     "work": _work,
     "moves": _moves,
-    "ownership epochs": _possessions,
+    "ownership epochs": _ownership_epochs,
     "handler starts": _handler_starts,
     "commit times": _commit_times,
     "callbacks": _callbacks,

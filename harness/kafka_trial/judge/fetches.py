@@ -20,8 +20,8 @@ from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 class Fetches:
     """Makes the rows of one broker's fetches; holds what each connection fetched last."""
 
-    def __init__(self, facts: TrialContextBuilder) -> None:
-        self._facts = facts
+    def __init__(self, builder: TrialContextBuilder) -> None:
+        self._facts = builder
         self._fetched: dict[str, set[int]] = {}
         self._connections: dict[tuple[int, int], list[str]] = {}
 

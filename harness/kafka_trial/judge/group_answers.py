@@ -34,13 +34,13 @@ APIS = {
 }
 
 
-def take_group_answers(facts: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
+def take_group_answers(builder: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
     """Notes what the brokers answered to members in a block of a request log."""
-    rows = np.flatnonzero(_telling(facts, columns))
+    rows = np.flatnonzero(_telling(builder, columns))
     for body in block.bodies(rows):
-        answer = _answer(facts, source, body)
+        answer = _answer(builder, source, body)
         if answer["error"] or answer["assigned"] is not None or answer["owned"] is not None or _tells(answer["api"]):
-            facts.group_answers.append(answer)
+            builder.group_answers.append(answer)
 
 
 def answered(answers: Iterable[Answer], lanes: Mapping[int, int]) -> tuple[GroupAnswer, ...]:
@@ -49,19 +49,19 @@ def answered(answers: Iterable[Answer], lanes: Mapping[int, int]) -> tuple[Group
     return tuple(sorted(found, key=lambda one: (one.source, one.seq)))
 
 
-def _telling(facts: TrialContextBuilder, columns: Columns) -> Array:
+def _telling(builder: TrialContextBuilder, columns: Columns) -> Array:
     """Returns which rows of a block may say something new to a member of the group."""
     telling, others = columns.codes("api", TELLING, fold=True), columns.codes("api", OTHERS, fold=True)
     if not (telling.any() or others.any()):
         return np.zeros(len(columns), np.bool_)
     ours = columns.absent("group")
-    ours = ours | (columns.codes("group", {facts.group: 1}) == 1 if facts.group is not None else True)
+    ours = ours | (columns.codes("group", {builder.group: 1}) == 1 if builder.group is not None else True)
     refused = (columns["error"] != NONE) & (columns["error"] != 0)
     found: Array = (telling > 0) | (others == CONSUMER_HEARTBEAT) | ((others > 0) & refused)
     return found & ours & columns.is_kind("request")
 
 
-def _answer(facts: TrialContextBuilder, source: int, body: Body) -> Answer:
+def _answer(builder: TrialContextBuilder, source: int, body: Body) -> Answer:
     api = APIS[str(body["api"]).upper().replace("_", "")]
     error, epoch, member_id = _number(body, "error") or 0, _number(body, "epoch"), _text(body, "member_id")
     heartbeat, join = api == "CONSUMER_GROUP_HEARTBEAT", api == "JOIN_GROUP"
@@ -75,7 +75,7 @@ def _answer(facts: TrialContextBuilder, source: int, body: Body) -> Answer:
         "api": api,
         "error": error,
         "lane": -1 if (lane := _number(body, "lane")) is None else lane,
-        "member_id": -1 if member_id is None else facts.member_id(member_id),
+        "member_id": -1 if member_id is None else builder.member_id(member_id),
         "connection": _text(body, "connection"),
         "client_id": _text(body, "client_id"),
         "instance_id": _text(body, "instance_id"),
@@ -84,9 +84,9 @@ def _answer(facts: TrialContextBuilder, source: int, body: Body) -> Answer:
         "session_timeout_ms": _number(body, "session_timeout_ms"),
         "rebalance_timeout_ms": _number(body, "rebalance_timeout_ms"),
         "assigned": None
-        if told is None or error or _nameless(facts, body.get(told))
-        else _listed(facts, body.get(told)),
-        "owned": _listed(facts, body.get("entries")) if heartbeat else None,
+        if told is None or error or _nameless(builder, body.get(told))
+        else _listed(builder, body.get(told)),
+        "owned": _listed(builder, body.get("entries")) if heartbeat else None,
     }
 
 
@@ -94,27 +94,27 @@ def _tells(api: str) -> bool:
     return api.replace("_", "") in TELLING
 
 
-def _listed(facts: TrialContextBuilder, entries: Any) -> tuple[int, ...] | None:
+def _listed(builder: TrialContextBuilder, entries: Any) -> tuple[int, ...] | None:
     """Returns the slices of a list of partitions; None where there is no list. Other topics are none of ours."""
     if not isinstance(entries, list):
         return None
-    places = (_place(facts, entry) for entry in entries if isinstance(entry, dict))
-    ours = {place for place in places if place is not None and place[0] == (facts.topic or place[0])}
-    return tuple(sorted(facts.slices.setdefault(place, len(facts.slices)) for place in sorted(ours)))
+    places = (_place(builder, entry) for entry in entries if isinstance(entry, dict))
+    ours = {place for place in places if place is not None and place[0] == (builder.topic or place[0])}
+    return tuple(sorted(builder.slices.setdefault(place, len(builder.slices)) for place in sorted(ours)))
 
 
-def _nameless(facts: TrialContextBuilder, entries: Any) -> bool:
+def _nameless(builder: TrialContextBuilder, entries: Any) -> bool:
     """Tells whether a list may hold partitions of ours by an id of the topic that nobody has told the name of."""
-    if facts.topic is not None and facts.topic in facts.topics_by_id.values():
+    if builder.topic is not None and builder.topic in builder.topics_by_id.values():
         return False
     entries = entries if isinstance(entries, list) else []
     ids = [_text(entry, "topic_id") for entry in entries if isinstance(entry, dict) and not _text(entry, "topic")]
-    return any(topic_id is not None and topic_id not in facts.topics_by_id for topic_id in ids)
+    return any(topic_id is not None and topic_id not in builder.topics_by_id for topic_id in ids)
 
 
-def _place(facts: TrialContextBuilder, entry: Body) -> tuple[str, int] | None:
+def _place(builder: TrialContextBuilder, entry: Body) -> tuple[str, int] | None:
     topic_id, partition = _text(entry, "topic_id"), _number(entry, "partition")
-    topic = _text(entry, "topic") or (facts.topics_by_id.get(topic_id) if topic_id else None)
+    topic = _text(entry, "topic") or (builder.topics_by_id.get(topic_id) if topic_id else None)
     return None if topic is None or partition is None or not 0 <= partition < 2**31 else (topic, partition)
 
 

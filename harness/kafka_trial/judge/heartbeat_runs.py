@@ -31,16 +31,16 @@ class HeartbeatRunCollector:
 
     _stretches: dict[tuple[int, Who], list[tuple[int, int, int, int]]] = field(default_factory=dict)
 
-    def take(self, facts: TrialContextBuilder, source: int, columns: Columns) -> None:
+    def take(self, builder: TrialContextBuilder, source: int, columns: Columns) -> None:
         """Takes the requests of a block."""
-        rows = _answered(facts, columns)
+        rows = _answered(builder, columns)
         if not len(rows):
             return
         names, codes = columns.encoded("member_id")
         rows = rows[np.array([*map(bool, names), False])[codes[rows]]]
         wall_ns, time_ns, lanes = (columns[name] for name in ("source_wall_ns", "time_ns", "lane"))
         rows = rows[ordered(lanes[rows], codes[rows], wall_ns[rows], time_ns[rows])]
-        gap_ns = _gap_ns(facts)
+        gap_ns = _gap_ns(builder)
         for mine in np.split(rows, first_of(_pairs(lanes[rows], codes[rows]))[1:]):
             if len(mine):
                 who = int(lanes[mine[0]]), names[int(codes[mine[0]])]
@@ -69,21 +69,21 @@ class HeartbeatRunCollector:
                 found.append((*first, *last))
 
 
-def _answered(facts: TrialContextBuilder, columns: Columns) -> Array:
+def _answered(builder: TrialContextBuilder, columns: Columns) -> Array:
     """Returns which rows of a block are answers that tell a member that it is in the group."""
     apis = columns.codes("api", APIS, fold=True)
     if not apis.any():
         return np.empty(0, np.int64)
     ours = columns.absent("group")
-    ours = ours | (columns.codes("group", {facts.group: 1}) == 1 if facts.group is not None else True)
+    ours = ours | (columns.codes("group", {builder.group: 1}) == 1 if builder.group is not None else True)
     error = np.where(columns["error"] == NONE, 0, columns["error"])
     alive = (error == 0) | ((apis == APIS["HEARTBEAT"]) & (error == REBALANCE_IN_PROGRESS))
     return np.flatnonzero((apis > 0) & ours & alive & columns.is_kind("request") & (columns["lane"] != NONE))
 
 
-def _gap_ns(facts: TrialContextBuilder) -> int:
+def _gap_ns(builder: TrialContextBuilder) -> int:
     """Returns which gap ends a stretch: half the longest session that brokers were told so far."""
-    sessions = [*facts.told.sessions_ms, facts.told.consumer_session_ms or 0]
+    sessions = [*builder.told.sessions_ms, builder.told.consumer_session_ms or 0]
     return max(sessions) * 1_000_000 // 2 or UNTOLD_GAP_NS
 
 

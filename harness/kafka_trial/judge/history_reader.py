@@ -75,22 +75,22 @@ FIRST_FILES = ("run", "observer", "transactions", "workload")
 
 
 def read_history(files: Sequence[Path], emit: Emit) -> TrialContextBuilder:
-    """Reads history files, hands their slice rows to `emit` table by table, and returns the facts.
+    """Reads history files, hands their slice rows to `emit` table by table, and returns the context's builder.
 
     Raises:
         InputError: an event is of a newer schema.
     """
-    facts, ids, known = TrialContextBuilder(), RecordIds(wanted=any(path.stem == "sink" for path in files)), IdIndex()
+    builder, ids, known = TrialContextBuilder(), RecordIds(wanted=any(path.stem == "sink" for path in files)), IdIndex()
     for path in sorted(files, key=_turn):
-        census, source = LineStats(), len(facts.sources)
-        facts.sources.append(path.stem)
-        reader = FileReader(facts, source, ids, known)
-        for block in read_blocks(path, census):
+        line_stats, source = LineStats(), len(builder.sources)
+        builder.sources.append(path.stem)
+        reader = FileReader(builder, source, ids, known)
+        for block in read_blocks(path, line_stats):
             emit(reader.rows(block))
         emit(reader.rest())
-        facts.defects += census.defects(path.stem) + reader.defects()
-        facts.counts[path.stem] = census.events
-    return facts
+        builder.defects += line_stats.defects(path.stem) + reader.defects()
+        builder.counts[path.stem] = line_stats.events
+    return builder
 
 
 def _turn(path: Path) -> tuple[int, str]:
@@ -100,18 +100,18 @@ def _turn(path: Path) -> tuple[int, str]:
 class FileReader:
     """Makes the rows of one file; holds what a file's blocks share."""
 
-    def __init__(self, facts: TrialContextBuilder, source: int, ids: RecordIds, known: IdIndex) -> None:
-        self.facts = facts
+    def __init__(self, builder: TrialContextBuilder, source: int, ids: RecordIds, known: IdIndex) -> None:
+        self.builder = builder
         self.source = source
         self.ids = ids
         self.known = known
-        self._named = IdJoins(facts, source, known)
+        self._named = IdJoins(builder, source, known)
         self._latest_ns = NONE
-        self._own_times = OwnTimes(facts, source)
+        self._own_times = OwnTimes(builder, source)
         self._placeless: list[int] = []
-        self._whole = HistoryDefects(facts.sources[source])
-        self._grants = AssignmentRecords(facts, source)
-        self._fetches = Fetches(facts)
+        self._whole = HistoryDefects(builder.sources[source])
+        self._grants = AssignmentRecords(builder, source)
+        self._fetches = Fetches(builder)
         self._taken = TakenCommits()
 
     def rows(self, block: Block) -> pa.Table:
@@ -119,16 +119,16 @@ class FileReader:
         columns = Columns(block.events)
         self._whole.take(columns)
         self._take_facts(block, columns)
-        self.facts.connections.take(self.source, columns)
-        self.facts.own_clients.take(self.source, columns, own=self.source in self.facts.lives)
+        self.builder.connections.take(self.source, columns)
+        self.builder.own_clients.take(self.source, columns, own=self.source in self.builder.lives)
         self._grants.take(columns)
         time_ns = self._times(columns)
         own_ns, since_ns = self._own_times.take(columns, time_ns)
         parts = [self._plain(columns, time_ns, own_ns, since_ns), self._listed(columns, time_ns, own_ns, since_ns)]
         parts.append(self._effects(columns))
-        parts.append(made_rows(self.source, **commit_epochs(self.facts, columns, self._of_group(columns))))
+        parts.append(made_rows(self.source, **commit_epochs(self.builder, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
-        made = fetched, transaction_rows(self.facts, columns), self._taken.rows(columns)
+        made = fetched, transaction_rows(self.builder, columns), self._taken.rows(columns)
         parts += [made_rows(self.source, **one) for one in made if one]
         return pa.concat_tables([*parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)])
 
@@ -140,31 +140,31 @@ class FileReader:
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
         self._placeless += self._named.placeless
-        whole = self._whole.defects(one_clock=not self.facts.audited)
+        whole = self._whole.defects(one_clock=not self.builder.audited)
         if not self._placeless:
             return whole
-        name, first = self.facts.sources[self.source], self._placeless[0]
+        name, first = self.builder.sources[self.source], self._placeless[0]
         told = f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{first})"
         return [told, *whole]
 
     def _take_facts(self, block: Block, columns: Columns) -> None:
         for body in block.bodies(columns.rows_of(*TAKERS)):
             if self._whole.take_body(body):
-                self.facts.take(self.source, body)
-        _take_lanes(self.facts, columns)
-        take_group_answers(self.facts, self.source, block, columns)
-        self.facts.told.take(self.facts, self.source, block, columns, columns["time_ns"])
-        self.facts.heartbeat_runs.take(self.facts, self.source, columns)
+                self.builder.take(self.source, body)
+        _take_lanes(self.builder, columns)
+        take_group_answers(self.builder, self.source, block, columns)
+        self.builder.told.take(self.builder, self.source, block, columns, columns["time_ns"])
+        self.builder.heartbeat_runs.take(self.builder, self.source, columns)
         self._take_own_word(columns)
 
     def _take_own_word(self, columns: Columns) -> None:
         """Notes when the member last worked, whether it tells of its commit requests, and its refusals of nothing."""
-        life = self.facts.life(self.source)
+        life = self.builder.life(self.source)
         commits = columns.rows_of("commit")
         outcomes = columns.codes("outcome", {"invoke": 1, "fail": 2})[commits]
         refused = commits[(outcomes == 2) & (columns.entry_counts()[commits] == 0)]
         for row in refused.tolist():
-            self.facts.refusals.append((self.source, int(columns["seq"][row]), int(columns["time_ns"][row])))
+            self.builder.refusals.append((self.source, int(columns["seq"][row]), int(columns["time_ns"][row])))
         if life is None:
             return
         life["invokes"] = life.get("invokes", False) or bool((outcomes == 1).any())
@@ -251,7 +251,7 @@ class FileReader:
         id_hash[named] = id_hashes(columns.text("id", rows[named]))
         told = named[kinds[named] == Kind.DELIVERED]
         flag[told] = self._named.known_of(id_hash[told])
-        self.facts.ids_told |= bool(len(told))
+        self.builder.ids_told |= bool(len(told))
         text = pc.if_else(pa.array(kinds == Kind.RECORD), columns.text("key", rows), pa.scalar(None, pa.string()))
         unsent = flag & Known.UNSENT > 0
         return id_hash, flag, pc.if_else(pa.array(unsent), columns.text("id", rows), text) if unsent.any() else text
@@ -262,7 +262,7 @@ class FileReader:
         self.known.records.take(id_hash=id_hash, slice=slices, offset=offsets, **said, source=sources, seq=seqs)
 
     def _take_aborted(self, aborted: Array, id_hash: Array, slices: Array, offsets: Array) -> None:
-        self.facts.transactions.aborted_records += int(aborted.sum())
+        self.builder.transactions.aborted_records += int(aborted.sum())
         self.known.aborted.take(id_hash=id_hash[aborted], slice=slices[aborted], offset=offsets[aborted])
 
     def _listed(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
@@ -305,13 +305,13 @@ class FileReader:
         """
         outcome = columns.codes("outcome", {"ok": 1, "info": 2})
         rows = np.flatnonzero(columns.is_kind("effect") & (outcome > 0))
-        self.facts.sink_seen |= bool((outcome[rows] == 1).any())
+        self.builder.sink_seen |= bool((outcome[rows] == 1).any())
         which, slices, offsets = self.ids.places(columns.text("id", rows))
         rows = rows[which]
         in_topic = ~columns.absent("topic")[rows]
-        member = columns.codes("member", {name: number + 1 for name, number in self.facts.members.items()})[rows] - 1
+        member = columns.codes("member", {name: number + 1 for name, number in self.builder.members.items()})[rows] - 1
         appended_ns = np.where(in_topic, columns["source_wall_ns"][rows], NONE)
-        clocks = TrialContext(clocks=tuple(sorted(self.facts.pulse.clocks)))
+        clocks = TrialContext(clocks=tuple(sorted(self.builder.clock_samples.clocks)))
         read_ns = columns["time_ns"][rows]
         return made_rows(
             self.source,
@@ -331,22 +331,22 @@ class FileReader:
         return (kinds > 0) & (self._of_group(columns) | ~np.isin(kinds, OF_GROUP))
 
     def _of_group(self, columns: Columns) -> Array:
-        if self.facts.group is None:
+        if self.builder.group is None:
             return np.ones(len(columns), np.bool_)
-        ours: Array = columns.codes("group", {self.facts.group: 1}) == 1
+        ours: Array = columns.codes("group", {self.builder.group: 1}) == 1
         return ours | columns.absent("group")
 
     def _times(self, columns: Columns) -> Array:
         """Returns the times of the block's events; inside a member's file they never run backwards, for its order is
         exact. Called once for each block."""
-        if self.source not in self.facts.lives:
+        if self.source not in self.builder.lives:
             return columns["time_ns"]
         times = np.maximum.accumulate(np.maximum(columns["time_ns"], self._latest_ns))
         self._latest_ns = max(self._latest_ns, int(times[-1]))
         return times
 
     def _slices(self, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
-        return slices_of(self.facts, topics, partitions, topic_ids=topic_ids)
+        return slices_of(self.builder, topics, partitions, topic_ids=topic_ids)
 
 
 def _asked(columns: Columns, time_ns: Array) -> Array:
@@ -355,13 +355,13 @@ def _asked(columns: Columns, time_ns: Array) -> Array:
 
 
 def read_tables(files: Sequence[Path]) -> tuple[pa.Table, TrialContextBuilder]:
-    """Returns all slice rows of some files in memory, and the facts."""
+    """Returns all slice rows of some files in memory, and the builder of their context."""
     parts: list[pa.Table] = []
-    facts = read_history(files, parts.append)
-    return pa.concat_tables([ROWS.empty_table(), *parts]), facts
+    builder = read_history(files, parts.append)
+    return pa.concat_tables([ROWS.empty_table(), *parts]), builder
 
 
-def _take_lanes(facts: TrialContextBuilder, columns: Columns) -> None:
+def _take_lanes(builder: TrialContextBuilder, columns: Columns) -> None:
     """Notes which member ids were seen on which lanes."""
     rows = columns.rows_of("request")
     if not len(rows):
@@ -369,4 +369,4 @@ def _take_lanes(facts: TrialContextBuilder, columns: Columns) -> None:
     seen = pa.table({"id": columns.text("member_id", rows), "lane": columns["lane"][rows]})
     for pair in seen.group_by(["id", "lane"]).aggregate([]).to_pylist():
         if pair["id"] and pair["lane"] != NONE:
-            facts.lanes_of_ids[pair["id"]].add(pair["lane"])
+            builder.lanes_of_ids[pair["id"]].add(pair["lane"])

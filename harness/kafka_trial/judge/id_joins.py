@@ -22,8 +22,8 @@ from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 class IdJoins:
     """Makes the named rows of one file; `placeless` are the acknowledgements that lack a place."""
 
-    def __init__(self, facts: TrialContextBuilder, source: int, known: IdIndex) -> None:
-        self.facts = facts
+    def __init__(self, builder: TrialContextBuilder, source: int, known: IdIndex) -> None:
+        self.builder = builder
         self.source = source
         self.known = known
         self.placeless: list[int] = []
@@ -34,7 +34,7 @@ class IdJoins:
 
     def known_of(self, id_hash: Array) -> Array:
         """Returns what is known of ids that are there; nothing is UNSENT where no send was recorded."""
-        unsent = ~self.known.sends.has(id_hash) if self.facts.sends else np.zeros(len(id_hash), np.bool_)
+        unsent = ~self.known.sends.has(id_hash) if self.builder.sends else np.zeros(len(id_hash), np.bool_)
         return np.where(unsent, int(Known.UNSENT), 0) + np.where(self.known.records.has(id_hash), int(Known.READ), 0)
 
     def _sends(self, columns: Columns) -> list[pa.Table]:
@@ -43,7 +43,7 @@ class IdJoins:
         outcome = columns.codes("outcome", {"invoke": 1, "ok": 2})
         sends = columns.is_kind("send")
         invoked, acked = (np.flatnonzero(sends & (outcome == code)) for code in (1, 2))
-        self.facts.sends += len(invoked)
+        self.builder.sends += len(invoked)
         return [
             *([self._altered(columns, invoked)] if len(invoked) else []),
             *([self._acknowledged(columns, acked)] if len(acked) else []),
@@ -72,7 +72,7 @@ class IdJoins:
 
     def _acknowledged(self, columns: Columns, rows: Array) -> pa.Table:
         id_hash = id_hashes(columns.text("id", rows))
-        slices = slices_of(self.facts, columns.text("topic", rows), columns["partition"][rows])
+        slices = slices_of(self.builder, columns.text("topic", rows), columns["partition"][rows])
         offsets = np.where(columns["offset"][rows] < 0, NONE, columns["offset"][rows])
         placed = (slices >= 0) & (id_hash != NONE)
         self.placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
@@ -105,10 +105,10 @@ class IdJoins:
         slices, offsets = self._homes(id_hash)
         nowhere = slices == NONE
         if nowhere.any():
-            place = (self.facts.topic or "", NOWHERE)
-            slices = np.where(nowhere, self.facts.slices.setdefault(place, len(self.facts.slices)), slices)
+            place = (self.builder.topic or "", NOWHERE)
+            slices = np.where(nowhere, self.builder.slices.setdefault(place, len(self.builder.slices)), slices)
         compared = self._compared(columns, rows, id_hash)
-        self.facts.bodies_compared |= bool((compared > 0).any())
+        self.builder.bodies_compared |= bool((compared > 0).any())
         unsent = pa.array(flag & Known.UNSENT > 0)
         return made_rows(
             self.source,
@@ -150,7 +150,7 @@ class IdJoins:
 
     def _claimed(self, columns: Columns, rows: Array, id_hash: Array, flag: Array) -> pa.Table:
         partitions, offsets = columns["partition"][rows], columns["offset"][rows]
-        numbers = {partition: number for (topic, partition), number in self.facts.slices.items() if self._ours(topic)}
+        numbers = {partition: number for (topic, partition), number in self.builder.slices.items() if self._ours(topic)}
         values, inverse = np.unique(partitions, return_inverse=True)
         slices = np.array([numbers.get(value, -1) for value in values.tolist()], np.int64)[inverse]
         claims = (partitions >= 0) & (slices >= 0) & (offsets >= 0) & columns.absent("topic")[rows]
@@ -167,4 +167,4 @@ class IdJoins:
 
     def _ours(self, topic: str) -> bool:
         """A claim does not say its topic: it is the trial's, where that was named. An output's topic is its own."""
-        return topic == self.facts.topic
+        return topic == self.builder.topic

@@ -87,9 +87,9 @@ def judge_events(
     """
     from kafka_trial.judge.memory import rows_of_lines
 
-    rows, facts = rows_of_lines(map(to_line, events))
-    trial_context = facts.trial_context(settings or Settings())
-    return concluded(find(rows, trial_context, only=only), trial_context, facts.defects, gated=gated)
+    rows, builder = rows_of_lines(map(to_line, events))
+    trial_context = builder.trial_context(settings or Settings())
+    return concluded(find(rows, trial_context, only=only), trial_context, builder.defects, gated=gated)
 
 
 def concluded(found: pa.Table, trial_context: TrialContext, defects: Sequence[str], *, gated: bool = True) -> Judgement:

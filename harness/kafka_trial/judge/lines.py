@@ -142,24 +142,24 @@ class Block:
         return [body for body in bodies if isinstance(body, dict)]
 
 
-def read_blocks(path: Path, census: LineStats) -> Iterator[Block]:
-    """Yields the events of a history file in order; what cannot be read goes into the census.
+def read_blocks(path: Path, line_stats: LineStats) -> Iterator[Block]:
+    """Yields the events of a history file in order; what cannot be read goes into `line_stats`.
 
     Raises:
         InputError: a line is of a newer schema.
     """
     source, number, expected = path.stem, 0, 0
-    for raw in _raw_blocks(path, census):
-        block = _parsed(raw) or _line_by_line(raw, number, census)
+    for raw in _raw_blocks(path, line_stats):
+        block = _parsed(raw) or _line_by_line(raw, number, line_stats)
         number += raw.count(b"\n")
         _check_schema(path, block)
-        expected = _check_turns(block.events, source, expected, census)
-        census.events += block.events.num_rows
+        expected = _check_turns(block.events, source, expected, line_stats)
+        line_stats.events += block.events.num_rows
         if block.events.num_rows:
             yield block
 
 
-def _raw_blocks(path: Path, census: LineStats) -> Iterator[bytes]:
+def _raw_blocks(path: Path, line_stats: LineStats) -> Iterator[bytes]:
     """Yields whole lines, some megabytes at a time; a last line without its newline is torn.
 
     Of a line that is too long only so much is kept as shows that it is.
@@ -173,7 +173,7 @@ def _raw_blocks(path: Path, census: LineStats) -> Iterator[bytes]:
                 continue
             yield rest + chunk[:cut]
             rest = chunk[cut:]
-    census.torn = bool(rest)
+    line_stats.torn = bool(rest)
 
 
 def _parsed(raw: bytes) -> Block | None:
@@ -211,18 +211,18 @@ def _out_of_range(events: pa.Table) -> bool:
     return any(not 0 <= bound["min"].as_py() <= bound["max"].as_py() < NUMBER_MAX for bound in bounds)
 
 
-def _line_by_line(raw: bytes, before: int, census: LineStats) -> Block:
+def _line_by_line(raw: bytes, before: int, line_stats: LineStats) -> Block:
     bodies, lines = [], []
     for number, line in enumerate(raw.split(b"\n")[:-1], before + 1):
         body = _body(line)
         if isinstance(body, str):
-            census.bad_lines += 1
-            if len(census.bad_examples) < QUOTED_MAX:
-                census.bad_examples.append(f"line {number}, {body}")
+            line_stats.bad_lines += 1
+            if len(line_stats.bad_examples) < QUOTED_MAX:
+                line_stats.bad_examples.append(f"line {number}, {body}")
         else:
             bodies.append({name: _fitting(body.get(name), kind) for name, kind in _TYPES.items()})
             lines.append(line)
-            census.take_misfits(number, body)
+            line_stats.take_misfits(number, body)
     return Block(pa.Table.from_pylist(bodies, schema=EVENTS), b"\n".join(lines) + b"\n")
 
 
@@ -288,15 +288,15 @@ def _check_schema(path: Path, block: Block) -> None:
         )
 
 
-def _check_turns(events: pa.Table, source: str, expected: int, census: LineStats) -> int:
+def _check_turns(events: pa.Table, source: str, expected: int, line_stats: LineStats) -> int:
     """Notes where seq is not the next number, or the source is not the file's; returns the seq that must follow."""
     if not events.num_rows:
         return expected
     seq = events["seq"].to_numpy()
     due = np.concatenate([[expected], seq[:-1] + 1])
     wrong = np.flatnonzero(seq != due)
-    census.out_of_turn += len(wrong)
-    for row in wrong[: QUOTED_MAX - len(census.turn_examples)].tolist():
-        census.turn_examples.append(f"#{seq[row]} stands where #{due[row]} is due")
-    census.strangers |= set(pc.unique(events["source"]).to_pylist()) - {source}
+    line_stats.out_of_turn += len(wrong)
+    for row in wrong[: QUOTED_MAX - len(line_stats.turn_examples)].tolist():
+        line_stats.turn_examples.append(f"#{seq[row]} stands where #{due[row]} is due")
+    line_stats.strangers |= set(pc.unique(events["source"]).to_pylist()) - {source}
     return int(seq[-1]) + 1

@@ -14,7 +14,7 @@ from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 
 def rows_of_lines(lines: Iterable[bytes]) -> tuple[pa.Table, TrialContextBuilder]:
-    """Returns the slice rows and facts of JSON lines of any sources, each source's in its order."""
+    """Returns the slice rows and the context's builder of JSON lines of any sources, each source's in its order."""
     by_source: dict[str, list[bytes]] = {}
     for line in lines:
         by_source.setdefault(str(orjson.loads(line)["source"]), []).append(line)

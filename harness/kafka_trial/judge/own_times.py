@@ -25,8 +25,8 @@ OWN_WORD = ("assigned", "revoked", "lost", "delivered", "processed", "commit")
 class OwnTimes:
     """What the lines of one file say of their times; called once for each block, in order."""
 
-    def __init__(self, facts: TrialContextBuilder, source: int) -> None:
-        self._facts = facts
+    def __init__(self, builder: TrialContextBuilder, source: int) -> None:
+        self._facts = builder
         self._source = source
         self._read_ns: int | None = None  # when the last line of the blocks before was read
         self._before_ns = 0  # when the last line was read that was not read with it
@@ -72,7 +72,7 @@ class OwnTimes:
 
     def _believed(self, wall_ns: Array, time_ns: Array, since_ns: Ints) -> Ints:
         """Returns the own times that can be so, none of them before one that stands before it."""
-        clocks = TrialContext(clocks=tuple(sorted(self._facts.pulse.clocks)))
+        clocks = TrialContext(clocks=tuple(sorted(self._facts.clock_samples.clocks)))
         own_ns = monotonic(clocks, wall_ns, np.full(len(wall_ns), NONE))
         possible: Bools = (wall_ns != NONE) & (own_ns != NONE)
         possible &= (own_ns <= time_ns + CLOCKS_NS) & (own_ns >= since_ns - TOLERANCE_NS)

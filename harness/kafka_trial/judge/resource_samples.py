@@ -1,6 +1,6 @@
-"""Vital facts: what members' processes, their memory and the group's membership say of how well they are.
+"""Resource samples: what members' processes, their memory and the group's membership say of how well they are.
 
-Gathered with the other facts (`trial_context_builder.py`). Of memory only the samples are kept that are above all
+Gathered with the other builder (`trial_context_builder.py`). Of memory only the samples are kept that are above all
 before them, of the kernel's out-of-memory killer only the rises of its counter.
 """
 
@@ -75,23 +75,23 @@ def exit_words(body: Body) -> dict[str, Any]:
     return words
 
 
-def _resources(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _resources(builder: TrialContextBuilder, source: int, body: Body) -> None:
     member, incarnation, rss_bytes = body.get("member"), body.get("incarnation", 0), body.get("rss_bytes", 0)
     if isinstance(member, str) and _whole(incarnation) and _whole(rss_bytes):
-        facts.vitals.take_memory(member, int(incarnation), int(rss_bytes), source, body["seq"])
+        builder.resource_samples.take_memory(member, int(incarnation), int(rss_bytes), source, body["seq"])
 
 
-def _oom_kills(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _oom_kills(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if _whole(body.get("count")):
-        facts.vitals.take_oom(body["count"], body["time_ns"], source, body["seq"])
+        builder.resource_samples.take_oom(body["count"], body["time_ns"], source, body["seq"])
 
 
-def take_epoch(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def take_epoch(builder: TrialContextBuilder, source: int, body: Body) -> None:
     """Takes the group's generation, or its epoch, of a record of the offsets log."""
-    if facts.group not in (None, body.get("group")) or not _whole(body.get("epoch")):
+    if builder.group not in (None, body.get("group")) or not _whole(body.get("epoch")):
         return
     wall_ns = body["source_wall_ns"] if _whole(body.get("source_wall_ns")) else None
-    facts.vitals.epochs.append(Epoch(body["epoch"], wall_ns, body["time_ns"], source, body["seq"]))
+    builder.resource_samples.epochs.append(Epoch(body["epoch"], wall_ns, body["time_ns"], source, body["seq"]))
 
 
 def _whole(value: Any) -> Any:

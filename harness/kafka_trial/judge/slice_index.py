@@ -15,31 +15,31 @@ ELSEWHERE = -2  # a place that is none of this trial's
 
 
 def slices_of(
-    facts: TrialContextBuilder, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None
+    builder: TrialContextBuilder, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None
 ) -> Array:
     """Returns the number of each (topic, partition), new ones included; -1 unplaced, ELSEWHERE for other topics."""
     if topic_ids is not None and topics.null_count:
-        topics = pc.coalesce(topics, _names_of(facts, topic_ids))
+        topics = pc.coalesce(topics, _names_of(builder, topic_ids))
     encoded = topics.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     placed = (codes >= 0) & (partitions >= 0) & (partitions < 2**31)
     pairs, inverse = np.unique(np.where(placed, codes * 2**31 + partitions, -1), return_inverse=True)
-    numbers = [_number(facts, names, int(pair)) for pair in pairs.tolist()]
+    numbers = [_number(builder, names, int(pair)) for pair in pairs.tolist()]
     return np.array(numbers, np.int64)[inverse] if len(numbers) else np.empty(0, np.int64)
 
 
-def _names_of(facts: TrialContextBuilder, topic_ids: pa.Array) -> pa.Array:
+def _names_of(builder: TrialContextBuilder, topic_ids: pa.Array) -> pa.Array:
     encoded = topic_ids.dictionary_encode()
-    names = pa.array([facts.topics_by_id.get(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    names = pa.array([builder.topics_by_id.get(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return names.take(encoded.indices)
 
 
-def _number(facts: TrialContextBuilder, names: Sequence[str], pair: int) -> int:
+def _number(builder: TrialContextBuilder, names: Sequence[str], pair: int) -> int:
     """Returns the number of the slice with this packed (topic, partition)."""
     if pair < 0:
         return -1
     topic, partition = names[pair >> 31], pair & (2**31 - 1)
-    if facts.topic is not None and topic != facts.topic:
+    if builder.topic is not None and topic != builder.topic:
         return ELSEWHERE
-    return facts.slices.setdefault((topic, partition), len(facts.slices))
+    return builder.slices.setdefault((topic, partition), len(builder.slices))

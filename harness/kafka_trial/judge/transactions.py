@@ -1,7 +1,7 @@
 """Transactions: how they ended in each log, what their producers had asked for, and what was left open.
 
 Stands beside `history_reader.py`. Markers and granted EndTxn requests become rows of the slice of no partition, for a
-transaction spans logs; what was open at the snapshot is little, and becomes facts. Nothing is judged here.
+transaction spans logs; what was open at the snapshot is little, and becomes builder. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Transactions:
         }
 
 
-def transaction_rows(facts: TrialContextBuilder, columns: Columns) -> dict[str, Array] | None:
+def transaction_rows(builder: TrialContextBuilder, columns: Columns) -> dict[str, Array] | None:
     """Returns the columns of the rows of a block; None where nothing in it ended a transaction."""
-    _take_timeouts(facts.transactions, columns)
+    _take_timeouts(builder.transactions, columns)
     state = columns.codes("state", STATES)
     known = (state > 0) & (columns["producer_id"] != NONE)
     ends = np.flatnonzero(columns.is_kind("transaction_marker") & known)
@@ -64,10 +64,10 @@ def transaction_rows(facts: TrialContextBuilder, columns: Columns) -> dict[str, 
     if not len(ends) + len(asks):
         return None
     rows = np.concatenate([ends, asks])
-    log, place = _where(facts.transactions, columns, ends)
+    log, place = _where(builder.transactions, columns, ends)
     kinds = [np.where(state[some] == 1, *pair) for some, pair in ((ends, _ENDED), (asks, _ASKED))]
     return {
-        "slice": np.full(len(rows), _nowhere(facts)),
+        "slice": np.full(len(rows), _nowhere(builder)),
         "kind": np.concatenate(kinds),
         "seq": columns["seq"][rows],
         "time_ns": columns["time_ns"][rows],
@@ -84,8 +84,8 @@ _ENDED = (int(Kind.ENDED_COMMITTED), int(Kind.ENDED_ABORTED))
 _ASKED = (int(Kind.ASKED_COMMIT), int(Kind.ASKED_ABORT))
 
 
-def _nowhere(facts: TrialContextBuilder) -> int:
-    return facts.slices.setdefault((facts.topic or "", NOWHERE), len(facts.slices))
+def _nowhere(builder: TrialContextBuilder) -> int:
+    return builder.slices.setdefault((builder.topic or "", NOWHERE), len(builder.slices))
 
 
 def _where(known: Transactions, columns: Columns, ends: Array) -> tuple[Array, Array]:
@@ -114,16 +114,16 @@ def _take_timeouts(known: Transactions, columns: Columns) -> None:
         known.timeouts_ms[producer] = max(timeout_ms, known.timeouts_ms.get(producer, 0))
 
 
-def _opened(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _opened(builder: TrialContextBuilder, source: int, body: Body) -> None:
     topic, inside = body.get("topic"), "log_partition" in body
     numbers = [body.get(name) for name in ("producer_id", "log_partition" if inside else "partition")]
     place = body.get("log_offset" if inside else "offset")
     producer, partition = (number if isinstance(number, int) else None for number in numbers)
     if producer is None or partition is None or not isinstance(place, int) or not (inside or isinstance(topic, str)):
         return
-    log = facts.transactions.log(None if inside else str(topic), partition)
+    log = builder.transactions.log(None if inside else str(topic), partition)
     epoch, wall_ns = body.get("producer_epoch"), body.get("source_wall_ns")
-    facts.transactions.opened[log, producer] = {
+    builder.transactions.opened[log, producer] = {
         "producer_id": producer,
         "producer_epoch": epoch if isinstance(epoch, int) else -1,
         "log": log,

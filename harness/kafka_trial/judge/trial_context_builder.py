@@ -55,8 +55,8 @@ class TrialContextBuilder:
     environment: list[str] = field(default_factory=list)
     partition_counts: set[int] = field(default_factory=set)
     brokers: set[int] = field(default_factory=set)  # that held partitions
-    pulse: ClockCollector = field(default_factory=ClockCollector)
-    vitals: ResourceCollector = field(default_factory=ResourceCollector)
+    clock_samples: ClockCollector = field(default_factory=ClockCollector)
+    resource_samples: ResourceCollector = field(default_factory=ResourceCollector)
     transactions: Transactions = field(default_factory=Transactions)
     bad_lines: BadLines = field(default_factory=BadLines)
     told: TimeoutCollector = field(default_factory=TimeoutCollector)
@@ -76,7 +76,7 @@ class TrialContextBuilder:
     counts: Counter[str] = field(default_factory=Counter)
 
     def take(self, source: int, body: Body) -> None:
-        """Takes one event into account; kinds that are no facts are nothing."""
+        """Takes one event into account; other kinds are nothing to it."""
         taker = TAKERS.get(str(body.get("kind")))
         if taker is not None:
             taker(self, source, body)
@@ -119,8 +119,8 @@ class TrialContextBuilder:
             shared_lanes=tuple(sorted(self.shared_lanes)),
             timed=tuple(self.timed),
             false_times=tuple(self.false_times),
-            **self.pulse.trial_context(),
-            **self.vitals.trial_context(),
+            **self.clock_samples.trial_context(),
+            **self.resource_samples.trial_context(),
             **self.transactions.trial_context(),
             lost_events=self.bad_lines.lost_events(),
             sink_seen=self.sink_seen,
@@ -146,156 +146,156 @@ class TrialContextBuilder:
         return self.lanes or {int(name[1:]): number for name, number in self.members.items() if name[1:].isdigit()}
 
 
-def _started(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _started(builder: TrialContextBuilder, source: int, body: Body) -> None:
     name = body.get("member")
     if not isinstance(name, str):
         return
-    member = facts.member(name)
+    member = builder.member(name)
     lane = body.get("lane")
     if isinstance(lane, int):
-        facts.lanes[lane] = member
-    facts.lives[source] = {
+        builder.lanes[lane] = member
+    builder.lives[source] = {
         "member": member,
         "incarnation": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
-        **{key: value for key, value in facts.lives.get(source, {}).items() if key in ("worked_ns", *TELLS)},
+        **{key: value for key, value in builder.lives.get(source, {}).items() if key in ("worked_ns", *TELLS)},
     }
 
 
-def _stopped(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    life = facts.lives.get(source)
+def _stopped(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    life = builder.lives.get(source)
     if life is not None and "closed_seq" not in life:
         life |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
 
 
-def _bad_line(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    facts.bad_lines.take(source, body)
+def _bad_line(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    builder.bad_lines.take(source, body)
 
 
-def _exited(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    _stopped(facts, source, body)
-    facts.bad_lines.take_exit(source, body)
-    life = facts.lives.get(source)
+def _exited(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    _stopped(builder, source, body)
+    builder.bad_lines.take_exit(source, body)
+    life = builder.lives.get(source)
     if life is not None and "exited_seq" not in life:
         life |= {"exited_seq": body["seq"], "exited_ns": body["time_ns"]}
         life |= {name: body[name] for name in ("code", "signal") if isinstance(body.get(name), int)}
         life |= exit_words(body)
 
 
-def _client_named(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _client_named(builder: TrialContextBuilder, source: int, body: Body) -> None:
     """A client of a cluster that is not ours: told from its requests, for no lane was given to it."""
     if isinstance(body.get("member"), str) and isinstance(body.get("lane"), int):
-        facts.lanes[body["lane"]] = facts.member(body["member"])
+        builder.lanes[body["lane"]] = builder.member(body["member"])
 
 
-def _phase(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    facts.phases.setdefault(str(body.get("phase")), body["time_ns"])
+def _phase(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    builder.phases.setdefault(str(body.get("phase")), body["time_ns"])
 
 
-def _calibrated(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _calibrated(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("rate"), int | float):
-        facts.calibrated_rate = float(body["rate"])
+        builder.calibrated_rate = float(body["rate"])
 
 
-def _named(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
     for name in ("group", "topic"):
         if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
-            setattr(facts, name, body[name])
+            setattr(builder, name, body[name])
     if body["kind"] == "group_named":
-        take_told(facts, source, body)
+        take_told(builder, source, body)
 
 
-def _environment(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    facts.environment.append(str(body.get("message", "the environment failed")))
+def _environment(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    builder.environment.append(str(body.get("message", "the environment failed")))
 
 
-def _audit(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    facts.audited = True
+def _audit(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    builder.audited = True
 
 
-def _end(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    if facts.ended is not None:
-        facts.defects.append(f"{facts.sources[source]}: a second end (#{body['seq']})")
-    facts.ended = str(body.get("outcome", "info"))
-    if facts.ended != "ok" and body.get("message"):
-        facts.environment.append(str(body["message"]))
+def _end(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    if builder.ended is not None:
+        builder.defects.append(f"{builder.sources[source]}: a second end (#{body['seq']})")
+    builder.ended = str(body.get("outcome", "info"))
+    if builder.ended != "ok" and body.get("message"):
+        builder.environment.append(str(body["message"]))
 
 
-def _topic(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _topic(builder: TrialContextBuilder, source: int, body: Body) -> None:
     name, topic_id = body.get("topic"), body.get("topic_id")
     if isinstance(name, str) and isinstance(topic_id, str):
-        others = [known for known, of in facts.topics_by_id.items() if of == name and known != topic_id]
-        if others and topic_id not in facts.topics_by_id:
-            facts.defects.append(
+        others = [known for known, of in builder.topics_by_id.items() if of == name and known != topic_id]
+        if others and topic_id not in builder.topics_by_id:
+            builder.defects.append(
                 f"topic {name} was created anew during the trial: this judge cannot tell its lives apart"
             )
-        facts.topics_by_id[topic_id] = name
-    if isinstance(body.get("partitions"), int) and name == (facts.topic or name):
-        facts.partition_counts.add(body["partitions"])
-        facts.vitals.take_topic(str(name), body)
-    if name == (facts.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
-        facts.compacted = True
+        builder.topics_by_id[topic_id] = name
+    if isinstance(body.get("partitions"), int) and name == (builder.topic or name):
+        builder.partition_counts.add(body["partitions"])
+        builder.resource_samples.take_topic(str(name), body)
+    if name == (builder.topic or name) and "compact" in str(body.get("cleanup_policy", "")):
+        builder.compacted = True
 
 
-def _leader(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _leader(builder: TrialContextBuilder, source: int, body: Body) -> None:
     replicas = body.get("replicas")
     if isinstance(replicas, list):
-        facts.brokers |= {broker for broker in replicas if isinstance(broker, int)}
+        builder.brokers |= {broker for broker in replicas if isinstance(broker, int)}
 
 
-def _control_read(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    facts.control_read = str(body.get("state"))
+def _control_read(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    builder.control_read = str(body.get("state"))
 
 
-def _witness(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    name, state = facts.sources[source], str(body.get("state"))
-    if facts.witnesses.get(name) not in ("dead", "undecodable"):  # worse never gets better
-        facts.witnesses[name] = state
+def _witness(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    name, state = builder.sources[source], str(body.get("state"))
+    if builder.witnesses.get(name) not in ("dead", "undecodable"):  # worse never gets better
+        builder.witnesses[name] = state
 
 
-def _undecodable(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    facts.witnesses[facts.sources[source]] = "undecodable"
+def _undecodable(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    builder.witnesses[builder.sources[source]] = "undecodable"
 
 
-def _injecting(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _injecting(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("fault_no"), int):
-        facts.injecting[body["fault_no"]] = body["time_ns"]
+        builder.injecting[body["fault_no"]] = body["time_ns"]
 
 
-def _injected(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _injected(builder: TrialContextBuilder, source: int, body: Body) -> None:
     number = body.get("fault_no")
     if isinstance(number, int):
-        facts.windows[number] = {
+        builder.windows[number] = {
             "number": number,
             "fault": str(body.get("fault")),
             "target": str(body.get("target")),
             "member": body.get("member") if isinstance(body.get("member"), str) else None,
             "injected_ns": body["time_ns"],
             "healed_ns": None,
-            "injecting_ns": facts.injecting.get(number),
+            "injecting_ns": builder.injecting.get(number),
         }
 
 
-def _healed(facts: TrialContextBuilder, source: int, body: Body) -> None:
+def _healed(builder: TrialContextBuilder, source: int, body: Body) -> None:
     number = body.get("fault_no")
-    if isinstance(number, int) and number in facts.windows:
-        facts.windows[number]["healed_ns"] = body["time_ns"]
+    if isinstance(number, int) and number in builder.windows:
+        builder.windows[number]["healed_ns"] = body["time_ns"]
 
 
-def _membership(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    if facts.group is not None and body.get("group") != facts.group:
+def _membership(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    if builder.group is not None and body.get("group") != builder.group:
         return
     name = body.get("member_id")
-    number = facts.member_id(name) if isinstance(name, str) else -1
+    number = builder.member_id(name) if isinstance(name, str) else -1
     found = membership_of(body, source=source, member_id=number)
     if found is not None:
-        facts.memberships.append(found)
+        builder.memberships.append(found)
 
 
-def _group(facts: TrialContextBuilder, source: int, body: Body) -> None:
-    _membership(facts, source, body)
-    take_epoch(facts, source, body)
-    take_told(facts, source, body)
+def _group(builder: TrialContextBuilder, source: int, body: Body) -> None:
+    _membership(builder, source, body)
+    take_epoch(builder, source, body)
+    take_told(builder, source, body)
 
 
 TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {

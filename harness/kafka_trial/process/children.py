@@ -29,7 +29,7 @@ class Child:
     def __init__(self, name: str, pid: int, child_processes: ChildProcesses) -> None:
         self.name = name
         self.pid = pid
-        self._household = child_processes
+        self._child_processes = child_processes
         self._exited = threading.Event()
         self._exit_code: int | None = None
 
@@ -44,7 +44,7 @@ class Child:
 
     def signal(self, number: int, *, group: bool = True) -> None:
         """Sends a signal to the process group (default) or the process; silently nothing once it has been reaped."""
-        self._household._send({"signal": self.pid, "number": int(number), "group": group})
+        self._child_processes._send({"signal": self.pid, "number": int(number), "group": group})
 
     def kill(self) -> None:
         """Kills the process group with -9."""

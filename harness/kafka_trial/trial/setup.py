@@ -70,7 +70,7 @@ def _opened(
     child_processes = stack.enter_context(ChildProcesses("trial"))
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
-    _write_question(trial_spec, cluster, folder)
+    _write_trial_spec(trial_spec, cluster, folder)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
     topic = _create_topic(trial_spec.scenario, cluster, admin, f"kt-{secrets.token_hex(4)}")
@@ -123,7 +123,7 @@ def _opened(
     )
 
 
-def _write_question(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:
+def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:
     facts = run_metadata(
         seed=trial_spec.seed,
         kafka_version=trial_spec.kafka_version,

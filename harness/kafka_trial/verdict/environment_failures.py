@@ -35,7 +35,7 @@ def environment_failures(judgement: Judgement) -> list[str]:
         told.append("the trial ended early")
     told += _witnesses(trial_context)
     told += _clock_jumps(trial_context)
-    told += _standstills(trial_context)
+    told += _harness_stalls(trial_context)
     told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
     return told + [
         f"the judge broke in {name}: {plain(error)}"
@@ -53,7 +53,7 @@ def _clock_jumps(trial_context: TrialContext) -> list[str]:
     return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
 
 
-def _standstills(trial_context: TrialContext) -> list[str]:
+def _harness_stalls(trial_context: TrialContext) -> list[str]:
     """Nothing is concluded from the order in which things were heard around a standstill: there must not be many."""
     read_ns = [read_ns for _, read_ns in trial_context.clocks]
     stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in trial_context.harness_stalls)

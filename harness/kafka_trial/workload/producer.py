@@ -184,9 +184,9 @@ def main(arguments: list[str] | None = None) -> int:
     log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
     taken_back = _taken_back(options, load, log) if load.aborted_ratio else None
     sender = Sender(client, log, payload_for(load, seed=options.seed), options.topic, taken_back)
-    conductor = SendScheduler(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
+    send_scheduler = SendScheduler(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
     _answer({"ready": True})
-    conductor.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
+    send_scheduler.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
     if fatal:
         print(f"the producer can send no more: {fatal[0]}", file=sys.stderr)
     return 1 if fatal else 0

@@ -1,4 +1,4 @@
-"""The conductor: inside the workload process, decides what is sent now, between commands and delivery reports."""
+"""The send scheduler: inside the workload process, decides what is sent now, between commands and delivery reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Answer = Callable[[dict[str, Any]], None]
 
 
 class Sends(Protocol):
-    """What the conductor needs of the sender."""
+    """What the send scheduler needs of the sender."""
 
     log: SendLog
 

@@ -150,7 +150,7 @@ def _timed(folder: RunFolder) -> float:
 
 def _cold(folder: RunFolder) -> float:
     """Judges in a process of its own, which finds no cache."""
-    (folder.cache / "facts.json").unlink(missing_ok=True)
+    (folder.cache / "trial_context.json").unlink(missing_ok=True)
     began_s = time.monotonic()
     with ChildProcesses("bench") as child_processes:
         child = child_processes.spawn("check", [sys.executable, "-m", "lab.bench.check", folder.path])
