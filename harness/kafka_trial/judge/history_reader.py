@@ -124,8 +124,8 @@ class FileReader:
         self._grants.take(columns)
         time_ns = self._times(columns)
         own_ns, since_ns = self._own_times.take(columns, time_ns)
-        parts = [self._plain(columns, time_ns, own_ns, since_ns), self._listed(columns, time_ns, own_ns, since_ns)]
-        parts.append(self._effects(columns))
+        parts = [*self._plain(columns, time_ns, own_ns, since_ns), *self._listed(columns, time_ns, own_ns, since_ns)]
+        parts += self._effects(columns)
         parts.append(made_rows(self.source, **commit_epochs(self.builder, columns, self._of_group(columns))))
         fetched = self._fetches.rows(columns, time_ns)
         made = fetched, transaction_rows(self.builder, columns), self._taken.rows(columns)
@@ -174,12 +174,14 @@ class FileReader:
         if len(worked):
             life["worked_ns"] = max(life.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
 
-    def _plain(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
-        """Returns the rows of events that concern one slice."""
+    def _plain(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> list[pa.Table]:
+        """Returns the rows of events that concern one slice, if there are any."""
         kinds = columns.codes("kind", PLAIN_KINDS)
         failed = columns.codes("outcome", {"failed": 1}) == 1
         kinds = np.where((kinds == Kind.PROCESSED) & failed, int(Kind.FAILED), kinds)
         rows = np.flatnonzero(self._wanted(columns, kinds))
+        if not len(rows):
+            return []
         kinds = kinds[rows]
         slices = self._slices(columns.text("topic", rows), columns["partition"][rows])
         position = np.where(np.isin(kinds, POSITIONED), columns["offset"][rows], columns["committed_offset"][rows])
@@ -200,7 +202,7 @@ class FileReader:
             own_ns[rows],
             columns["commit_time_ms"][rows] * 1_000_000,
         )
-        return made_rows(
+        made = made_rows(
             self.source,
             slice=slices,
             kind=kinds,
@@ -214,6 +216,7 @@ class FileReader:
             flag=flag,
             key=key,
         )
+        return [made]
 
     def _by_lines(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
         """Returns the rows that a member's lines make beside their own."""
@@ -265,14 +268,16 @@ class FileReader:
         self.builder.transactions.aborted_records += int(aborted.sum())
         self.known.aborted.take(id_hash=id_hash[aborted], slice=slices[aborted], offset=offsets[aborted])
 
-    def _listed(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> pa.Table:
-        """Returns a row for each entry of the events that list several partitions."""
+    def _listed(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> list[pa.Table]:
+        """Returns a row for each entry of the events that list several partitions, if there are any."""
         kinds = columns.codes("kind", ENTRY_KINDS)
         said = columns.codes("outcome", COMMIT_KINDS)
         asked = columns.codes("api", REQUEST_KINDS, fold=True)
         kinds = np.where(columns.is_kind("commit"), said, np.where(columns.is_kind("request"), asked, kinds))
         kinds = np.where(self._of_group(columns) | ~columns.is_kind("request"), kinds, 0)
         rows, entries = columns.entries("entries", kinds > 0)
+        if not len(rows):
+            return []
         slices = self._slices(entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
         kinds = kinds[rows]
         positioned = (entries["committed_offset"] != NONE) | np.isin(kinds, list(ENTRY_KINDS.values()))
@@ -282,7 +287,7 @@ class FileReader:
         error = entries["error"][placed]
         inside = columns.codes("api", {"TXNOFFSETCOMMIT": 1}, fold=True)[rows]
         duration_ns = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
-        return made_rows(
+        made = made_rows(
             self.source,
             slice=slices,
             kind=kinds,
@@ -296,8 +301,9 @@ class FileReader:
             flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
             connection=columns[CONNECTION_NO][rows],
         )
+        return [made]
 
-    def _effects(self, columns: Columns) -> pa.Table:
+    def _effects(self, columns: Columns) -> list[pa.Table]:
         """Returns a row for each record whose effect reached the outside world, or may have: nobody was told.
 
         At the HTTP sink `who` is the member that it came from, -1 unknown. In an output topic `who` is the partition
@@ -305,6 +311,8 @@ class FileReader:
         """
         outcome = columns.codes("outcome", {"ok": 1, "info": 2})
         rows = np.flatnonzero(columns.is_kind("effect") & (outcome > 0))
+        if not len(rows):
+            return []
         self.builder.sink_seen |= bool((outcome[rows] == 1).any())
         which, slices, offsets = self.ids.places(columns.text("id", rows))
         rows = rows[which]
@@ -313,7 +321,7 @@ class FileReader:
         appended_ns = np.where(in_topic, columns["source_wall_ns"][rows], NONE)
         clocks = TrialContext(clocks=tuple(sorted(self.builder.clock_samples.clocks)))
         read_ns = columns["time_ns"][rows]
-        return made_rows(
+        made = made_rows(
             self.source,
             slice=slices,
             kind=np.full(len(rows), Kind.EFFECT),
@@ -325,6 +333,7 @@ class FileReader:
             wall_ns=appended_ns,
             who=np.where(in_topic, columns["partition"][rows].clip(-1, 2**31 - 1), member),
         )
+        return [made]
 
     def _wanted(self, columns: Columns, kinds: Array) -> Array:
         """Returns which rows belong to this trial's group and have a kind."""
