@@ -157,3 +157,23 @@ def test_pytest_takes_them_too(files: dict[str, Path], tmp_path: Path) -> None:
         check=False,
     )
     assert "test_napping.py::test_napping[mine-" in listed.stdout, listed.stdout + listed.stderr
+
+
+@pytest.mark.spark
+def test_an_installed_package_names_its_modules(files: dict[str, Path], tmp_path: Path) -> None:
+    """By an entry point: its anomaly is judged in Spark's workers; without the package the run is not judged."""
+    site, run = tmp_path / "site", shutil.copytree(STORED, tmp_path / "run")
+    (site / "stranger-1.dist-info").mkdir(parents=True)
+    (site / "stranger-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+    (site / "stranger-1.dist-info" / "entry_points.txt").write_text(f"[{plugins.GROUP}]\nodd = stranger_odd\n")
+    shutil.copy(files["anomaly"], site / "stranger_odd.py")
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**facts, "plugins": {"stranger_odd": ""}}))
+    asked = [sys.executable, "-m", "kafka_trial", "check", str(run)]
+    installed = {**os.environ, registry.PLUGINS: "", "PYTHONPATH": str(site)}
+    judged = subprocess.run(asked, env=installed, capture_output=True, text=True, check=False)
+    assert judged.stdout.startswith("FAIL: odd-record"), judged.stdout + judged.stderr
+    without = subprocess.run(
+        asked, env={**os.environ, registry.PLUGINS: ""}, capture_output=True, text=True, check=False
+    )
+    assert (without.returncode, "install the package it is of" in without.stderr) == (WRONG_INPUT, True), without.stderr

@@ -47,17 +47,16 @@ def load(files: Sequence[str] = ()) -> None:
         InputError: there is no such file, it cannot be executed, it registers nothing, or what it registers has a name
             that is taken.
     """
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.value):
-        if point.value not in _LOADED:
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.module):
+        if point.module not in _LOADED:
             with _registering(f"entry point {point.value}"):
-                _take_scenarios(point.load(), point.value)
-            _LOADED[point.value] = Plugin(point.value)
-    for given in dict.fromkeys([*registry.plugin_files(), *(str(Path(file).absolute()) for file in files)]):
+                _take_scenarios(importlib.import_module(point.module), point.value)
+            _LOADED[point.module] = Plugin(point.module)
+    for given in dict.fromkeys([*registry.plugin_names(), *(str(Path(file).absolute()) for file in files)]):
         if given not in _LOADED:
             _load_file(Path(given))
-    ours = [plugin.name for plugin in _LOADED.values() if plugin.text is not None]
-    if ours:
-        os.environ[registry.PLUGINS] = os.pathsep.join(ours)
+    if _LOADED:
+        os.environ[registry.PLUGINS] = os.pathsep.join(_LOADED)
 
 
 def loaded() -> tuple[Plugin, ...]:
@@ -66,15 +65,21 @@ def loaded() -> tuple[Plugin, ...]:
 
 
 def require(made_with: Mapping[str, str]) -> None:
-    """Sees to it that the plug-ins a run was made with are loaded; `made_with`: their files, with digests.
+    """Sees to it that the plug-ins a run was made with are loaded; `made_with`: their names, with digests of files.
 
     Raises:
-        InputError: one is not, and its file is gone or another by now: without it the run would be judged by less.
+        InputError: one is not, and its file is gone or another by now, or its package is not installed here: without it
+            the run would be judged by less.
     """
+    if made_with:
+        load()
+    absent = [name for name in made_with if not Path(name).is_absolute() and name not in _LOADED]
+    if absent:
+        raise InputError(f"plug-in {absent[0]}", "the run was made with it: install the package it is of")
     digests = {_digest(plugin.text) for plugin in _LOADED.values() if plugin.text is not None}
     for file, digest in made_with.items():
-        if digest not in digests and file.endswith(".py"):
-            if not Path(file).is_file() or _digest(Path(file).read_text(encoding="utf-8")) != digest:
+        if Path(file).is_absolute() and file.endswith(".py") and digest not in digests:
+            if not Path(file).is_file() or _digest(Path(file).read_bytes().decode()) != digest:
                 raise InputError(
                     f"plug-in {file}", "the run was made with it, and it is gone, or was changed: --plugin FILE"
                 )
@@ -86,7 +91,7 @@ def ensure(plugins: Sequence[Plugin]) -> None:
     for plugin in plugins:
         if plugin.name not in _LOADED:
             if plugin.text is None:
-                importlib.import_module(plugin.name.partition(":")[0])
+                importlib.import_module(plugin.name)
             elif plugin.name.endswith(".py"):
                 _execute(Path(plugin.name), plugin.text)
             _LOADED[plugin.name] = plugin
@@ -97,8 +102,10 @@ def _digest(text: str) -> str:
 
 
 def _load_file(file: Path) -> None:
+    if not file.is_absolute():
+        raise InputError(f"plug-in {file}", f"{registry.PLUGINS} names it, and no installed package has it")
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("--plugin", f"{file} cannot be read ({type(error).__name__})") from error
     with _registering(str(file)):

@@ -22,7 +22,7 @@ from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_tom
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent
-PLUGINS = "KAFKA_TRIAL_PLUGINS"  # of the environment: plug-in files, as in PATH, for processes that are started here
+PLUGINS = "KAFKA_TRIAL_PLUGINS"  # of the environment: plug-ins, as in PATH, for processes that are started here
 
 
 def suites_folder() -> Path:
@@ -83,8 +83,8 @@ def scenarios() -> dict[str, Scenario]:
     return found
 
 
-def plugin_files() -> list[str]:
-    """Returns the files of the plug-ins that are loaded here (`plugins.py`)."""
+def plugin_names() -> list[str]:
+    """Returns the plug-ins that are loaded here (`plugins.py`): absolute files, and the modules of entry points."""
     return [name for name in os.environ.get(PLUGINS, "").split(os.pathsep) if name]
 
 

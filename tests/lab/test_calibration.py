@@ -224,14 +224,18 @@ def test_an_order_is_drawn_from_a_seed() -> None:
 def test_a_calibration_without_time_begins_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It says how much is left; what this source has tried already is not asked again."""
+    """It says how much is left; what this source has tried already is not asked again, and what is kept stays."""
     monkeypatch.chdir(tmp_path)
+    kept = [tmp_path / RUNS / f"{attempt}-seed-2" / "run" for attempt in grid(times=1, only=["commits-backwards"])]
+    for folder in kept:
+        folder.mkdir(parents=True)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
     for attempt in grid(times=1, only=["commits-backwards"]):
         append_row(tmp_path / ROWS_NAME, _of_now(attempt))
     calibrate(times=2, minutes=0, only=["commits-backwards"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
     assert len(read_rows(tmp_path / ROWS_NAME)) == 2
+    assert [folder.is_dir() for folder in kept] == [True, True]
 
 
 def test_what_a_changed_consumer_or_harness_did_is_asked_again(

@@ -11,6 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -136,8 +137,8 @@ def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, 
     words = ["kafka-trial", "run", str(folder.path / file) if file else scenario or "SCENARIO"]
     words += ["--consumer", _said(run, "consumer_file", most=PATH_MAX) or consumer or "FILE"]
     words += ["--kafka", _said(run, "kafka")] if run.get("kafka") else []
-    for plugin in run.get("plugins") or ():
-        words += ["--plugin", str(plugin)[:PATH_MAX]]
+    named = [str(plugin)[:PATH_MAX] for plugin in run.get("plugins") or ()]
+    words += [word for file in named if Path(file).is_absolute() for word in ("--plugin", file)]
     words += ["--seed", _said(run, "seed")] if run.get("seed") is not None else []
     if (folder.path / "schedule.json").exists():
         words += ["--schedule", str(folder.path / "schedule.json")]

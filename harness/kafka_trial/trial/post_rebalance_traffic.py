@@ -1,4 +1,4 @@
-"""Fed: whether every partition got records since the group under trial last changed."""
+"""Traffic after a rebalance: whether every partition got records since the group under trial last changed."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import psutil
 from kafka_trial import __version__
 from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
 from kafka_trial.history.store import RUN_SCHEMA
-from kafka_trial.registry import plugin_files
+from kafka_trial.registry import plugin_names
 
 LIBRARIES = ("aiokafka", "confluent-kafka", "kafka-python", "numpy", "pyarrow", "pyspark")
 
@@ -50,13 +50,14 @@ def run_metadata(
         "consumer_digest": folder_digest(consumer_file.parent),
         "scenario_file": scenario_file,
         "cluster_rebuilt_because": rebuilt_because,
-        **({"plugins": known} if (known := {file: file_digest(Path(file)) for file in plugin_files()}) else {}),
+        **({"plugins": known} if (known := {name: plugin_digest(name) for name in plugin_names()}) else {}),
     }
 
 
-def file_digest(file: Path) -> str:
-    """Returns a digest of what a file holds."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+def plugin_digest(name: str) -> str:
+    """Returns a digest of what a plug-in's file holds; empty for an installed module."""
+    file = Path(name)
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file.is_absolute() else ""
 
 
 def folder_digest(folder: Path) -> str:

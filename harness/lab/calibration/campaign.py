@@ -75,7 +75,8 @@ def calibrate(
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     with Console() as console:
         _judge_again([done[one] for one in wanted if one in done], rows, console)
-    asked = {_asked(attempt): attempt for attempt in todo}
+    # Where there is no time at all none is begun, and what is kept of earlier trials stays.
+    asked = {_asked(attempt): attempt for attempt in (todo if minutes != 0 else ())}
     ended = 0
     with Console() as console, Session(console=Console(quiet=True)) as session:
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
