@@ -1,8 +1,9 @@
-"""What a member begins after it has said itself that a commit was refused: literal histories of at most eight lines."""
+"""What a member begins although a commit that covers it was refused: literal histories of at most eight lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,10 +16,13 @@ from histories import (
     commit,
     committed,
     delivered,
+    fault,
     fetched,
     finding,
     handled,
+    healed,
     judged,
+    measured,
     on,
     owner,
     processed,
@@ -27,6 +31,7 @@ from histories import (
     undecided,
     with_settings,
 )
+from kafka_trial.invariants.trial_context import Settings
 
 # m0 has fetched records 0 to 2, and works on the first one; then the log gives the partition to m1.
 LOST = [fetched("m0", 0, size_bytes=99), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]
@@ -36,6 +41,9 @@ ASKED_1, ASKED_2 = commit("m0", 1), commit("m0", 2)
 REFUSED_1, REFUSED_2 = (commit("m0", value, "fail") for value in (1, 2))
 REFUSED_SOMETHING = said("m0", "commit", outcome="fail", message="UNKNOWN_MEMBER_ID")
 GOES_ON = [processed("m0", 0), after(1), delivered("m0", 1)]
+AT_MOST_ONCE = with_settings(delivery="at-most-once")
+FENCED_THERE = replace(FENCED, fields=FENCED.fields | {"connection": "m0"})
+HELD = [fault("stall", "m0"), after(0.2), FENCED_THERE]
 
 
 def split(*lines: Line | list[Line], lost: Sequence[Line | list[Line]] = LOST) -> list[object]:
@@ -165,3 +173,120 @@ def test_order_is_excused_for_what_it_may_finish_only(refused: Line, found: int)
     lines = [*LOST, *others, FENCED, refused, after(1), *handled("m0", 1), revoked("m0")]
     keys = {"records": ["k", "k", "k"], "settings": with_settings()}
     assert len(judged("reordered-key", lines, **keys)) == found
+
+
+# --- by the request log alone: whoever claims at most once waits for the answer before it begins -------------------
+
+
+def split_by_log(*lines: Line | list[Line], settings: Settings = AT_MOST_ONCE) -> list[object]:
+    """As `split`, of a member that claims at most once and prints nothing of its commits."""
+    found = judged("split-ownership", [*LOST, *lines], records=3, partitions=2, settings=settings)
+    return [one["offset"] for one in found]
+
+
+def test_who_claims_at_most_once_must_not_begin_what_a_refused_commit_covers() -> None:
+    """It says nothing of its commits; told with the broker's refusal, and with the line of its work."""
+    found = finding("split-ownership", [*LOST, FENCED, *GOES_ON], records=3, settings=AT_MOST_ONCE)
+    assert [(one.attributes, one.events) for one in found.instances] == [
+        ({"offset": 1, "by": "told"}, ("requests-b0#3", "consumer-m0-0#4"))
+    ]
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once", "unclaimed"])
+def test_another_claim_leaves_commits_to_a_background_thread(delivery: str) -> None:
+    """Its answer reaches nobody who handles records."""
+    assert split_by_log(FENCED, *GOES_ON, settings=with_settings(delivery=delivery)) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([FENCED, after(1), delivered("m0", 1)], [1]),
+        ([FENCED, after(1), processed("m0", 1)], [1]),
+        ([FENCED, asked("OFFSET_COMMIT", "m0", 1, error=22), *GOES_ON], [1]),
+        ([asked("OFFSET_COMMIT", "m0", 1, error=22), FENCED, *GOES_ON], [1]),
+        ([asked("OFFSET_COMMIT", "m0", 3, error=22), *GOES_ON, *handled("m0", 2)], [1, 2]),
+        ([asked("TXN_OFFSET_COMMIT", "m0", 2, error=22), *GOES_ON], [1]),
+        ([asked("OFFSET_COMMIT", "m0", 1, error=25), *GOES_ON], []),
+        ([asked("OFFSET_COMMIT", "m0", 2, error=27), *GOES_ON], []),
+        ([asked("OFFSET_COMMIT", "m0", 2), *GOES_ON], []),
+        ([FENCED, after(1), processed("m0", 0)], []),
+        ([delivered("m0", 1), FENCED, after(1), processed("m0", 1)], []),
+        ([*GOES_ON, FENCED], []),
+        ([EXPELLED, *GOES_ON], []),
+        ([on(1, FENCED), *GOES_ON], []),
+        ([asked("OFFSET_COMMIT", "m1", 2, error=25), *GOES_ON], []),
+        ([FENCED, owner("m0"), *GOES_ON], []),
+        ([FENCED, revoked("m0"), owner("m0"), assigned("m0"), after(1), delivered("m0", 1)], []),
+    ],
+    ids=[
+        "at once, with another record in hand",
+        "it tells of the completion only",
+        "a lower one is refused later",
+        "a higher one is refused later",
+        "it covers two",
+        "in a transaction",
+        "it does not cover the record",
+        "the group was rebalancing: to be asked again",
+        "it was granted",
+        "it finishes what it has in hand",
+        "or two of them",
+        "it had begun before",
+        "only its heartbeat was refused",
+        "of another partition",
+        "another member's",
+        "the partition was given back",
+        "and taken anew",
+    ],
+)
+def test_a_refusal_that_it_heard_convicts_of_what_it_begins_after_it(lines: list[Line], found: list[int]) -> None:
+    """Where the request log shows it."""
+    assert split_by_log(*lines) == found
+
+
+def test_a_refusal_before_the_loss_says_nothing_of_it() -> None:
+    """A member that was fenced while nobody else had the partition."""
+    lines = [*LOST[:3], FENCED, *LOST[3:], *GOES_ON]
+    assert judged("split-ownership", lines, records=3, partitions=2, settings=AT_MOST_ONCE) == []
+
+
+def test_a_commit_that_was_granted_before_is_leave_to_begin() -> None:
+    """It commits a batch ahead of its work: records 0 and 1 are its own alone; the next batch is refused."""
+    lost: list[Line | list[Line]] = [*LOST[:2], committed(2, by="m0"), *LOST[2:]]
+    lines = [*lost, asked("OFFSET_COMMIT", "m0", 3, error=25), *GOES_ON, *handled("m0", 2)]
+    found = judged("split-ownership", lines, records=3, partitions=2, settings=AT_MOST_ONCE)
+    assert [one["offset"] for one in found] == [2]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([*HELD, after(0.2), healed(), after(0.2), fetched("m0", 3), *GOES_ON], [1]),
+        ([*HELD, *GOES_ON, after(0.2), healed(), after(0.2), fetched("m0", 3)], []),
+        ([*HELD, after(0.2), healed(), after(0.2), *GOES_ON], []),
+    ],
+    ids=["the connection went on", "it began while the answer was held", "the connection ended"],
+)
+def test_an_answer_that_was_held_must_have_been_heard(lines: list[Line], found: list[int]) -> None:
+    """A member that cannot have read it does not know."""
+    assert split_by_log(*lines) == found
+
+
+@pytest.mark.parametrize(("late_s", "found"), [(0.0, [1]), (0.3, [])], ids=["read at once", "read late"])
+def test_a_line_that_waited_may_be_of_before_the_answer(late_s: float, found: list[int]) -> None:
+    """It lay in the pipe; who printed it then knew nothing."""
+    assert split_by_log(FENCED, after(0.1), delivered("m0", 1), measured("m0", late_s)) == found
+
+
+def test_the_record_that_it_may_not_begin_is_no_zombie_work_and_excuses_no_order() -> None:
+    """m0 completes record 1 after m1 completed record 2."""
+    lines = [*LOST, assigned("m1"), *handled("m1", 2), FENCED, after(1), *handled("m0", 1), revoked("m0")]
+    keys = {"records": ["k", "k", "k"], "settings": AT_MOST_ONCE}
+    assert judged("zombie-work", lines, **keys) == []
+    assert len(judged("reordered-key", lines, **keys)) == 1
+
+
+def test_a_completion_tells_of_the_end_only_where_no_delivery_is_told() -> None:
+    """Its handler may have begun before the answer came."""
+    lines = [LOST[0], assigned("m0"), *LOST[3:], FENCED, after(1), processed("m0", 1)]
+    assert judged("split-ownership", lines, records=3, partitions=2, settings=AT_MOST_ONCE) == []

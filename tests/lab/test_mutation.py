@@ -70,6 +70,20 @@ def test_a_planted_bug_is_noticed_and_none_is_not(tmp_path: Path) -> None:
     assert outcomes[1].by.startswith("tests/invariants/test_storms.py")
 
 
+def test_only_files_that_call_the_changed_function_judge_it(tmp_path: Path) -> None:
+    """What an import executes concerns every file; so does what nobody was heard to call."""
+    storms, kernels = (TESTS / "invariants" / f"test_{name}.py" for name in ("storms", "kernels"))
+    judges = Judges(tmp_path, histories_per_sin=0)
+    assert judges.prepare([storms, kernels]) == Outcome("survived")
+    asked = [("storms", "rebalance_storm"), ("storms", "module"), ("kernels", "first_of"), ("kernels", "nobody")]
+    assert [[judges.calls(file, *function) for file in (storms, kernels)] for function in asked] == [
+        [True, False],
+        [True, True],
+        [True, True],
+        [True, True],
+    ]
+
+
 def test_the_page_is_that_of_the_rows() -> None:
     """Made again from the stored rows and the listed equivalents: the same bytes, and no equivalent was ever killed."""
     rows, equivalents = read_rows(ROWS), read_equivalents(EQUIVALENTS)

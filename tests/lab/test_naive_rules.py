@@ -512,6 +512,7 @@ def refused(position: int) -> Lines:
         ([TAKEN[0], *TAKEN[2:], *refused(2), *BEGINS], ([1], 0)),
         ([*TAKEN, commit("m0", 2, "fail"), *BEGINS], ([], 0)),
         ([*TAKEN, *refused(1), *refused(2), *BEGINS], ([1], 0)),
+        ([TAKEN[0], committed(2, by="m0"), *TAKEN[1:], *refused(3), *BEGINS], ([], 0)),
     ],
     ids=[
         "fetched before",
@@ -522,11 +523,31 @@ def refused(position: int) -> Lines:
         "covered, whatever it fetched",
         "not refused by a broker",
         "refused behind, then ahead",
+        "covered by an earlier commit too",
     ],
 )
 def test_whoever_says_that_it_was_refused_may_finish_what_it_had(lines: Lines, split: tuple[list[int], int]) -> None:
     """What it had fetched before; not what the refused commit covered and it begins all the same."""
     assert told("split-ownership", lines) == split
+
+
+@pytest.mark.parametrize(
+    ("lines", "split"),
+    [
+        ([*TAKEN, asked("OFFSET_COMMIT", "m0", 2, error=22), *BEGINS], [1]),
+        ([*TAKEN, asked("OFFSET_COMMIT", "m0", 2, error=27), *BEGINS], []),
+        ([*TAKEN, REFUSED, *BEGINS], []),
+        ([*TAKEN, *BEGINS, asked("OFFSET_COMMIT", "m0", 2, error=22)], []),
+        ([*TAKEN, asked("OFFSET_COMMIT", "m1", 2, error=22), *BEGINS], []),
+        ([TAKEN[0], committed(2, by="m0"), *TAKEN[1:], asked("OFFSET_COMMIT", "m0", 3, error=22), *BEGINS], []),
+        ([*TAKEN, asked("OFFSET_COMMIT", "m0", 2, error=22), after(1), processed("m0", 1)], []),
+    ],
+    ids=["covered", "to be retried", "not covered", "afterwards", "another's", "its own before", "it tells ends only"],
+)
+def test_whoever_claims_at_most_once_waits_for_the_answer(lines: Lines, split: list[int]) -> None:
+    """It prints nothing of its commits; under another claim the answer may reach a background thread."""
+    assert found("split-ownership", lines, FACTS | {"delivery": "at-most-once"}) == split
+    assert found("split-ownership", lines, FACTS | {"delivery": "at-least-once"}) == []
 
 
 def test_what_it_may_finish_is_zombie_work_and_excused() -> None:

@@ -209,9 +209,9 @@ class Batch:
         return zombies.windows(self)
 
     @cached_property
-    def failed_commit_seq(self) -> Ints:
-        """See `work_after_failed_commit.failed_commit_seq`."""
-        return work_after_failed_commit.failed_commit_seq(self)
+    def refusals(self) -> Table:
+        """See `work_after_failed_commit.refusals`."""
+        return work_after_failed_commit.refusals(self)
 
     @cached_property
     def had_it_not_stood_still(self) -> Batch:

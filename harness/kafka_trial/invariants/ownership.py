@@ -52,10 +52,10 @@ def split_ownership(batch: Batch) -> Findings:
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
     a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`fencing.py`); or
     its own clock, where it asks nothing of its group for two sessions and fetches on (`silence.py`). A record that it
-    was delivered though it fetched it later is a split; and one that it begins after it has said itself that the commit
-    which covers it was refused so (`work_after_failed_commit.py`). Nothing excuses what is delivered to a member that
-    says that it was assigned the partition, which nobody had given it (`false_assignments.py`). Never legal. Where the
-    request log does not hold its fetches, the case is undecided.
+    was delivered though it fetched it later is a split; and one that it begins after it has said itself, or heard where
+    it claims at most once, that the commit which covers it was refused so (`work_after_failed_commit.py`). Nothing
+    excuses what is delivered to a member that says that it was assigned the partition, which nobody had given it
+    (`false_assignments.py`). Never legal. Where the request log does not hold its fetches, the case is undecided.
 
     Smallest history: member_assignment of m0 and then of m1 that list the same partition.
 
@@ -66,7 +66,7 @@ def split_ownership(batch: Batch) -> Findings:
     both = stacked(_split_by_log(batch), _split_though_told(batch), _split_though_not_given(batch))
     rows = both.only("slice", "order", "log_offset", "offset", "by")
     beside = _beside_owners(batch)
-    unsure = doubted(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refused_seq"] == NEVER)
+    unsure = doubted(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
     return Findings(rows, proofs, [(FETCHES_UNKNOWN, beside["slice"][unsure])])
 
@@ -175,16 +175,16 @@ def _split_by_log(batch: Batch) -> Table:
 
 def _split_though_told(batch: Batch) -> Table:
     """Returns deliveries to members that had been told that others have the partition: of records that they fetched
-    later, or that they began after their own word that the commit of them was refused."""
+    later, or that they began though they knew that the commit of them was refused."""
     work = _beside_owners(batch)
     windows, ownership_epoch = batch.zombies, work["ownership_epoch"]
     told_ns = picked(windows["told_ns"], ownership_epoch, NEVER)
     now_ns = batch.written_ns(work["source"], work["time_ns"])
     fetched = (now_ns > told_ns) & fetched_though_told(batch, ownership_epoch, work["offset"], work["time_ns"])
-    begun = work["refused_seq"] != NEVER
+    begun = work["refusal_source"] >= 0
     answer = table(
-        source=np.where(fetched, picked(windows["told_source"], ownership_epoch, -1), work["source"]),
-        seq=np.where(fetched, picked(windows["told_seq"], ownership_epoch, -1), work["refused_seq"]),
+        source=np.where(fetched, picked(windows["told_source"], ownership_epoch, -1), work["refusal_source"]),
+        seq=np.where(fetched, picked(windows["told_seq"], ownership_epoch, -1), work["refusal_seq"]),
     )
     answer, work = (rows.take(fetched | begun) for rows in (answer, work))
     return _found(work, work["offset"], np.full(len(work), NONE), work["offset"], "told", answer, work)
@@ -198,7 +198,8 @@ def _split_though_not_given(batch: Batch) -> Table:
 
 def _beside_owners(batch: Batch) -> Table:
     """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
-    work = batch.begun.having(refused_seq=batch.failed_commit_seq)
+    refusals = batch.refusals
+    work = batch.begun.having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
     work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
     work = work.take(picked(batch.zombies["loss"], work["ownership_epoch"], -1) >= 0)
     return work.take(_given_to_others(batch, work))

@@ -1,11 +1,16 @@
-"""Commits that a member says itself were refused, and the records that it began although such a commit covers them.
+"""Commits that were refused, and the records that their member began although such a commit covers them.
 
-The line may come from a callback of a background commit: whoever handles first and commits afterwards may finish what
-it had fetched, as if the line were not there. A record that the refused commit itself covers is another matter: who
-commits first, and is refused, must not begin it. What an earlier commit covers is its own, whatever became of this one.
+By its own line: it may come from a callback of a background commit, and whoever handles first and commits afterwards
+may finish what it had fetched, as if the line were not there. A record that the refused commit itself covers is another
+matter: who commits first, and is refused, must not begin it. What an earlier commit covers is its own, whatever became
+of this one.
 
-Smallest history: m0 `assigned`, group record gives the partition to m1, m0's `commit` invoke 1 is answered 22, `commit`
-fail 1, `delivered` 0.
+By the request log, where at most once is claimed: that claim begins nothing before the commit that covers it was
+granted, so its member waits for the answer, whatever it prints of its commits. Under any other claim the answer may
+reach a background thread alone.
+
+Smallest histories: m0 `assigned`, group record gives the partition to m1, m0's `commit` invoke 1 is answered 22,
+`commit` fail 1, `delivered` 0; the same without m0's lines of the commit, where it claims at most once.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.client_attribution import alone
+from kafka_trial.invariants.clients import members_at
+from kafka_trial.invariants.fencing import FENCING
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -28,8 +35,11 @@ from kafka_trial.invariants.kernels import (
     joined,
     last_true,
     max_before,
+    ordered,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import SAID
+from kafka_trial.invariants.response_delivery import answers_of, heard_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -40,39 +50,90 @@ if TYPE_CHECKING:
 COMMITS = (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
 
 
-def failed_commit_seq(batch: Batch) -> Ints:
-    """Returns for each row of `batch.begun` the seq of the line by which its member said before that a commit was
-    refused which covers the record; NEVER where there is none.
+def refusals(batch: Batch) -> Table:
+    """Returns for each row of `batch.begun` the event (source, seq) that told its member before that a commit was
+    refused which covers the record: its own line, else a broker's answer; source -1 where there is none.
 
-    Only lines after the loss of the partition, and after a broker's refusal that the member heard (`fencing.py`).
+    Only after the loss of the partition; a line only after a broker's refusal that the member heard (`fencing.py`).
     """
-    begun, refused = batch.begun, _refused(batch)
-    rows = table(
-        ownership_epoch=begun["ownership_epoch"],
-        seq=begun["seq"],
-        position=np.full(len(begun), NONE),
-        place=np.arange(len(begun)),
+    begun = batch.begun
+    line, answer = _line_before(batch), _answer_before(batch)
+    own = picked(_committed_when_lost(batch), begun["ownership_epoch"], NONE) > begun["offset"]
+    by_line, by_answer = (line["source"] >= 0) & ~own, (answer["source"] >= 0) & ~own
+    return table(
+        source=np.where(by_line, line["source"], np.where(by_answer, answer["source"], -1)),
+        seq=np.where(by_line, line["seq"], np.where(by_answer, answer["seq"], -1)),
     )
-    rows = rows.take(begun["ownership_epoch"] >= 0)
-    lines = refused.only("ownership_epoch", "seq", "position").having(place=np.full(len(refused), -1))
-    both = stacked(lines, rows).sorted_by("ownership_epoch", "seq")
-    highest = max_before(both["ownership_epoch"], both["position"])
-    asked = both["place"] >= 0
-    place, highest = both["place"][asked], highest[asked]
-    covers = picked(both["position"], highest, NONE) > begun["offset"][place]
-    covers &= begun["offset"][place] >= _committed_when_lost(batch)[begun["ownership_epoch"][place]]
-    found = np.full(len(begun), NEVER, np.int64)
-    found[place[covers]] = both["seq"][highest[covers]]
-    return found
 
 
 def began_despite_failed_commit(batch: Batch, ownership_epochs: Array, offsets: Array) -> tuple[Ints, Ints]:
     """Returns the seq and the time from which on each ownership epoch worked on the record although a commit that
     covers it had been refused; NEVER where it did not."""
-    begun = batch.begun.take(batch.failed_commit_seq != NEVER).sorted_by("ownership_epoch", "offset", "seq")
+    begun = batch.begun.take(batch.refusals["source"] >= 0).sorted_by("ownership_epoch", "offset", "seq")
     begun = begun.take(first_of(joined(begun["ownership_epoch"], begun["offset"])))
     row = exactly(begun["ownership_epoch"], begun["offset"], ownership_epochs, offsets)
     return picked(begun["seq"], row, NEVER), picked(begun["time_ns"], row, NEVER)
+
+
+def _line_before(batch: Batch) -> Table:
+    """Returns for each row of `batch.begun` its member's own line before it of the highest commit that was refused, if
+    that covers the record."""
+    begun, lines = batch.begun, _refused(batch)
+    row = _highest_before(lines, begun, lines["seq"], begun["seq"])
+    return table(source=np.where(row >= 0, begun["source"], -1), seq=picked(lines["seq"], row, -1))
+
+
+def _answer_before(batch: Batch) -> Table:
+    """Returns for each row of `batch.begun` the broker's answer that its member had heard before, that of the highest
+    commit which was refused, if that covers the record and at most once is claimed.
+
+    The effect of a record says nothing of when it was begun.
+    """
+    begun, answers = batch.begun, _refused_by_brokers(batch)
+    row = _highest_before(answers, begun, answers["heard_ns"], batch.written_ns(begun["source"], begun["time_ns"]))
+    row = np.where(begun["told_by"] == SAID, row, -1)  # else it tells of its end only
+    return table(source=picked(answers["source"], row, -1), seq=picked(answers["seq"], row, -1))
+
+
+def _highest_before(refused: Table, begun: Table, refused_at: Ints, begun_at: Ints) -> Ints:
+    """Returns for each row of `begun` the one of `refused` (ownership_epoch, position) with the highest position of
+    those before it, -1 where that does not cover the record."""
+    count = len(refused)
+    epochs = np.concatenate([refused["ownership_epoch"], begun["ownership_epoch"]])
+    is_begun = np.arange(len(epochs)) >= count
+    order = ordered(epochs, np.concatenate([refused_at, begun_at]), ~is_begun)  # in one instant: it was not told yet
+    positions = np.concatenate([refused["position"], np.full(len(begun), NONE)])[order]
+    highest = picked(order, max_before(epochs[order], positions), -1)
+    found = np.full(len(begun), -1, np.int64)
+    found[order[is_begun[order]] - count] = highest[is_begun[order]]
+    covers = (begun["ownership_epoch"] >= 0) & (found < count)
+    covers &= picked(refused["position"], np.where(found < count, found, -1), NONE) > begun["offset"]
+    return np.where(covers, found, -1)
+
+
+def _refused_by_brokers(batch: Batch) -> Table:
+    """Returns ownership_epoch, position, heard_ns, source and seq of the commits that brokers refused a member after it
+    had lost the partition, as it heard; none where another claim than at most once is made."""
+    held, asked = batch.ownership_epochs, batch.commit_requests
+    if batch.trial_context.settings.delivery != "at-most-once":
+        asked = asked.take(np.zeros(len(asked), np.bool_))
+    asked = asked.take(np.isin(asked["flag"], FENCING))
+    answers = answers_of(batch, asked)
+    asked = asked.having(
+        member=members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1)),
+        sent_ns=answers["sent_ns"],
+        heard_ns=heard_ns(batch.trial_context, answers),
+    )
+    asked = asked.take((asked["member"] >= 0) & (asked["heard_ns"] != NEVER))
+    both = joined(
+        *(np.concatenate(pair) for pair in ((asked["slice"], held["slice"]), (asked["member"], batch.holders)))
+    )
+    order = ordered(both[: len(asked)], asked["sent_ns"])
+    asked, group = asked.take(order), both[: len(asked)][order]
+    after_ns = np.minimum(batch.zombies["loss_ns"], NEVER - 1) + 1  # NEVER: it was not lost
+    which, row = in_ranges(*between(group, asked["sent_ns"], both[len(asked) :], after_ns, held["close_ns"]))
+    told = asked.take(row)
+    return told.only("heard_ns", "source", "seq").having(ownership_epoch=which, position=told["offset"])
 
 
 def _refused(batch: Batch) -> Table:

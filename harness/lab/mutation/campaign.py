@@ -7,12 +7,14 @@ stays; a survivor is tried again once the tests have changed.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +56,9 @@ class Module:
     mutants: Mapping[Mutant, Place]
 
 
-def try_all(*, minutes: float | None, only: Sequence[str] | None, again: bool) -> None:
-    """Tries what has not been tried; begins no further mutant after `minutes`."""
+def try_all(*, minutes: float | None, only: Sequence[str] | None, again: bool, side_by_side: int | None) -> None:
+    """Tries what has not been tried, `side_by_side` at once (None: as many as cores); begins no further mutant after
+    `minutes`."""
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     modules, tests = read_modules(), tests_digest()
     known = counting(read_rows(ROWS))
@@ -64,16 +67,20 @@ def try_all(*, minutes: float | None, only: Sequence[str] | None, again: bool) -
     told: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         judges = _ready(Path(folder)) if todo else None
-        for number, mutant in enumerate(todo):
+
+        def tried(mutant: Mutant) -> Row | None:
             if judges is None or (until_s is not None and time.monotonic() > until_s):
-                break
-            row = _tried(judges, mutant, modules[mutant.module], tests)
-            append_row(ROWS, row)
-            told[row.result] += 1
-            if row.result != KILLED:
-                print(f"{row.result}: line {row.line} of {mutant} {row.by}", flush=True)
-            if number % TOLD_EVERY == 0:
-                print(f"{number + 1} of {len(todo)}: {dict(told)}", flush=True)
+                return None
+            return _tried(judges, mutant, modules[mutant.module], tests)
+
+        with ThreadPoolExecutor(side_by_side or os.cpu_count()) as pool:
+            for row in filter(None, pool.map(tried, todo)):
+                append_row(ROWS, row)
+                told[row.result] += 1
+                if row.result != KILLED:
+                    print(f"{row.result}: line {row.line} of {row.mutant} {row.by}", flush=True)
+                if told.total() % TOLD_EVERY == 1:
+                    print(f"{told.total()} of {len(todo)}: {dict(told)}", flush=True)
     print(f"{told.total()} mutants tried: {dict(told)}; {len(todo) - told.total()} still to try")
 
 
@@ -119,7 +126,7 @@ def _ready(folder: Path) -> Judges:
 
 def _tried(judges: Judges, mutant: Mutant, module: Module, tests: str) -> Row:
     place = module.mutants[mutant]
-    outcome = judges.judge(module.name, planted(module.text, place), _order(module))
+    outcome = judges.judge(module.name, planted(module.text, place), _order(module), function=mutant.function)
     about = {"source_digest": module.digest, "tests_digest": tests, "commit": git_revision()}
     return Row(mutant, place.line, len(module.mutants), outcome.result, outcome.by, **about)
 

@@ -2,8 +2,9 @@
 
 Each mutant has a process of its own, forked from a server that has the libraries imported already, and none of our
 modules. There the mutated module is handed to the import system in place of the file; nothing on disk is touched. First
-the tests of tests/invariants, in an order that makes an early end likely, up to the first that fails; then the naive
-checker's word on stored histories of the sample that `test_two_judges_agree.py` draws. Whatever breaks kills.
+the tests of tests/invariants and tests/verdict, in an order that makes an early end likely, up to the first that fails;
+then the naive checker's word on stored histories of the sample that `test_two_judges_agree.py` draws. Whatever breaks
+kills. A file of tests in which nothing calls the mutated function is left out: it cannot notice.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import os
 import pickle
 import resource
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from kafka_trial.registry import CHECKOUT
+from lab.mutation.operators import MODULE
 
 TESTS = CHECKOUT / "tests"
 PACKAGE = "kafka_trial.invariants"
@@ -30,6 +34,7 @@ LIBRARIES = ["numpy", "orjson", "pyarrow.compute", "pyarrow.json", "pyarrow.parq
 AGREEMENT = "tests/judge/test_two_judges_agree.py::test_both_judges_say_the_same"
 JUDGED_BY = ("invariants", "verdict")  # what an invariant finds, and what its rule makes of it
 HISTORIES_PER_SIN = 5  # of those that the agreement test draws
+KEPT = ("invariant",)  # modules that keep what a first call returned
 CPU_S_MAX = 600
 WALL_S_MAX = 1800.0
 MEMORY_BYTES_MAX = 8 * 2**30
@@ -52,16 +57,32 @@ class Judges:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(LIBRARIES)
         self._sayings = folder / "sayings.pickle"
+        self._calls = folder / "calls.pickle"
+        self._callers: dict[tuple[str, str], set[str]] = {}
         self._histories_per_sin = histories_per_sin
 
     def prepare(self, order: Sequence[Path]) -> Outcome:
         """Has the naive checker say its word, and every judge see the modules as they are: that must survive."""
         prepared = self._asked(_say, self._sayings, self._histories_per_sin)
-        return self.judge("", "", order) if order and prepared.result == "survived" else prepared
+        if not order or prepared.result != "survived":
+            return prepared
+        unchanged = self._asked(_judge, "", "", [str(path) for path in order], self._sayings, self._calls)
+        if unchanged.result == "survived":
+            self._callers = pickle.loads(self._calls.read_bytes())
+        return unchanged
 
-    def judge(self, module: str, source: str, order: Sequence[Path]) -> Outcome:
-        """Returns what becomes of a module's text; `order` is that of the test files."""
-        return self._asked(_judge, module, source, [str(path) for path in order], self._sayings)
+    def judge(self, module: str, source: str, order: Sequence[Path], *, function: str = MODULE) -> Outcome:
+        """Returns what becomes of a module's text; `order` is that of the test files, `function` the one that is
+        changed."""
+        calling = [path for path in order if self.calls(path, module, function)]
+        return self._asked(_judge, module, source, [str(path) for path in calling], self._sayings)
+
+    def calls(self, file: Path, module: str, function: str) -> bool:
+        """Whether a file of tests calls a function; what an import executes, or a cache keeps, every file does."""
+        name = function.split(".")[0]
+        imported = function == MODULE or (function == name and name[:1].isupper())  # the body of a class
+        callers = self._callers.get((module, name), set())
+        return imported or module in KEPT or not callers or str(file) in callers
 
     def _asked(self, function: Any, *arguments: Any) -> Outcome:
         ours, theirs = self._context.Pipe(duplex=False)
@@ -110,14 +131,18 @@ def _say(place: Path, histories_per_sin: int) -> Outcome:
     return Outcome("survived")
 
 
-def _judge(module: str, source: str, order: Sequence[str], sayings: Path) -> Outcome:
+def _judge(module: str, source: str, order: Sequence[str], sayings: Path, calls: Path | None = None) -> Outcome:
+    """`calls`: where to write which file of tests calls which functions of which modules."""
     if module:
         sys.meta_path.insert(0, _Planter(f"{PACKAGE}.{module}", source))
-    failed = _first_failed(order)
+    listener = _Listener() if calls else None
+    failed = _first_failed(order, [listener] if listener else []) if order else None
+    if calls and listener:
+        calls.write_bytes(pickle.dumps(listener.callers))
     return failed or _disagreed(sayings) or Outcome("survived")
 
 
-def _first_failed(order: Sequence[str]) -> Outcome | None:
+def _first_failed(order: Sequence[str], plugins: Sequence[Any]) -> Outcome | None:
     import hypothesis
     import pytest
 
@@ -127,7 +152,7 @@ def _first_failed(order: Sequence[str]) -> Outcome | None:
     hypothesis.settings.load_profile("mutation")
     witness = _Witness()
     quiet = ["-x", "-q", "--noconftest", "-p", "no:cacheprovider", "-p", "no:kafka_trial", "--rootdir", str(CHECKOUT)]
-    status = pytest.main([*quiet, "-c", str(CHECKOUT / "pyproject.toml"), *order], plugins=[witness])
+    status = pytest.main([*quiet, "-c", str(CHECKOUT / "pyproject.toml"), *order], plugins=[witness, *plugins])
     if status == pytest.ExitCode.OK:
         return None
     if witness.failed:
@@ -147,6 +172,27 @@ class _Witness:
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed and not self.failed:
             self.failed = f"{report.nodeid} (cannot be imported)"
+
+
+class _Listener:
+    """Notes which functions of invariants/ are called while the tests of each file run, their fixtures as well."""
+
+    def __init__(self) -> None:
+        self.callers: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._file = ""
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._file = str(CHECKOUT / nodeid.partition("::")[0])
+        sys.settrace(self._called)
+
+    def pytest_runtest_logfinish(self) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: FrameType, event: str, argument: object) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(f"{PACKAGE}."):
+            called = frame.f_code.co_qualname.split(".")[0]
+            self.callers[module.removeprefix(f"{PACKAGE}."), called].add(self._file)
 
 
 def _disagreed(sayings: Path) -> Outcome | None:

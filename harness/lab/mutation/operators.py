@@ -47,6 +47,7 @@ TWINS = (
     ("argmin", "argmax"),
 )
 NAMES = {one: other for pair in TWINS for one, other in (pair, pair[::-1])}
+MODULE = "module"  # the function of what is executed when the module is imported, decorators as well
 SMALL_MAX = 10
 SMALL = (ast.Constant, ast.Name)  # shown with what stands around them
 TEXTS = {"left": "right", "right": "left", "min": "max", "max": "min"}
@@ -118,14 +119,15 @@ def _judging_nodes(tree: ast.Module) -> Iterator[tuple[str, ast.AST, ast.AST]]:
     """Yields each node with its function and the node around it, but for what is not executed or only told."""
 
     def walk(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST, ast.AST]]:
+        decorators = getattr(node, "decorator_list", [])
         for child in _children(node):
-            inside = function
+            inside = function.rpartition(".")[0] or MODULE if child in decorators else function
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                inside = f"{function}.{child.name}" if function != "module" else child.name
+                inside = f"{function}.{child.name}" if function != MODULE else child.name
             yield inside, child, node
             yield from walk(child, inside)
 
-    yield from walk(tree, "module")
+    yield from walk(tree, MODULE)
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:

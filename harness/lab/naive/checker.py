@@ -218,10 +218,11 @@ class OwnWord:
     fetched: float  # the position up to which the member had fetched by then
     finished_ns: float  # then, or when the handler in hand then ended
 
-    def convicts_of(self, offset: int, begun_seq: int, written_ns: float) -> bool:
-        """A record that it fetched after its word; or began after it, though the refused commit covered the record."""
+    def convicts_of(self, offset: int, begun_seq: int, written_ns: float, committed: float) -> bool:
+        """A record that it fetched after its word; or began after it, though the refused commit covered the record,
+        and no commit before the loss did."""
         fetched_later = offset >= self.fetched and written_ns > self.event.time_ns
-        return fetched_later or (offset < self.position and begun_seq > self.event.seq)
+        return fetched_later or (committed <= offset < self.position and begun_seq > self.event.seq)
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,8 @@ class Loss:
     told_ns: float  # by the answer of a broker that it heard
     fetched: float  # the position up to which it had fetched by then
     said: tuple[OwnWord, ...]
+    refused: tuple[tuple[float, int], ...]  # commits that brokers refused, of whoever waits for the answer
+    committed: float  # the position that stood when it was lost: the records below are its own
     excused_until_ns: float
 
     def knows(self, offset: int, time_ns: float) -> bool:
@@ -241,7 +244,7 @@ class Loss:
             return True
         return any(
             (offset >= word.fetched and time_ns > word.event.time_ns)
-            or (offset < word.position and time_ns > word.finished_ns)
+            or (self.committed <= offset < word.position and time_ns > word.finished_ns)
             for word in self.said
         )
 
@@ -1214,7 +1217,7 @@ class Partition:
 
     def _loss(self, ownership_epoch: OwnershipEpoch) -> Loss | None:
         taken = [
-            owning.time_ns
+            owning
             for owning in self.ownership
             if owning.names_it
             and (ownership_epoch.open_at(owning.time_ns) or self._lost_by(ownership_epoch, owning.time_ns))
@@ -1222,7 +1225,7 @@ class Partition:
         ]
         if not taken:
             return None
-        lost_ns = taken[0]
+        lost_ns = taken[0].time_ns
         _, answered_ns = naive_told.answer_that_tells(self, ownership_epoch, lost_ns)
         told_ns = min(answered_ns, naive_told.by_its_own_clock(self, ownership_epoch, lost_ns))
         return Loss(
@@ -1230,8 +1233,15 @@ class Partition:
             told_ns,
             naive_told.fetched_by(self, ownership_epoch, told_ns),
             tuple(self._own_words(ownership_epoch, lost_ns)),
+            tuple(naive_told.refused_commits(self, ownership_epoch, lost_ns)),
+            self._committed_before(taken[0].place),
             self._finished_ns(ownership_epoch.closed),
         )
+
+    def _committed_before(self, place: int) -> float:
+        """The position that stood at a place of the log; below all where none did."""
+        standing = [commit.value for commit in self.commits if commit.place < place]
+        return standing[-1] if standing and standing[-1] is not None else -FOREVER
 
     def _lost_by(self, ownership_epoch: OwnershipEpoch, time_ns: float) -> bool:
         """The member had been told then that it lost the partition, and has not got it again."""
@@ -1288,8 +1298,18 @@ class Partition:
     def excused(self, ownership_epoch: OwnershipEpoch | None, offset: int, begin_ns: float, end_ns: float) -> bool:
         """Tells whether the handling of a record touches the zombie window of the ownership epoch."""
         loss = self.loss(ownership_epoch) if ownership_epoch else None
-        inside = loss is not None and begin_ns <= loss.excused_until_ns and end_ns >= loss.time_ns - TOLERANCE_NS
-        return inside and loss is not None and not loss.knows(offset, end_ns)
+        if loss is None or begin_ns > loss.excused_until_ns or end_ns < loss.time_ns - TOLERANCE_NS:
+            return False
+        mine = [one for one in self.begun if (one.ownership_epoch, one.offset) == (ownership_epoch, offset)]
+        began = [one for one in mine if one.event.time_ns <= end_ns]
+        return not any(self.began_though_refused(loss, one) for one in began) and not loss.knows(offset, end_ns)
+
+    def began_though_refused(self, loss: Loss, begun: Work) -> bool:
+        """It had heard that the commit of the record was refused; where its file tells when records are begun."""
+        tells = any(e.source == begun.event.source for e in self.trial.of_kind("delivered"))
+        written_ns = self.trial.written_ns(begun.event)
+        below = [position for heard, position in loss.refused if heard < written_ns]
+        return tells and loss.committed <= begun.offset < max(below, default=-1)
 
     def of_others(self, member: str, time_ns: float) -> bool:
         """The last record that gave the partition to anybody gave it to others than this member."""
@@ -2402,8 +2422,10 @@ def _work_after_being_told(p: Partition, ownership_epoch: OwnershipEpoch, loss: 
 
 
 def _against_its_word(p: Partition, loss: Loss, begun: Work) -> bool:
+    """It knew by its own word, or by an answer that it had waited for, that the commit of the record was refused."""
     written_ns = p.trial.written_ns(begun.event)
-    return any(word.convicts_of(begun.offset, begun.event.seq, written_ns) for word in loss.said)
+    by_its_word = any(word.convicts_of(begun.offset, begun.event.seq, written_ns, loss.committed) for word in loss.said)
+    return by_its_word or p.began_though_refused(loss, begun)
 
 
 def work_after_revoke(p: Partition) -> Iterator[Found | None]:

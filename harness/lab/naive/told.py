@@ -148,6 +148,21 @@ def commit_refused(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float
     return next(fenced, (None, FOREVER))
 
 
+def refused_commits(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> Iterator[tuple[float, int]]:
+    """(when it was heard, position) of the commits that brokers refused to a member that claims at most once.
+
+    It waits for the answer before it begins; under another claim a background thread may ask.
+    """
+    if p.trial.facts.get("delivery") != "at-most-once":
+        return
+    closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
+    for request, heard in _heard_answers(p.trial, ownership_epoch.member, lost_ns):
+        if api(request) in COMMITS and sent_ns(p.trial, request) < closed_ns:
+            for entry in p.trial.entries(request, p.tp):
+                if entry.get("error") in FENCING:
+                    yield heard, entry["committed_offset"]
+
+
 def _heard_answers(trial: Trial, member: str, lost_ns: float) -> Iterable[tuple[Event, float]]:
     ours = [r for r in trial.requests if api(r) in OF_GROUP and trial.lane_member(r) == member]
     late = sorted((r for r in ours if sent_ns(trial, r) > lost_ns), key=lambda r: sent_ns(trial, r))
