@@ -28,6 +28,7 @@ from histories import (
     processed,
     revoked,
     said,
+    tombstone,
     undecided,
     with_settings,
 )
@@ -178,9 +179,11 @@ def test_order_is_excused_for_what_it_may_finish_only(refused: Line, found: int)
 # --- by the request log alone: whoever claims at most once waits for the answer before it begins -------------------
 
 
-def split_by_log(*lines: Line | list[Line], settings: Settings = AT_MOST_ONCE) -> list[object]:
-    """As `split`, of a member that claims at most once and prints nothing of its commits."""
-    found = judged("split-ownership", [*LOST, *lines], records=3, partitions=2, settings=settings)
+def split_by_log(
+    *lines: Line | list[Line], lost: Sequence[Line | list[Line]] = LOST, settings: Settings = AT_MOST_ONCE
+) -> list[object]:
+    """As `split`, of a member that claims at most once."""
+    found = judged("split-ownership", [*lost, *lines], records=4, partitions=2, settings=settings)
     return [one["offset"] for one in found]
 
 
@@ -244,18 +247,84 @@ def test_a_refusal_that_it_heard_convicts_of_what_it_begins_after_it(lines: list
     assert split_by_log(*lines) == found
 
 
-def test_a_refusal_before_the_loss_says_nothing_of_it() -> None:
-    """A member that was fenced while nobody else had the partition."""
-    lines = [*LOST[:3], FENCED, *LOST[3:], *GOES_ON]
-    assert judged("split-ownership", lines, records=3, partitions=2, settings=AT_MOST_ONCE) == []
+@pytest.mark.parametrize("said_so", [[], [REFUSED_2]], ids=["by the request log", "by its own line"])
+def test_whoever_is_expelled_is_refused_before_others_are_given_the_partition(said_so: list[Line]) -> None:
+    """What it begins afterwards others have."""
+    lines = [*LOST[:3], FENCED, *said_so, *LOST[3:], *GOES_ON]
+    assert split_by_log(*lines, lost=[]) == [1]
 
 
-def test_a_commit_that_was_granted_before_is_leave_to_begin() -> None:
-    """It commits a batch ahead of its work: records 0 and 1 are its own alone; the next batch is refused."""
-    lost: list[Line | list[Line]] = [*LOST[:2], committed(2, by="m0"), *LOST[2:]]
-    lines = [*lost, asked("OFFSET_COMMIT", "m0", 3, error=25), *GOES_ON, *handled("m0", 2)]
-    found = judged("split-ownership", lines, records=3, partitions=2, settings=AT_MOST_ONCE)
-    assert [one["offset"] for one in found] == [2]
+def test_a_refusal_of_an_earlier_ownership_epoch_is_forgotten() -> None:
+    """It has been given the partition anew since."""
+    again = [revoked("m0"), after(1), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]
+    assert split_by_log(*LOST[:3], FENCED, *again, *GOES_ON, lost=[]) == []
+
+
+@pytest.mark.parametrize("outcome", ["failed", "discarded"])
+def test_what_it_gives_up_it_has_not_worked_on(outcome: str) -> None:
+    """An attempt that commits first and is refused, and is tried once more; or a queue that is emptied."""
+    attempt = [delivered("m0", 1), processed("m0", 1, outcome=outcome)]
+    assert split_by_log(FENCED, after(1), *attempt) == []
+    assert split_by_log(FENCED, after(1), *attempt, *attempt) == []
+    assert split_by_log(FENCED, after(1), *attempt, *handled("m0", 1)) == [1]
+    assert split(FENCED, REFUSED_2, *attempt) == []
+    assert split(FENCED, REFUSED_2, processed("m0", 1, outcome=outcome)) == []
+
+
+def test_a_dead_letter_is_work() -> None:
+    """Whoever sends it twice has done so twice."""
+    assert split_by_log(FENCED, after(1), delivered("m0", 1), processed("m0", 1, outcome="dead-lettered")) == [1]
+
+
+@pytest.mark.parametrize(("progress", "found"), [("kafka", [1]), ("sink", []), ("checkpoint", []), ("none", [])])
+def test_where_progress_is_elsewhere_a_refused_commit_means_nothing(progress: str, found: list[int]) -> None:
+    """It is committed for those who watch the lag."""
+    settings = with_settings(delivery="at-most-once", progress=progress)
+    assert split_by_log(FENCED, *GOES_ON, settings=settings) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([committed(2, by="m0"), *LOST[2:], asked("OFFSET_COMMIT", "m0", 3, error=25), *GOES_ON], []),
+        ([*LOST[2:], asked("OFFSET_COMMIT", "m0", 3, error=25), *GOES_ON], [1]),
+        ([*LOST[2:], FENCED, committed(2, by="m0"), *GOES_ON], []),
+        ([*LOST[2:], FENCED, committed(2, by="m1"), *GOES_ON], [1]),
+        ([*LOST[2:], FENCED, committed(2), *GOES_ON], []),
+        ([committed(2, by="m0"), committed(1, by="operator"), *LOST[2:], FENCED, *GOES_ON], []),
+        ([committed(2, by="m0"), tombstone(), *LOST[2:], FENCED, *GOES_ON], []),
+        ([*LOST[2:], FENCED, *GOES_ON, after(1), committed(2, by="m0")], [1]),
+    ],
+    ids=[
+        "a batch ahead of its work",
+        "nothing",
+        "asked for again, and granted",
+        "the new owner's",
+        "nobody knows whose",
+        "moved back since",
+        "expired since",
+        "too late",
+    ],
+)
+def test_a_commit_of_its_own_that_was_granted_is_leave_to_begin(lines: list[Line], found: list[int]) -> None:
+    """Whatever became of another one."""
+    assert split_by_log(*lines, lost=LOST[:2]) == found
+
+
+def test_what_was_granted_while_it_had_the_partition_again_counts() -> None:
+    """One ownership epoch by its lines; by the log it lost the partition twice."""
+    first = [*handled("m0", 0), owner("m1", epoch=2), after(1), asked("OFFSET_COMMIT", "m0", 3, error=22)]
+    again = [owner("m0", epoch=3), after(0.6), committed(3, by="m0", epoch=3), *handled("m0", 1)]
+    assert split_by_log(*first, *again, owner("m1", epoch=4), after(2), *handled("m0", 2), lost=LOST[:2]) == []
+
+
+@pytest.mark.parametrize(("waits_s", "split_at", "zombie"), [(0.1, [], [0, 1, 1]), (1.0, [1], [0])])
+def test_what_is_no_split_is_zombie_work(waits_s: float, split_at: list[int], zombie: list[int]) -> None:
+    """Soon after the loss nobody can tell whether the record of it had been written."""
+    lines = [*LOST[:-1], after(0.05), FENCED, after(waits_s), processed("m0", 0), *handled("m0", 1), measured("m0", 0)]
+    assert split_by_log(*lines, lost=[]) == split_at
+    found = judged("zombie-work", lines, records=4, partitions=2, settings=AT_MOST_ONCE)
+    assert [one["offset"] for one in found] == zombie
 
 
 @pytest.mark.parametrize(

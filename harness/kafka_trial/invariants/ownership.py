@@ -22,10 +22,9 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import SAID
-from kafka_trial.invariants.ownership_log import owned_by
+from kafka_trial.invariants.ownership_log import given_to_others
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.work_after_failed_commit import began_despite_failed_commit
 from kafka_trial.invariants.work_under_false_assignments import begun_under_false_assignments
 from kafka_trial.invariants.zombies import doubted, fetched_though_told
@@ -202,21 +201,7 @@ def _beside_owners(batch: Batch) -> Table:
     work = batch.begun.having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
     work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
     work = work.take(picked(batch.zombies["loss"], work["ownership_epoch"], -1) >= 0)
-    return work.take(_given_to_others(batch, work))
-
-
-def _given_to_others(batch: Batch, work: Table) -> Bools:
-    """Returns whether the last record that gave the partition to anybody gave it to others than the member."""
-    assignment_records = batch.assignment_records.take(
-        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
-    ).sorted_by("slice", "time_ns")
-    row = at_or_before(
-        assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
-    )
-    holder = picked(batch.holders, work["ownership_epoch"], -1)
-    member = np.where(holder >= 0, holder, picked(batch.ownership_epochs["member"], work["ownership_epoch"], -1))
-    given: Bools = row >= 0
-    return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["place"], row, NONE))
+    return work.take(given_to_others(batch, work))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:

@@ -14,10 +14,12 @@ import numpy as np
 
 from kafka_trial.invariants.kernels import (
     NEVER,
+    NONE,
     Array,
     Bools,
     Ints,
     at_or_after,
+    at_or_before,
     composites,
     covering,
     first_of,
@@ -29,6 +31,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -91,6 +94,21 @@ def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bool
     """
     by_client = batch.assignment_records.having(member=batch.assignment_records["client"])
     return _held(batch.assignment_records, slices, members, places) | _held(by_client, slices, members, places)
+
+
+def given_to_others(batch: Batch, work: Table) -> Bools:
+    """Returns whether the last record that gave the partition to anybody, before each line of work (slice,
+    ownership_epoch, time_ns), gave it to others than its member."""
+    assignment_records = batch.assignment_records.take(
+        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    ).sorted_by("slice", "time_ns")
+    row = at_or_before(
+        assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
+    )
+    holder = picked(batch.holders, work["ownership_epoch"], -1)
+    member = np.where(holder >= 0, holder, picked(batch.ownership_epochs["member"], work["ownership_epoch"], -1))
+    given: Bools = row >= 0
+    return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["place"], row, NONE))
 
 
 def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> Ints:

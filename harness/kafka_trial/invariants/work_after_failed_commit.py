@@ -2,12 +2,15 @@
 
 By its own line: it may come from a callback of a background commit, and whoever handles first and commits afterwards
 may finish what it had fetched, as if the line were not there. A record that the refused commit itself covers is another
-matter: who commits first, and is refused, must not begin it. What an earlier commit covers is its own, whatever became
-of this one.
+matter: who commits first, and is refused, must not begin it, once others have the partition. What another commit of its
+own covers, that was granted before, is its own, whatever became of this one.
 
 By the request log, where at most once is claimed: that claim begins nothing before the commit that covers it was
 granted, so its member waits for the answer, whatever it prints of its commits. Under any other claim the answer may
 reach a background thread alone.
+
+A record that it discards, or an attempt that fails, is no work on it. Where progress is not in Kafka a refused commit
+means nothing.
 
 Smallest histories: m0 `assigned`, group record gives the partition to m1, m0's `commit` invoke 1 is answered 22,
 `commit` fail 1, `delivered` 0; the same without m0's lines of the commit, where it claims at most once.
@@ -21,16 +24,19 @@ import numpy as np
 
 from kafka_trial.invariants.client_attribution import alone
 from kafka_trial.invariants.clients import members_at
-from kafka_trial.invariants.fencing import FENCING
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN
+from kafka_trial.invariants.fencing import FENCING, commit_refused_ns
+from kafka_trial.invariants.handlers import joined_with
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
     Array,
+    Bools,
     Ints,
-    at_or_before,
     between,
     exactly,
     first_of,
+    greatest_in,
     in_ranges,
     joined,
     last_true,
@@ -39,8 +45,9 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import SAID
+from kafka_trial.invariants.ownership_log import given_to_others
 from kafka_trial.invariants.response_delivery import answers_of, heard_ns
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.rows import Kind, Outcome
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
@@ -54,12 +61,15 @@ def refusals(batch: Batch) -> Table:
     """Returns for each row of `batch.begun` the event (source, seq) that told its member before that a commit was
     refused which covers the record: its own line, else a broker's answer; source -1 where there is none.
 
-    Only after the loss of the partition; a line only after a broker's refusal that the member heard (`fencing.py`).
+    Only of records that it began while others had the partition, and had no leave to begin.
     """
     begun = batch.begun
+    if not batch.trial_context.settings.in_offsets_log:
+        return table(source=np.full(len(begun), -1), seq=np.full(len(begun), -1))
     line, answer = _line_before(batch), _answer_before(batch)
-    own = picked(_committed_when_lost(batch), begun["ownership_epoch"], NONE) > begun["offset"]
-    by_line, by_answer = (line["source"] >= 0) & ~own, (answer["source"] >= 0) & ~own
+    lost = picked(batch.zombies["loss"], begun["ownership_epoch"], -1) >= 0
+    guilty = lost & given_to_others(batch, begun) & (_granted(batch) <= begun["offset"]) & ~_given_up(batch)
+    by_line, by_answer = (line["source"] >= 0) & guilty, (answer["source"] >= 0) & guilty
     return table(
         source=np.where(by_line, line["source"], np.where(by_answer, answer["source"], -1)),
         seq=np.where(by_line, line["seq"], np.where(by_answer, answer["seq"], -1)),
@@ -112,8 +122,11 @@ def _highest_before(refused: Table, begun: Table, refused_at: Ints, begun_at: In
 
 
 def _refused_by_brokers(batch: Batch) -> Table:
-    """Returns ownership_epoch, position, heard_ns, source and seq of the commits that brokers refused a member after it
-    had lost the partition, as it heard; none where another claim than at most once is made."""
+    """Returns ownership_epoch, position, heard_ns, source and seq of the commits that brokers refused a member while
+    the ownership epoch was open, as it heard; none where another claim than at most once is made.
+
+    Whoever is expelled is refused before others are given the partition.
+    """
     held, asked = batch.ownership_epochs, batch.commit_requests
     if batch.trial_context.settings.delivery != "at-most-once":
         asked = asked.take(np.zeros(len(asked), np.bool_))
@@ -130,17 +143,17 @@ def _refused_by_brokers(batch: Batch) -> Table:
     )
     order = ordered(both[: len(asked)], asked["sent_ns"])
     asked, group = asked.take(order), both[: len(asked)][order]
-    after_ns = np.minimum(batch.zombies["loss_ns"], NEVER - 1) + 1  # NEVER: it was not lost
-    which, row = in_ranges(*between(group, asked["sent_ns"], both[len(asked) :], after_ns, held["close_ns"]))
+    open_ns, close_ns = held["open_ns"], held["close_ns"]
+    which, row = in_ranges(*between(group, asked["sent_ns"], both[len(asked) :], open_ns, close_ns))
     told = asked.take(row)
     return told.only("heard_ns", "source", "seq").having(ownership_epoch=which, position=told["offset"])
 
 
 def _refused(batch: Batch) -> Table:
-    """Returns ownership epoch, seq and position (NONE: not told) of the lines that tell of a refusal in a zombie
-    window."""
-    lines, windows = _answers_said(batch), batch.zombies
-    since_ns = np.maximum(windows["loss_ns"], windows["refused_ns"] - TOLERANCE_NS)  # NEVER: was not lost, or refused
+    """Returns ownership epoch, seq and position (NONE: not told) of the lines that tell of a refusal which a broker
+    had answered."""
+    lines = _answers_said(batch)
+    since_ns = commit_refused_ns(batch, batch.ownership_epochs["open_ns"]) - TOLERANCE_NS  # NEVER: was not refused
     told = (lines["kind"] == Kind.COMMIT_FAIL) & (lines["time_ns"] > since_ns[lines["ownership_epoch"]])
     return lines.take(told)
 
@@ -180,9 +193,42 @@ def _of_nothing_in_particular(batch: Batch) -> Table:
     )
 
 
-def _committed_when_lost(batch: Batch) -> Ints:
-    """Returns the position that stood when each ownership epoch was lost: what lies below it nobody else was to
-    begin."""
-    log, held, loss = batch.commits, batch.ownership_epochs, batch.zombies["loss"]
-    place = picked(batch.assignment_records["place"], loss, NONE)
-    return picked(log["value"], at_or_before(log["slice"], log["place"], held["slice"], place), NONE)
+def _granted(batch: Batch) -> Ints:
+    """Returns for each row of `batch.begun` the highest position that its member, or nobody knows who, had committed
+    by then: the records below are its own."""
+    begun, log = batch.begun, batch.commits
+    unknown = np.isin(log["committer"], (UNKNOWN, AMBIGUOUS))
+    committer = np.where(unknown, UNKNOWN, log["committer"])
+    member = picked(batch.ownership_epochs["member"], begun["ownership_epoch"], -1)
+    until_ns = begun["time_ns"] + TOLERANCE_NS
+    granted = np.full(len(begun), NONE, np.int64)
+    for wanted in (member, np.full(len(begun), UNKNOWN)):
+        both = joined(
+            np.concatenate([log["slice"], begun["slice"]]), np.concatenate([committer, wanted]).astype(np.int64)
+        )
+        group, mine = both[: len(log)], both[len(log) :]
+        order = ordered(group, log["effect_ns"])
+        effect_ns, value = log["effect_ns"][order], log["value"][order]
+        rows = between(group[order], effect_ns, mine, np.zeros_like(until_ns), until_ns)
+        granted = np.maximum(granted, picked(value, greatest_in(value, *rows), NONE))
+    return granted
+
+
+def _given_up(batch: Batch) -> Bools:
+    """Returns which rows of `batch.begun` ended in the word that the record was not handled: it was discarded, or the
+    attempt failed."""
+    begun, size = batch.begun, len(batch.trial_context.sources)
+    said = batch.of(Kind.FAILED, Kind.PROCESSED)
+    said = said.take((said["kind"] == Kind.FAILED) | (said["flag"] == Outcome.DISCARDED))
+    said = said.sorted_by("slice", "source", "seq")
+    files = joined_with(said["slice"], said["source"], size)
+    handlers = batch.handlers
+    handler = exactly(
+        joined_with(handlers["slice"], handlers["source"], size),
+        handlers["start_seq"],
+        joined_with(begun["slice"], begun["source"], size),
+        begun["seq"],
+    )
+    end_seq = np.where(begun["kind"] == Kind.DELIVERED, picked(handlers["end_seq"], handler, NONE), begun["seq"])
+    given_up: Bools = exactly(files, said["seq"], joined_with(begun["slice"], begun["source"], size), end_seq) >= 0
+    return given_up

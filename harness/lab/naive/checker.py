@@ -216,13 +216,6 @@ class OwnWord:
     event: Event
     position: float  # of the refused commit: it covered the records below
     fetched: float  # the position up to which the member had fetched by then
-    finished_ns: float  # then, or when the handler in hand then ended
-
-    def convicts_of(self, offset: int, begun_seq: int, written_ns: float, committed: float) -> bool:
-        """A record that it fetched after its word; or began after it, though the refused commit covered the record,
-        and no commit before the loss did."""
-        fetched_later = offset >= self.fetched and written_ns > self.event.time_ns
-        return fetched_later or (committed <= offset < self.position and begun_seq > self.event.seq)
 
 
 @dataclass(frozen=True)
@@ -232,21 +225,14 @@ class Loss:
     time_ns: float
     told_ns: float  # by the answer of a broker that it heard
     fetched: float  # the position up to which it had fetched by then
-    said: tuple[OwnWord, ...]
-    refused: tuple[tuple[float, int], ...]  # commits that brokers refused, of whoever waits for the answer
-    committed: float  # the position that stood when it was lost: the records below are its own
+    said: tuple[OwnWord, ...]  # after the loss
     excused_until_ns: float
 
     def knows(self, offset: int, time_ns: float) -> bool:
-        """A record that it fetched after it was told, or after its own word of it; or that it did again after its word
-        of a refused commit that covered it."""
+        """A record that it fetched after it was told, or after its own word of it."""
         if offset >= self.fetched and time_ns > self.told_ns:
             return True
-        return any(
-            (offset >= word.fetched and time_ns > word.event.time_ns)
-            or (self.committed <= offset < word.position and time_ns > word.finished_ns)
-            for word in self.said
-        )
+        return any(offset >= word.fetched and time_ns > word.event.time_ns for word in self.said)
 
 
 class Trial:
@@ -1217,7 +1203,7 @@ class Partition:
 
     def _loss(self, ownership_epoch: OwnershipEpoch) -> Loss | None:
         taken = [
-            owning
+            owning.time_ns
             for owning in self.ownership
             if owning.names_it
             and (ownership_epoch.open_at(owning.time_ns) or self._lost_by(ownership_epoch, owning.time_ns))
@@ -1225,7 +1211,7 @@ class Partition:
         ]
         if not taken:
             return None
-        lost_ns = taken[0].time_ns
+        lost_ns = taken[0]
         _, answered_ns = naive_told.answer_that_tells(self, ownership_epoch, lost_ns)
         told_ns = min(answered_ns, naive_told.by_its_own_clock(self, ownership_epoch, lost_ns))
         return Loss(
@@ -1233,15 +1219,8 @@ class Partition:
             told_ns,
             naive_told.fetched_by(self, ownership_epoch, told_ns),
             tuple(self._own_words(ownership_epoch, lost_ns)),
-            tuple(naive_told.refused_commits(self, ownership_epoch, lost_ns)),
-            self._committed_before(taken[0].place),
             self._finished_ns(ownership_epoch.closed),
         )
-
-    def _committed_before(self, place: int) -> float:
-        """The position that stood at a place of the log; below all where none did."""
-        standing = [commit.value for commit in self.commits if commit.place < place]
-        return standing[-1] if standing and standing[-1] is not None else -FOREVER
 
     def _lost_by(self, ownership_epoch: OwnershipEpoch, time_ns: float) -> bool:
         """The member had been told then that it lost the partition, and has not got it again."""
@@ -1252,16 +1231,15 @@ class Partition:
         later = [one.opened.time_ns for one in mine if one.number > ownership_epoch.number]
         return closed.time_ns < time_ns < min(later, default=FOREVER)
 
-    def _own_words(self, ownership_epoch: OwnershipEpoch, lost_ns: float) -> Iterator[OwnWord]:
-        """What the member says of commits that were refused, as brokers had told it."""
-        refused, refused_ns = naive_told.commit_refused(self, ownership_epoch, lost_ns)
-        for said in self.all_said_to_fail(ownership_epoch, max(lost_ns, refused_ns - TOLERANCE_NS)):
+    def _own_words(self, ownership_epoch: OwnershipEpoch, since_ns: float) -> Iterator[OwnWord]:
+        """What the member says of commits that were refused, as brokers had told it since then."""
+        refused, refused_ns = naive_told.commit_refused(self, ownership_epoch, since_ns)
+        for said in self.all_said_to_fail(ownership_epoch, max(since_ns, refused_ns - TOLERANCE_NS)):
             listed = self.trial.entries(said, self.tp)
             if not listed and refused is not None:
                 listed = self.trial.entries(refused, self.tp)
             position = max((entry["committed_offset"] for entry in listed), default=-FOREVER)
-            fetched = naive_told.fetched_by(self, ownership_epoch, said.time_ns)
-            yield OwnWord(said, position, fetched, self._finished_ns(said))
+            yield OwnWord(said, position, naive_told.fetched_by(self, ownership_epoch, said.time_ns))
 
     def _finished_ns(self, event: Event | None) -> float:
         """When the handlers in hand at an event had ended."""
@@ -1302,14 +1280,30 @@ class Partition:
             return False
         mine = [one for one in self.begun if (one.ownership_epoch, one.offset) == (ownership_epoch, offset)]
         began = [one for one in mine if one.event.time_ns <= end_ns]
-        return not any(self.began_though_refused(loss, one) for one in began) and not loss.knows(offset, end_ns)
+        return not any(map(self.began_though_refused, began)) and not loss.knows(offset, end_ns)
 
-    def began_though_refused(self, loss: Loss, begun: Work) -> bool:
-        """It had heard that the commit of the record was refused; where its file tells when records are begun."""
-        tells = any(e.source == begun.event.source for e in self.trial.of_kind("delivered"))
-        written_ns = self.trial.written_ns(begun.event)
-        below = [position for heard, position in loss.refused if heard < written_ns]
-        return tells and loss.committed <= begun.offset < max(below, default=-1)
+    def began_though_refused(self, begun: Work) -> bool:
+        """Others had the partition, no commit of its own was leave to begin, and it knew of one that was refused."""
+        held, offset, event = begun.ownership_epoch, begun.offset, begun.event
+        if held is None or self.trial.facts.get("progress", "kafka") not in ("kafka", "transaction"):
+            return False
+        end = self._end_of(begun) if event.kind == "delivered" else begun
+        given_up = end is not None and end.event.outcome in ("failed", "discarded")
+        granted = [
+            commit.value
+            for commit in self.commits
+            if commit.committer in (held.member, None)
+            and commit.value is not None
+            and commit.effect_ns <= event.time_ns + TOLERANCE_NS
+        ]
+        others = self.loss(held) is not None and self.of_others(held.member, event.time_ns - TOLERANCE_NS)
+        if given_up or not others or max(granted, default=-1) > offset:
+            return False
+        own = [word for word in self._own_words(held, held.opened.time_ns) if word.event.seq < event.seq]
+        tells = any(e.source == event.source for e in self.trial.of_kind("delivered"))
+        written_ns = self.trial.written_ns(event)
+        heard = [position for ns, position in naive_told.refused_commits(self, held) if tells and ns < written_ns]
+        return max([*(word.position for word in own), *heard], default=-1) > offset
 
     def of_others(self, member: str, time_ns: float) -> bool:
         """The last record that gave the partition to anybody gave it to others than this member."""
@@ -2422,10 +2416,10 @@ def _work_after_being_told(p: Partition, ownership_epoch: OwnershipEpoch, loss: 
 
 
 def _against_its_word(p: Partition, loss: Loss, begun: Work) -> bool:
-    """It knew by its own word, or by an answer that it had waited for, that the commit of the record was refused."""
+    """It fetched the record after its own word of a refused commit; or began it though that of it was refused."""
     written_ns = p.trial.written_ns(begun.event)
-    by_its_word = any(word.convicts_of(begun.offset, begun.event.seq, written_ns, loss.committed) for word in loss.said)
-    return by_its_word or p.began_though_refused(loss, begun)
+    fetched_later = any(begun.offset >= word.fetched and written_ns > word.event.time_ns for word in loss.said)
+    return fetched_later or p.began_though_refused(begun)
 
 
 def work_after_revoke(p: Partition) -> Iterator[Found | None]:

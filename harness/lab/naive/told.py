@@ -148,7 +148,7 @@ def commit_refused(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float
     return next(fenced, (None, FOREVER))
 
 
-def refused_commits(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: float) -> Iterator[tuple[float, int]]:
+def refused_commits(p: Partition, ownership_epoch: OwnershipEpoch) -> Iterator[tuple[float, int]]:
     """(when it was heard, position) of the commits that brokers refused to a member that claims at most once.
 
     It waits for the answer before it begins; under another claim a background thread may ask.
@@ -156,7 +156,7 @@ def refused_commits(p: Partition, ownership_epoch: OwnershipEpoch, lost_ns: floa
     if p.trial.facts.get("delivery") != "at-most-once":
         return
     closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
-    for request, heard in _heard_answers(p.trial, ownership_epoch.member, lost_ns):
+    for request, heard in _heard_answers(p.trial, ownership_epoch.member, ownership_epoch.opened.time_ns - 1):
         if api(request) in COMMITS and sent_ns(p.trial, request) < closed_ns:
             for entry in p.trial.entries(request, p.tp):
                 if entry.get("error") in FENCING:
