@@ -4,11 +4,16 @@ Each mutant has a process of its own, forked from a server that has the librarie
 modules. There the mutated module is handed to the import system in place of the file; nothing on disk is touched. First
 the tests of tests/invariants and tests/verdict, in an order that makes an early end likely, up to the first that fails;
 then the naive checker's word on stored histories of the sample that `test_two_judges_agree.py` draws. Whatever breaks
-kills. A file of tests in which nothing calls the mutated function is left out: it cannot notice.
+kills.
+
+Two things are not done again for every mutant. A file of tests in which nothing calls the mutated function is left out:
+it cannot notice. And the histories of the tests are read once, and kept, for the mutants of modules that reading them
+does not call.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -17,8 +22,10 @@ import os
 import pickle
 import resource
 import sys
+import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -59,6 +66,7 @@ class Judges:
         self._sayings = folder / "sayings.pickle"
         self._calls = folder / "calls.pickle"
         self._callers: dict[tuple[str, str], set[str]] = {}
+        self._reading: set[str] = set()
         self._histories_per_sin = histories_per_sin
 
     def prepare(self, order: Sequence[Path]) -> Outcome:
@@ -68,21 +76,20 @@ class Judges:
             return prepared
         unchanged = self._asked(_judge, "", "", [str(path) for path in order], self._sayings, self._calls)
         if unchanged.result == "survived":
-            self._callers = pickle.loads(self._calls.read_bytes())
+            self._callers, self._reading = pickle.loads(self._calls.read_bytes())
         return unchanged
 
     def judge(self, module: str, source: str, order: Sequence[Path], *, function: str = MODULE) -> Outcome:
         """Returns what becomes of a module's text; `order` is that of the test files, `function` the one that is
         changed."""
-        calling = [path for path in order if self.calls(path, module, function)]
-        return self._asked(_judge, module, source, [str(path) for path in calling], self._sayings)
+        calling = [str(path) for path in order if self.calls(path, module, function)]
+        kept = bool(self._callers) and not _is_imported(function) and module not in self._reading
+        return self._asked(_judge, module, source, calling, self._sayings, None, kept)
 
     def calls(self, file: Path, module: str, function: str) -> bool:
         """Whether a file of tests calls a function; what an import executes, or a cache keeps, every file does."""
-        name = function.split(".")[0]
-        imported = function == MODULE or (function == name and name[:1].isupper())  # the body of a class
-        callers = self._callers.get((module, name), set())
-        return imported or module in KEPT or not callers or str(file) in callers
+        callers = self._callers.get((module, function.split(".")[0]), set())
+        return _is_imported(function) or module in KEPT or not callers or str(file) in callers
 
     def _asked(self, function: Any, *arguments: Any) -> Outcome:
         ours, theirs = self._context.Pipe(duplex=False)
@@ -98,6 +105,11 @@ class Judges:
         process.join()
         ours.close()
         return outcome
+
+
+def _is_imported(function: str) -> bool:
+    """Whether what is changed is executed by an import: the module's own lines, or the body of a class."""
+    return function == MODULE or ("." not in function and function[:1].isupper())
 
 
 def test_files() -> list[Path]:
@@ -131,15 +143,40 @@ def _say(place: Path, histories_per_sin: int) -> Outcome:
     return Outcome("survived")
 
 
-def _judge(module: str, source: str, order: Sequence[str], sayings: Path, calls: Path | None = None) -> Outcome:
-    """`calls`: where to write which file of tests calls which functions of which modules."""
+def _judge(
+    module: str, source: str, order: Sequence[str], sayings: Path, calls: Path | None = None, kept: bool = False
+) -> Outcome:
+    """`calls`: where to write which file of tests calls which functions, and which modules reading histories calls.
+    `kept`: take the rows of histories that were kept then."""
     if module:
         sys.meta_path.insert(0, _Planter(f"{PACKAGE}.{module}", source))
     listener = _Listener() if calls else None
+    if listener or kept:
+        _keep_rows(sayings.parent / "rows", listener)
     failed = _first_failed(order, [listener] if listener else []) if order else None
     if calls and listener:
-        calls.write_bytes(pickle.dumps(listener.callers))
+        calls.write_bytes(pickle.dumps((listener.callers, listener.reading)))
     return failed or _disagreed(sayings) or Outcome("survived")
+
+
+def _keep_rows(folder: Path, listener: _Listener | None) -> None:
+    """Has the rows of histories in memory come from `folder`; with a listener they are written there."""
+    from kafka_trial.judge import memory
+
+    read = memory.rows_of_lines
+    folder.mkdir(exist_ok=True)
+
+    def rows_of_lines(lines: Iterable[bytes]) -> Any:
+        listed = list(lines)
+        file = folder / hashlib.sha256(b"".join(listed)).hexdigest()
+        if listener is None:
+            return pickle.loads(file.read_bytes()) if file.exists() else read(listed)
+        with listener.is_reading():
+            found = read(listed)
+        file.write_bytes(pickle.dumps(found))
+        return found
+
+    memory.rows_of_lines = rows_of_lines
 
 
 def _first_failed(order: Sequence[str], plugins: Sequence[Any]) -> Outcome | None:
@@ -175,24 +212,37 @@ class _Witness:
 
 
 class _Listener:
-    """Notes which functions of invariants/ are called while the tests of each file run, their fixtures as well."""
+    """Notes which functions of invariants/ are called while the tests of each file run, their fixtures as well; and the
+    modules that reading a history calls."""
 
     def __init__(self) -> None:
         self.callers: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.reading: set[str] = set()
         self._file = ""
+        self._reads = False
+
+    @contextmanager
+    def is_reading(self) -> Iterator[None]:
+        self._reads = True
+        yield
+        self._reads = False
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._file = str(CHECKOUT / nodeid.partition("::")[0])
+        threading.settrace(self._called)
         sys.settrace(self._called)
 
     def pytest_runtest_logfinish(self) -> None:
+        threading.settrace(None)
         sys.settrace(None)
 
     def _called(self, frame: FrameType, event: str, argument: object) -> None:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(f"{PACKAGE}."):
-            called = frame.f_code.co_qualname.split(".")[0]
-            self.callers[module.removeprefix(f"{PACKAGE}."), called].add(self._file)
+            module = module.removeprefix(f"{PACKAGE}.")
+            self.callers[module, frame.f_code.co_qualname.split(".")[0]].add(self._file)
+            if self._reads:
+                self.reading.add(module)
 
 
 def _disagreed(sayings: Path) -> Outcome | None:

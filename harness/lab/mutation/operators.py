@@ -144,8 +144,8 @@ def _is_told(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.ClassDef) and any(ast.unparse(base) in ("IntEnum", "IntFlag") for base in node.bases):
         return True  # its numbers are only names
-    if isinstance(node, ast.keyword) and node.arg == "severity":
-        return True  # only the order of them all means something
+    if isinstance(node, ast.keyword) and node.arg in ("severity", "frozen"):
+        return True  # only the order of them all means something; that nobody changes a value shows in none
     told = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return told or isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr | ast.arguments)
 
