@@ -126,6 +126,12 @@ def test_where_nobody_knows_who_waits_starvation_is_undecided() -> None:
     assert undecided("starved-partition", lines, **STARVED) == 1
 
 
+def test_where_nobody_is_starved_it_is_no_matter_who_waits() -> None:
+    """Both clients had the partition, the lines name neither, and the process works on one other only."""
+    lines = [*BOTH_HAD_IT, assigned("m0", 0, 1), *ROUNDS[1::3], after(16), *handled("m0", 0)]
+    assert judged("starved-partition", lines, **STARVED) == []
+
+
 @pytest.mark.parametrize(("begins", "found"), [(5, [5]), (6, [])], ids=["below its answer", "at it"])
 def test_a_client_is_held_to_what_it_was_answered_itself(begins: int, found: list[int]) -> None:
     """a began at 3, its neighbour b takes over at 6, in the same process and soon after."""

@@ -31,6 +31,10 @@ from histories import (
     undecided,
     with_settings,
 )
+from kafka_trial.invariants.causal_links import in_the_range
+from kafka_trial.invariants.invariant import Anomaly
+
+RANGES = [(0, 2), (5, 8)]
 
 
 def test_skipped_holds() -> None:
@@ -47,6 +51,13 @@ def test_skipped_is_broken() -> None:
             ("observer#1", "offsets#0"),
         )
     ]
+
+
+@pytest.mark.parametrize(("offset", "follows"), [(0, True), (1, True), (2, False), (4, False), (5, True), (7, True)])
+def test_skipped_follows_from_the_commit_whose_range_it_lies_in(offset: int, *, follows: bool) -> None:
+    """Two commits were ahead, from 0 up to 2 and from 5 up to 8; between the two nothing explains a loss."""
+    ahead = [Anomaly("commit-ahead", "t", 0, {"offset": low, "committed_offset": high}, ()) for low, high in RANGES]
+    assert in_the_range(ahead)(Anomaly("skipped", "t", 0, {"offset": offset}, ())) == follows
 
 
 def test_skipped_only_looks_broken_where_a_sink_saw_the_effect() -> None:

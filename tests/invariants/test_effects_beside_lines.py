@@ -17,6 +17,7 @@ from histories import (
     fetched,
     handled,
     judged,
+    later,
     lost,
     owner,
     processed,
@@ -147,9 +148,21 @@ WOKE: Lines = [assigned("m0"), *handled("m0", 0), delivered("m0", 1), owner("m1"
         ([lost("m0"), after(1.6), by("m0", 1), delivered("m0", 3), KILLED], [1]),
         ([revoked("m0"), after(1.6), by("m0", 1), KILLED], [1]),
         ([lost("m0"), KILLED, after(1.6), started("m0-1"), by("m0", 1)], [1]),
+        ([lost("m0"), KILLED, later(by("m0", 1), 500_000_000)], []),
+        ([lost("m0"), KILLED, later(by("m0", 1), 500_000_001)], [1]),
         ([lost("m0"), after(1.6), by("m0", 0), KILLED], [0]),
     ],
-    ids=["killed", "crashed", "stopped", "went on", "revoked", "after its death", "had not in hand"],
+    ids=[
+        "killed",
+        "crashed",
+        "stopped",
+        "went on",
+        "revoked",
+        "after its death",
+        "as long after as sources differ",
+        "longer after",
+        "had not in hand",
+    ],
 )
 def test_what_it_had_in_hand_when_it_was_lost_it_may_finish_and_go_down(end: Lines, late: list[int]) -> None:
     """It posts 1, and goes down before it can print that."""

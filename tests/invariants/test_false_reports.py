@@ -121,6 +121,24 @@ def test_whoever_seeks_back_had_the_records_it_comes_back_to() -> None:
     assert by("request log", fetches, after(1), fetched("m0", 0)) == []
 
 
+def test_what_was_in_hand_when_it_seeks_back_it_had() -> None:
+    """The answer lay in its queue for a second; the line comes just before the next fetch, lower down."""
+    fetches = [fetched("m0", 1, size_bytes=100), after(1), delivered("m0", 1), delivered("m0", 2)]
+    assert by("request log", fetches, fetched("m0", 0), records=3) == []
+
+
+def test_what_another_member_had_in_hand_a_member_did_not() -> None:
+    """m0 was given record 1 and m1 fetches other partitions only, and this one when it is too late."""
+    fetches = [fetched("m0", 0, size_bytes=100), after(1), fetched("m1", None)]
+    assert by("request log", fetches, handled("m1", 1), fetched("m1", 1)) == BOTH
+
+
+def test_a_fetch_in_a_lane_of_nobody_may_have_been_the_members() -> None:
+    """A process that never told its lane fetched the partition too."""
+    fetches = [fetched("m0", 0, size_bytes=100), fetched("m0", 1), fetched("m7", 0, size_bytes=100)]
+    assert by("request log", fetches, after(1), handled("m0", 0, 1)) == []
+
+
 def test_a_record_that_was_held_once_may_be_completed_at_any_time() -> None:
     """A worker finishes it after its consumer went back for another one."""
     begun = [fetched("m0", 0, size_bytes=100), delivered("m0", 0), delivered("m0", 1)]

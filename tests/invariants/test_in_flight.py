@@ -13,6 +13,7 @@ from histories import (
     assigned,
     commit,
     committed,
+    delivered,
     exited,
     fault,
     fetched,
@@ -104,6 +105,12 @@ def test_what_no_fetch_can_have_brought_was_not_in_flight(fetches: Lines, *, fli
 def test_a_record_that_was_passed_over_was_not_in_flight() -> None:
     """The member had begun record 2, which lies behind it, when it crashed."""
     assert excused([committed(4, by="m0"), handled("m0", 2), CRASHED], records=4) == [False, True]
+
+
+def test_a_record_that_was_begun_was_in_flight_whatever_was_begun_behind_it() -> None:
+    """The member had both in hand, finished the later one, and crashed over the first."""
+    lines = [assigned("m0"), delivered("m0", 0), handled("m0", 1), TWO, CRASHED]
+    assert [one["in_flight_at_crash"] for one in judged("skipped", lines, settings=SETTINGS)] == [True]
 
 
 def test_a_commit_of_another_partition_says_nothing() -> None:

@@ -221,9 +221,10 @@ MORE = Line("observer", "topic", {"topic": "t", "topic_id": "T", "partitions": 2
         ([IDLE, log_end(0), MORE, after(14.9)], []),
         ([log_end(0), IDLE, MORE, after(15)], [0]),
         ([log_end(0), IDLE, MORE, after(5), on(1, log_end(0)), after(14)], [0]),
+        ([log_end(0), IDLE, MORE, on(1, log_end(0)), after(14.99)], [0]),
         ([log_end(0), IDLE, MORE, on(1, log_end(0)), after(15)], [0, 1]),
     ],
-    ids=["within the metadata age", "after it", "not yet of the new one", "of the new one"],
+    ids=["within the metadata age", "after it", "not yet of the new one", "as long, of the new one", "of the new one"],
 )
 def test_a_partition_that_was_added_is_nobodys_after_the_bound_and_the_metadata_age(
     lines: list[Line], found: list[int]

@@ -185,8 +185,21 @@ NEXT_AT_1 = [synced("m0", 0, generation=3), answered("m0", 1), M, fetched("m0", 
             2,
         ),
         ("redelivered", [*AGAIN, delivered("m0", 1), after(1), *handled("m0", 1), M], 2),
+        (
+            "nonmonotonic-poll",
+            [*BEGUN, after(2), *NEXT, *handled("m0", 1, 1), M, after(2), *NEXT_AT_1, *handled("m0", 1), M],
+            2,
+        ),
     ],
-    ids=["a retry", "an untold retry", "a rebalance before the commit", "a storm", "kip-848", "a retry is no restart"],
+    ids=[
+        "a retry",
+        "an untold retry",
+        "a rebalance before the commit",
+        "a storm",
+        "kip-848",
+        "a retry is no restart",
+        "the next rebalance brings it once more",
+    ],
 )
 def test_sound_members_without_callbacks_are_acquitted(name: str, lines: list[Any], records: int) -> None:
     """Partitions that come back, retries, and several rebalances in a row."""
@@ -239,8 +252,35 @@ def test_after_a_standstill_a_step_back_at_the_opening_is_undecided_at_most() ->
             [1, 2, 3],
         ),
         ("nonmonotonic-poll", [*BEGUN, after(2), *NEXT, *handled("m0", 1, 1, 1), M], 2, [1]),
+        ("nonmonotonic-poll", [synced("m0", 0), after(2), *NEXT, *handled("m0", 1, 1), M], 2, [1]),
+        (
+            "nonmonotonic-poll",
+            [
+                *(*BEGUN, after(2), synced("m0", 0, generation=2), answered("m0", 2), M),
+                *(fetched("m0", 2, size_bytes=9), *handled("m0", 2, 2), M),
+            ],
+            3,
+            [2],
+        ),
+        (
+            "illegal-redelivery",
+            [*BEGUN, after(2), *NEXT, delivered("m0", 1), *handled("m0", 1), *handled("m0", 0), M],
+            2,
+            [0],
+        ),
+        ("illegal-redelivery", [*BEGUN, after(2), *NEXT, after(0.1), *handled("m0", 1, 1, 0), M], 2, [0]),
     ],
-    ids=["a rewind", "a seek to the batch's start", "a stale buffer", "a skip and back", "a third delivery"],
+    ids=[
+        "a rewind",
+        "a seek to the batch's start",
+        "a stale buffer",
+        "a skip and back",
+        "a third delivery",
+        "nothing was fetched before",
+        "its deliveries did not go on to it",
+        "a retry, and a step back below the position",
+        "a rewind, and a step back below the position",
+    ],
 )
 def test_guilty_members_without_callbacks_are_found(
     name: str, lines: list[Any], records: int, offsets: list[int]
