@@ -102,7 +102,7 @@ def test_a_sin_is_expected_only_where_it_is_on(tmp_path: Path) -> None:
         ("exits-on-poison/quiet", ("exited", "stuck-partition", "unseen")),
         ("restarts-into-poison", ("late-convergence", "unseen")),
         ("restarts-into-poison/quiet", ("stuck-partition", "unseen")),
-        ("works-though-commit-failed/quiet", ("duplicate-effect",)),
+        ("works-though-commit-failed/quiet", ("duplicate-effect", "redelivered")),
         ("seeks-to-where-it-is/quiet", ()),
         ("python-at-least-once/quiet", ()),
     ],

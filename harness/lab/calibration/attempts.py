@@ -200,7 +200,7 @@ def header_of(consumer: str) -> FixtureHeader | None:
 
 
 def _row(table: dict[str, Any]) -> Row:
-    making = table.get("making_digest", "")
-    table |= {"making_digest": SAME.get(making, making)}
+    digests = {name: table.get(name, "") for name in ("making_digest", "trial_digest")}
+    table |= {name: SAME.get(digest, digest) for name, digest in digests.items()}
     lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit")}
     return Row(**(table | lists | {"attempt": Attempt(**table["attempt"])}))

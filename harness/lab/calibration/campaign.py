@@ -126,12 +126,14 @@ def trial_digest(attempt: Attempt) -> str:
 
 
 def _judge_again(rows: Sequence[Row], file: Path, console: Console) -> None:
-    """Judges those of the rows again whose judge has changed and whose history is kept; appends what comes out."""
+    """Judges those of the rows again whose judge has changed, or what they must show, and whose history is kept;
+    appends what comes out."""
     from kafka_trial.check import check_run
 
     for row in rows:
         folder = RunFolder(_folder(row.attempt) / "run")
-        if row.judging_digest == judging_digest() or not folder.history.is_dir():
+        same = row.judging_digest == judging_digest() and row.expected == expected_of(row.attempt)
+        if same or not folder.history.is_dir():
             continue
         verdict = check_run(folder)
         again = replace(

@@ -56,14 +56,21 @@ class Module:
     mutants: Mapping[Mutant, Place]
 
 
-def try_all(*, minutes: float | None, only: Sequence[str] | None, again: bool, side_by_side: int | None) -> None:
+def try_all(
+    *, minutes: float | None, only: Sequence[str] | None, again: bool, survivors: bool, side_by_side: int | None
+) -> None:
     """Tries what has not been tried, `side_by_side` at once (None: as many as cores); begins no further mutant after
-    `minutes`."""
+    `minutes`. `survivors`: only those that have been tried, and were not noticed."""
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     modules, tests = read_modules(), tests_digest()
     known = counting(read_rows(ROWS))
     wanted = [mutant for mutant in drawn(modules) if not only or mutant.module in only]
-    todo = [one for one in wanted if not _settled(known.get(one), modules[one.module], tests, again=again)]
+    equivalents = read_equivalents(EQUIVALENTS)
+    todo = []
+    for one in wanted:
+        row, listed = known.get(one), any(equivalent.is_about(one) for equivalent in equivalents)
+        if not _settled(row, modules[one.module], tests, again=again, listed=listed) and (row or not survivors):
+            todo.append(one)
     told: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         judges = _ready(Path(folder)) if todo else None
@@ -109,11 +116,12 @@ def tests_digest() -> str:
     return _digest("\0".join(path.read_text() for path in sorted(files)))
 
 
-def _settled(row: Row | None, module: Module, tests: str, *, again: bool) -> bool:
-    """Whether a mutant need not be tried: it was killed, or nothing that could kill it has changed."""
+def _settled(row: Row | None, module: Module, tests: str, *, again: bool, listed: bool) -> bool:
+    """Whether a mutant need not be tried: it was killed, is `listed` as equivalent, or nothing that could kill it has
+    changed."""
     if row is None or row.result == BROKEN or row.source_digest != module.digest:
         return False
-    return row.result == KILLED or (row.tests_digest == tests and not again)
+    return row.result == KILLED or (not again and (listed or row.tests_digest == tests))
 
 
 def _ready(folder: Path) -> Judges:
