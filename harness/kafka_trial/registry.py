@@ -10,13 +10,13 @@ import importlib.util
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from kafka_trial.consumers.extends import read_consumer_toml
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_toml, scenario_problems
 
@@ -179,7 +179,7 @@ def is_silent(consumer: str) -> bool:
 
     What only its own word can show is never judged then: even a sound one ends in *unknown*, or in *fail*.
     """
-    evidence = tomllib.loads(find_consumer(consumer).read_text()).get("evidence", {})
+    evidence = read_consumer_toml(find_consumer(consumer)).get("evidence", {})
     return bool(evidence.get("events") == "none")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-import tomllib
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import orjson
 
 from kafka_trial import registry
 from kafka_trial.claim import Claim
+from kafka_trial.consumers.extends import read_consumer_toml
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, worst
 from kafka_trial.trial.console import Console
 
@@ -204,7 +204,7 @@ def _list_suites() -> Rows:
 def _list_consumers() -> Rows:
     rows = []
     for name, file in registry.consumers().items():
-        claim = tomllib.loads(file.read_text()).get("claim", {})  # one that is not built yet is listed too
+        claim = read_consumer_toml(file).get("claim", {})  # one that is not built yet is listed too
         kinds = {"faulty": "faulty", "twins": "twin"}
         kind = kinds.get(file.parent.parent.name, "reference")
         rows.append(

@@ -10,13 +10,13 @@ from kafka_trial import registry
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.invariants.trial_context import Incarnation, Peak, TrialContext
-from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.evidence import NO_SINK, Seen, missing_evidence
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from lab.calibration.attempts import header_of
 from lab.calibration.fixture_header import FixtureHeader
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
+from zoo import declared
 
 SIN = FixtureHeader("any", "control", ("commit-ahead", "commit-regression", "exited", "poll-skip"))
 WITNESSES = ("observer", "offsets", "requests-b0", "sink", "transactions")  # the last two of outputs to a topic
@@ -95,7 +95,7 @@ def unblemished(name: str, *, delivery: str | None = None) -> Verdict:
     toml = registry.find_consumer(name)
     spec = spec_from_toml(toml)
     by_sink = "sink" in levels_of(spec.evidence)
-    trial_context = replace(WHOLE, settings=settings_of(toml), sink_seen=by_sink)
+    trial_context = replace(WHOLE, settings=declared(toml), sink_seen=by_sink)
     seen = Seen(records=200, committed=20, effects=200 if by_sink else 0)
     found = []
     for one in list_invariants():

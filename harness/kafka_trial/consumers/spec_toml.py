@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kafka_trial.claim import Claim, claim_problems
+from kafka_trial.consumers.extends import read_consumer_toml
 from kafka_trial.consumers.placeholders import OF_ALL, placeholder_problems
 from kafka_trial.consumers.spec import (
     BODIES,
@@ -43,7 +43,7 @@ COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
 
 
 def spec_from_toml(path: Path) -> ConsumerSpec:
-    """Returns the consumer of a TOML file.
+    """Returns the consumer of a TOML file, with what it takes of the one that it extends.
 
     Raises:
         InputError: every problem of the file at once, each with the valid choices.
@@ -83,12 +83,7 @@ _SECTIONS: dict[str, type[Any]] = {
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        table = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise InputError(str(path), f"cannot be read: {error.strerror}; name a consumer.toml") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(str(path), f"is not TOML: {error}") from error
+    table = read_consumer_toml(path)
     schema = table.pop("schema", None)
     if schema is None:
         raise InputError(str(path), f"schema is missing; write schema = {CONSUMER_SCHEMA}")

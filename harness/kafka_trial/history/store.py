@@ -1,7 +1,7 @@
 """The run folder: where one trial's spec, history, logs and judgement lie (its layout is a contract).
 
-`run.json scenario.json consumer.toml schedule.json history/ logs/ cache/ verdict.json anomalies.jsonl series.parquet
-report.txt report.html`. The history is the truth; the rest can be made again from it.
+`run.json scenario.json consumer.toml consumer/ schedule.json history/ logs/ cache/ verdict.json anomalies.jsonl
+series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ class RunFolder:
     @property
     def logs(self) -> Path:
         return self.path / "logs"
+
+    @property
+    def consumer(self) -> Path:
+        """Where the files of a consumer lie that is stored as a patch; not there for others."""
+        return self.path / "consumer"
 
     @property
     def cache(self) -> Path:

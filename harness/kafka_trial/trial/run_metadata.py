@@ -13,6 +13,7 @@ import psutil
 
 from kafka_trial import __version__
 from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
+from kafka_trial.consumers.materialise import PATCHES, made_files
 from kafka_trial.history.store import RUN_SCHEMA
 from kafka_trial.registry import plugin_names
 
@@ -61,12 +62,25 @@ def plugin_digest(name: str) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more."""
+    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more.
+
+    Of a consumer that is stored as a patch it is that of the folder that a trial makes of it.
+
+    Raises:
+        InputError: the patch does not apply.
+    """
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000:
+    made = {folder / name: content for name, content in made_files(folder).items()}
+    for file in sorted({*folder.rglob("*"), *made}):
+        if file in made:
+            digest.update(file.name.encode() + b"\0" + made[file] + b"\0")
+        elif _counts(file) and not (made and file.name in PATCHES):
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def _counts(file: Path) -> bool:
+    return file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000
 
 
 def _version(name: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -14,7 +13,9 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
+from kafka_trial.consumers.extends import merged_text
 from kafka_trial.consumers.launch import LaunchContext, sink_topic
+from kafka_trial.consumers.materialise import materialise, patch_in
 from kafka_trial.consumers.process import process_group
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -48,7 +49,7 @@ def open_trial_environment(
 
     Raises:
         StartError: lanes, topic, processes or room on the disk are not to be had.
-        InputError: the schedule to replay is wrong.
+        InputError: the schedule to replay is wrong, or a patch of the consumer does not apply.
     """
     with ExitStack() as stack:
         try:
@@ -70,6 +71,7 @@ def _opened(
     child_processes = stack.enter_context(ChildProcesses("trial"))
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
+    trial_spec = _materialised(trial_spec, folder)
     _write_trial_spec(trial_spec, cluster, folder)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
@@ -123,6 +125,14 @@ def _opened(
     )
 
 
+def _materialised(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:
+    """Returns a spec whose consumer, where it is stored as a patch, lies in the run folder as any other would."""
+    consumer = trial_spec.consumer
+    if patch_in(consumer.folder) is None:
+        return trial_spec
+    return replace(trial_spec, consumer=replace(consumer, path=materialise(consumer.path, folder.consumer)))
+
+
 def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:
     facts = run_metadata(
         seed=trial_spec.seed,
@@ -134,7 +144,7 @@ def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder
     folder.write_json("run.json", facts)
     folder.write_json("scenario.json", scenario_to_table(trial_spec.scenario))
     folder.write_json("schedule.json", plan_to_table(trial_spec.plan))
-    shutil.copyfile(trial_spec.consumer.path, folder.path / "consumer.toml")
+    (folder.path / "consumer.toml").write_text(merged_text(trial_spec.consumer.path), encoding="utf-8")
 
 
 def _scenario_file(trial_spec: TrialSpec) -> str | None:

@@ -7,7 +7,6 @@ from the rows alone, whatever became of the consumers since.
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import orjson
 from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.consumers.materialise import materialise
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.trial.session import TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
@@ -129,11 +129,11 @@ def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:
 def ask(attempt: Attempt, folder: Path) -> TrialRequest:
     """Returns the trial to ask for, its run folder inside `folder`.
 
-    A sin is switched off in a copy of its folder; nothing else is touched.
+    A sin is switched off in a folder that is made of it; nothing else is touched.
     """
     consumer = registry.find_consumer(attempt.consumer)
     if attempt.sin is False:
-        consumer = _copied(consumer, folder)
+        consumer = materialise(consumer, folder)
         text = consumer.read_text()
         if 'SIN = "1"' not in text:
             raise InputError(str(consumer), 'has no line SIN = "1" to switch the sin off')
@@ -141,16 +141,6 @@ def ask(attempt: Attempt, folder: Path) -> TrialRequest:
     scenario = registry.find_scenario(attempt.scenario)
     trial_spec = make_trial_spec(scenario, consumer, kafka_version=attempt.kafka_version, seed=attempt.seed)
     return TrialRequest(trial_spec, folder / "run")
-
-
-def _copied(consumer: Path, folder: Path) -> Path:
-    """Copies the folder of a fixture, and the programs beside the zoo that its variants are started by."""
-    zoo = consumer.parents[2]
-    copy = folder / consumer.parent.relative_to(zoo)
-    shutil.copytree(consumer.parent, copy)
-    for program in zoo.glob("*.py"):
-        shutil.copy(program, folder)
-    return copy / consumer.name
 
 
 def expected_of(attempt: Attempt) -> tuple[str, ...]:
@@ -206,7 +196,7 @@ def append_row(path: Path, row: Row) -> None:
 def header_of(consumer: str) -> FixtureHeader | None:
     """Returns what a fixture's header promises; None for a reference."""
     file = registry.find_consumer(consumer)
-    return fixture_header(file.parent / "main.py") if set(registry.zoo_folders()) & set(file.parents) else None
+    return fixture_header(file.parent) if set(registry.zoo_folders()) & set(file.parents) else None
 
 
 def _row(table: dict[str, Any]) -> Row:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka_trial.consumers.materialise import PROGRAM, program_of
 from kafka_trial.errors import InputError
 
 
@@ -33,15 +34,16 @@ class FixtureHeader:
         return not self.anomalies
 
 
-def fixture_header(main: Path) -> FixtureHeader:
-    """Returns the header of a `main.py`: lines `Sin:`, `Suite:`, `Anomalies:` of its docstring; `Twin of:`, `Suite:`.
+def fixture_header(folder: Path) -> FixtureHeader:
+    """Returns the header of a fixture: of its `main.py`'s docstring the lines `Sin:`, `Suite:`, `Anomalies:`; of a twin
+    `Twin of:`, `Suite:`. Where it is stored as a patch, these are lines that the patch adds.
 
     A line `Quiet:` names anomalies too, or says `nothing`; there may be none.
 
     Raises:
-        InputError: the file has no such header.
+        InputError: the program has no such header.
     """
-    text = ast.get_docstring(ast.parse(main.read_text())) or ""
+    text = ast.get_docstring(ast.parse(program_of(folder))) or ""
     lines = re.findall(r"^(Sin|Suite|Anomalies|Quiet|Twin of):\s*(.+)$", text, re.MULTILINE)
     found = {name.lower(): value.strip() for name, value in lines}
     if "twin of" in found and "suite" in found:
@@ -49,7 +51,7 @@ def fixture_header(main: Path) -> FixtureHeader:
     missing = [name for name in ("sin", "suite", "anomalies") if name not in found]
     if missing:
         raise InputError(
-            str(main), f"its docstring lacks the lines {', '.join(name.title() + ':' for name in missing)}"
+            str(folder / PROGRAM), f"its docstring lacks the lines {', '.join(name.title() + ':' for name in missing)}"
         )
     quiet = found.get("quiet")
     return FixtureHeader(
