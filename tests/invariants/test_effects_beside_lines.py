@@ -15,6 +15,7 @@ from histories import (
     exited,
     fault,
     fetched,
+    finding,
     handled,
     judged,
     later,
@@ -295,6 +296,13 @@ def test_a_further_effect_of_a_member_that_had_the_partition_before_is_not_illeg
     """m0 may have had it since then: nobody saw what it fetches."""
     lines: Lines = [*TOLD_ONE, revoked("m1"), answered("m0", 1), assigned("m0")]
     assert again("illegal-redelivery", [*lines, by("m0", 0)]) == []
+
+
+def test_a_further_effect_is_proved_by_the_possession_of_its_member() -> None:
+    """Somebody whose process was never said to start is given the next partition: that is nothing to m1's."""
+    lines: Lines = [assigned("m1"), *handled("m1", 0), by("m1", 0), assigned("m0-1", 1), by("m1", 0)]
+    found = finding("redelivered", lines, settings=SINK, records=ALIKE, partitions=2)
+    assert [one.events for one in found.instances] == [("sink#1", "consumer-m1-0#1")]
 
 
 def test_states_of_a_table_are_done_again_as_lines_tell() -> None:

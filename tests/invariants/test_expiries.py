@@ -160,6 +160,13 @@ def test_two_kills_in_force_together_cost_one_session() -> None:
     assert bound_s([*STOPPED, both, *END]) == pytest.approx(45 + 5 + 1 + 0.01 + ONE_LEFT_S, abs=0.05)
 
 
+def test_a_kill_that_follows_another_inside_a_third_is_in_force_together_with_it() -> None:
+    """m0 is down all the while, m1 is killed twice meanwhile: one session is waited for, from the last kill on."""
+    twice = [line for number in (1, 2) for line in (fault("kill", "m1", number=number), after(1), healed(number))]
+    lines = [*STOPPED, fault("kill", "m0"), after(1), *twice, healed(), *END]
+    assert bound_s(lines) == pytest.approx(45 + 5 + 1 + 0.01 + ONE_LEFT_S, abs=0.05)
+
+
 def test_a_kill_whose_session_was_over_before_the_next_is_not_counted_again() -> None:
     """A minute lies between them."""
     lines = [*STOPPED, killed("m0"), after(60), killed("m1", 1), *END]

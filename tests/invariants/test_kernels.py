@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafka_trial.invariants import kernels as k
@@ -21,8 +21,10 @@ def _columns(rows: list[tuple[int, int]]) -> tuple[Any, Any]:
 
 
 @given(ROWS, ROWS)
+@example([(-1, 0)], [(-1, k.NONE)])
+@example([(-1, k.NEVER), (-1, k.NONE)], [])
 def test_composites_sort_as_pairs(rows: list[tuple[int, int]], others: list[tuple[int, int]]) -> None:
-    """One integer a row, comparable between arrays, for any 64-bit values."""
+    """One integer a row, comparable between arrays, for any 64-bit values, those of nobody's group too."""
     one, two = k.composites(_columns(rows), _columns(others))
     both = [*zip(one.tolist(), rows, strict=True), *zip(two.tolist(), others, strict=True)]
     assert all((a < b) == (p < q) and (a == b) == (p == q) for a, p in both for b, q in both)

@@ -54,6 +54,8 @@ def test_the_order_of_a_connection_must_fit() -> None:
     assert committers(lines) == [None, "m0"]
     fitting: Lines = [assigned("m0"), committed(1), committed(2), after(0.6), line_of("m0", 1), line_of("m0", 2)]
     assert committers(fitting) == ["m0", "m0"]
+    behind: Lines = [assigned("m0"), committed(1), line_of("m0", 1), committed(2), after(0.6), line_of("m0", 2)]
+    assert committers(behind) == ["m0", "m0"]
 
 
 def test_another_connection_has_an_order_of_its_own() -> None:

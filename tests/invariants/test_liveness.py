@@ -315,6 +315,11 @@ def test_stuck_partition_is_undecided_within_the_claimed_bound(seconds: float, f
     assert (one.count, sum(one.undecided.values())) == found
 
 
+def test_where_no_rate_was_measured_what_is_left_buys_no_time() -> None:
+    """W is ten seconds, and so is B without the record that is left."""
+    assert len(judged("stuck-partition", [*STOPPED, after(10.5)])) == 1
+
+
 def test_nothing_is_stuck_while_the_backlog_may_take_longer() -> None:
     """One record at 0.5/s counts as 1/s, and twice of that: B is 11.01 s, and W 10 s."""
     slow = [Line("run", "calibrated", {"rate": 0.5}), *STOPPED[:-1], after(3), phase("drain")]

@@ -16,6 +16,7 @@ from histories import (
     finding,
     handled,
     judged,
+    later,
     not_judged,
     on,
     owner,
@@ -365,6 +366,13 @@ def test_reordered_key_across_members_names_the_first_that_overtook_it() -> None
     ]
 
 
+def test_reordered_key_across_members_is_told_though_a_later_record_is_done_after_it() -> None:
+    """m1 had done 1 a second before m0 does 0, and does 2 after that."""
+    lines = [assigned("m0"), assigned("m1"), processed("m1", 1), after(1), processed("m0", 0), processed("m1", 2)]
+    found = judged("reordered-key", lines, records=["a", "a", "a"])
+    assert [(one["offset"], one["later_offset"]) for one in found] == [(0, 1)]
+
+
 def test_reordered_key_is_told_of_each_partition() -> None:
     """The same offsets and keys in two of them: in order in the first, and not in the second."""
     here, there = ([on(number, processed("m0", offset)) for offset in (number, 1 - number)] for number in (0, 1))
@@ -440,6 +448,16 @@ def test_overlapping_handlers_across_members_run_side_by_side_for_half_a_second(
     """Told is the one that began while the other was at work."""
     told = judged("overlapping-handlers", [assigned("m0"), assigned("m1"), *lines], records=keys, partitions=2)
     assert [(one["offset"], one["same_key"]) for one in told] == [(offset, keys == ["a", "a"]) for offset in found]
+
+
+@pytest.mark.parametrize(("ns", "found"), [(0, []), (1, [0])], ids=["in the same instant", "a nanosecond later"])
+def test_overlapping_handlers_across_members_count_from_when_a_short_one_can_have_ended(
+    ns: int, found: list[int]
+) -> None:
+    """It was read to have ended half a second after the other one began: by then it may have been over."""
+    begun = [delivered("m1", 1), after(0.3), delivered("m0", 0), after(0.19)]
+    lines = [assigned("m0"), assigned("m1"), *begun, later(processed("m0", 0), ns), after(1), processed("m1", 1)]
+    assert [one["offset"] for one in judged("overlapping-handlers", lines)] == found
 
 
 def test_overlapping_handlers_across_members_are_proved_by_both() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from histories import Line, after, asked, batch_of, fault, healed, lasting, later, told
+from histories import Line, after, asked, batch_of, fault, healed, lasting, later, read_late, told
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.response_delivery import (
     CUTTING,
@@ -61,6 +61,7 @@ def first_answer(lines: list[Line]) -> tuple[bool, bool]:
         ([*STALL, ASKED, *HEALED, over("c2", REFUSED)], NO),
         ([*STALL, ASKED, *HEALED, lasting(ASKED, 1)], NO),
         ([*STALL, ASKED], NO),
+        ([*STALL, read_late(ASKED, 1.79e9), *HEALED], SURE),
     ],
     ids=[
         "no fault",
@@ -76,6 +77,7 @@ def first_answer(lines: list[Line]) -> tuple[bool, bool]:
         "held, and another connection went on",
         "held, and what went on had been asked before the heal",
         "held to the end",
+        "stamped in 1970, long before a fault, by a clock that was never set",
     ],
 )
 def test_an_answer_is_heard_outside_faults_or_where_its_connection_went_on(

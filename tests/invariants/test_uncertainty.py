@@ -130,6 +130,18 @@ def test_where_the_wall_clock_was_set_brokers_times_are_uncertain_by_as_much() -
     assert ahead([*AHEAD, jump, after(0.06), processed("m0", 0), measure]) == [ONE]
 
 
+@pytest.mark.parametrize(
+    ("place", "found"), [(0, [ONE]), (1, []), (2, []), (3, []), (4, []), (5, [ONE])], ids=[-3, -2, -1, 1, 2, 3]
+)
+def test_the_two_clocks_before_a_line_and_the_two_after_it_tell_whether_one_was_set(
+    place: int, found: list[dict[str, Any]]
+) -> None:
+    """The line was read 90 ms after the commit; one pair of clocks a second, of which one is 80 ms behind."""
+    clocks: Lines = [Line("run", "clock", {"late_s": 0.08 * (number == place)}, 1000) for number in range(6)]
+    late: Lines = [after(1), *AHEAD, after(0.08), processed("m0", 0), measured("m0", 0.03)]
+    assert ahead([*clocks[:3], *late, *clocks[3:]]) == found
+
+
 # --- order between members -------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from histories import (
     handled,
     judged,
     lasting,
+    later,
     measured,
     not_judged,
     owner,
@@ -50,6 +51,11 @@ def held(lines: Iterable[Line | list[Line]], **frame: Any) -> list[tuple[object,
 def test_a_possession_opens_at_the_assignment_and_ends_at_one_without_it() -> None:
     """A SyncGroup gives the partition, the next one does not."""
     assert held([synced("m0", 0), *handled("m0", 0), synced("m0")]) == [(0, 10, 40)]
+
+
+def test_a_member_may_be_given_partitions_of_which_nothing_is_known() -> None:
+    """Its topic had one partition when it was looked at, and has more since."""
+    assert held([synced("m0", 0, 1), *handled("m0", 0)]) == [(0, 10, "never")]
 
 
 def test_a_possession_ends_when_its_member_leaves() -> None:
@@ -157,6 +163,7 @@ BACK: list[Line | list[Line]] = [  # m1 had the partition meanwhile, and did rec
     *(synced("m0", 0, generation=3), answered("m0", 5), M, fetched("m0", 5, size_bytes=9)),
 ]
 FAILED = processed("m0", 5, outcome="failed")
+UNFETCHED = [synced("m0", 0, generation=2), answered("m0", 0)]
 NEXT_AT_5 = [synced("m0", 0, generation=4), answered("m0", 5), M, fetched("m0", 5, size_bytes=9)]
 NEXT_AT_1 = [synced("m0", 0, generation=3), answered("m0", 1), M, fetched("m0", 1, size_bytes=9)]
 
@@ -190,15 +197,12 @@ NEXT_AT_1 = [synced("m0", 0, generation=3), answered("m0", 1), M, fetched("m0", 
             [*BEGUN, after(2), *NEXT, *handled("m0", 1, 1), M, after(2), *NEXT_AT_1, *handled("m0", 1), M],
             2,
         ),
+        ("nonmonotonic-poll", [*BEGUN, after(2), *UNFETCHED, M, after(0.1), *handled("m0", 0), M], 2),
     ],
     ids=[
-        "a retry",
-        "an untold retry",
-        "a rebalance before the commit",
-        "a storm",
-        "kip-848",
-        "a retry is no restart",
+        *("a retry", "an untold retry", "a rebalance before the commit", "a storm", "kip-848", "a retry is no restart"),
         "the next rebalance brings it once more",
+        "a restart whose fetch nobody saw",
     ],
 )
 def test_sound_members_without_callbacks_are_acquitted(name: str, lines: list[Any], records: int) -> None:
@@ -330,6 +334,13 @@ def test_a_restart_by_hand_begins_a_possession() -> None:
     again = [fetched("m0", 0, size_bytes=9), *handled("m0", 0)]
     assert judged("nonmonotonic-poll", [*lines, *again], settings=BY_HAND) == []
     assert [one["offset"] for one in judged("redelivered", [*lines, *again], settings=BY_HAND)] == [0]
+
+
+@pytest.mark.parametrize(("ns", "possessions"), [(0, 1), (1, 2)], ids=["in the same instant", "a nanosecond later"])
+def test_a_restart_by_hand_asks_for_its_position_after_it_last_fetched(ns: int, possessions: int) -> None:
+    """What was answered no later than the fetch before is none of it."""
+    lines = [fetched("m0", 0, size_bytes=9), *handled("m0", 0, 1), fetched("m0", 2), later(answered("m0", 0), ns)]
+    assert len(held([*lines, fetched("m0", 0, size_bytes=9)], settings=BY_HAND)) == possessions
 
 
 def test_a_gauge_that_asks_for_its_position_is_no_restart() -> None:
