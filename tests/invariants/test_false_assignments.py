@@ -230,6 +230,10 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
         [*GIVEN, synced("m0", 0), owner("m0"), IDLE, owner("m1"), revoked("m0"), after(1), assigned("m0")],
         [*GIVEN, *AGAIN, after(1), revoked("m0"), assigned("m0")],
         [*GIVEN, synced("m0", 0), left("m0"), revoked("m0"), assigned("m0")],
+        [
+            *(beat("m0", [0]), assigned("m0"), beat("m0", [0]), beat("m0", epoch=-1, owned=[])),
+            *(revoked("m0"), assigned("m0")),
+        ],
         [*GIVEN[1:], synced("m0", 0), IDLE, synced("m0", 0), *[revoked("m0"), assigned("m0")] * 2],
         [*GIVEN, exited("m0"), after(1), started("m0-1"), IDLE, assigned("m0-1")],
     ],
@@ -240,6 +244,7 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
         "cooperative",
         "kept in a rebalance before",
         "kept in a rebalance before, and left",
+        "KIP-848: told twice, and left",
         "given back once, and revoked twice",
         "by its process before",
     ],
