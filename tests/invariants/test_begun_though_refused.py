@@ -139,6 +139,12 @@ def test_a_refusal_without_a_position_is_of_the_commit_that_was_asked_for(lines:
     assert split(*lines, *GOES_ON) == found
 
 
+def test_a_refusal_without_a_position_is_of_the_ownership_epoch_that_was_open_then() -> None:
+    """The second one of its file."""
+    again: list[Line | list[Line]] = [assigned("m0"), revoked("m0"), *LOST]
+    assert split(ASKED_2, FENCED, REFUSED_SOMETHING, *GOES_ON, lost=again) == [1]
+
+
 @pytest.mark.parametrize(("record", "found"), [(1, []), (2, [2])], ids=["committed before", "not committed"])
 def test_what_an_earlier_commit_covers_it_may_begin(record: int, found: list[int]) -> None:
     """It commits a batch ahead of its work: records 0 and 1 are its own alone, m1 begins behind them."""

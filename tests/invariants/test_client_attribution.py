@@ -16,6 +16,7 @@ from histories import (
     batch_of,
     committed,
     delivered,
+    exited,
     fault,
     fetched,
     finding,
@@ -161,6 +162,12 @@ def test_what_only_one_client_can_have_done_is_undecided_where_nobody_knows_who_
     lines = [*BOTH_HAD_IT, *BREACHES[name]]
     found = finding(name, lines, records=3, partitions=2)
     assert (len(found.instances), list(found.undecided.values())) == (0, [1])
+
+
+def test_a_skip_in_the_last_act_of_nobody_knows_whom_is_undecided_once() -> None:
+    """Its process was killed: one reason is enough."""
+    lines = [*BOTH_HAD_IT, *BREACHES["poll-skip"], exited("m0", signal=9)]
+    assert undecided("poll-skip", lines, records=3, partitions=2) == 1
 
 
 def test_a_redone_record_of_nobody_knows_whom_is_undecided() -> None:

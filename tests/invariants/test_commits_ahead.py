@@ -32,6 +32,7 @@ M0 = assigned("m0")
     ("lines", "ahead"),
     [
         ([M0, delivered("m0", 0), delivered("m0", 1), commit("m0", 2)], [(2, 1)]),
+        ([M0, delivered("m0", 0), delivered("m0", 1), commit("m0", 2), after(1), effect(1)], [(2, 0)]),
         ([M0, delivered("m0", 0), commit("m0", 1), delivered("m0", 1), commit("m0", 2)], [(1, 0), (2, 1)]),
         ([M0, delivered("m0", 0), commit("m0", 1), commit("m0", 1)], [(1, 0)]),
         ([M0, commit("m0", 0), delivered("m0", 0), commit("m0", 1), commit("m0", 0, "ok"), handled("m0", 1)], [(1, 0)]),
@@ -47,6 +48,7 @@ M0 = assigned("m0")
     ],
     ids=[
         "of two in hand",
+        "of two in hand, and the sink hears of one later",
         "twice",
         "asked for twice",
         "the answer to an earlier one is none of its own",

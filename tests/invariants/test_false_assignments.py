@@ -74,6 +74,7 @@ def by(client: str, line: Line) -> Line:
         [*GIVEN, *AGAIN, *AGAIN],
         [*GIVEN, assigned("m0"), revoked("m0"), *AGAIN],
         [*GIVEN, synced("m0", 0, 1), on(1, owner("m0")), assigned("m0", 1)],
+        [synced("m0", 0, 7), assigned("m0")],
         [*GIVEN, synced("m0", 0), synced("m0", 1), revoked("m0"), owner("m1"), after(1), *AGAIN],
         [*GIVEN, heartbeat("m0", error=25), LOST, joined("m0", generation=2), *AGAIN],
         [*GIVEN, left("m0"), revoked("m0"), joined("m0", generation=2), *AGAIN],
@@ -88,6 +89,7 @@ def by(client: str, line: Line) -> Line:
         "a full assignment is printed after each rebalance",
         "its line is printed twice, and a rebalance follows at once",
         "cooperative: what it keeps is not printed",
+        "given beside one of which nothing else was heard",
         "cooperative: kept, taken away, given back",
         "refused, lost, and given again",
         "left, and joined again",
@@ -185,6 +187,13 @@ def test_an_assignment_by_a_topic_id_that_nobody_knows_may_list_the_partition() 
     assert len(batch_made(rows, facts.trial_context(EXAMPLE)).uncorroborated) == 0
 
 
+def test_a_history_without_the_file_of_the_run_is_judged_by_its_logs() -> None:
+    """Only the files of members and of a broker are left."""
+    left_over = [one for one in history([IDLE, assigned("m0")]) if one.source.startswith(("consumer", "requests"))]
+    rows, facts = rows_of_lines(map(to_line, left_over))
+    assert len(batch_made(rows, facts.trial_context(EXAMPLE)).uncorroborated) == 1
+
+
 def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:
     """They were read when the member had been given the partition twice, and lost it again."""
     answers: Lines = [synced("m0", 0), IDLE, synced("m0", 0), IDLE]
@@ -220,6 +229,12 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
         [*GIVEN, LOST, assigned("m0")],
         [*GIVEN, synced("m0", 0), owner("m0"), IDLE, owner("m1"), revoked("m0"), after(1), assigned("m0")],
         [*GIVEN, *AGAIN, after(1), revoked("m0"), assigned("m0")],
+        [*GIVEN, synced("m0", 0), left("m0"), revoked("m0"), assigned("m0")],
+        [
+            *(beat("m0", [0]), assigned("m0"), beat("m0", [0]), beat("m0", epoch=-1, owned=[])),
+            *(revoked("m0"), assigned("m0")),
+        ],
+        [*GIVEN[1:], synced("m0", 0), IDLE, synced("m0", 0), *[revoked("m0"), assigned("m0")] * 2],
         [*GIVEN, exited("m0"), after(1), started("m0-1"), IDLE, assigned("m0-1")],
     ],
     ids=[
@@ -228,6 +243,9 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
         "lost, and no rebalance",
         "cooperative",
         "kept in a rebalance before",
+        "kept in a rebalance before, and left",
+        "KIP-848: told twice, and left",
+        "given back once, and revoked twice",
         "by its process before",
     ],
 )

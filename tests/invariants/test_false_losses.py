@@ -102,6 +102,28 @@ def test_a_member_of_kip_848_that_is_gone_has_lost_its_partitions() -> None:
     assert false_losses(held=held, then=back) == 1
 
 
+@pytest.mark.parametrize("between", [[], [assigned("m0")]], ids=["assigned once", "its line was printed again"])
+def test_a_refusal_counts_from_when_the_partition_was_assigned(between: Lines) -> None:
+    """A line that no broker stands behind begins nothing anew."""
+    assert false_losses(heartbeat("m0", error=25), after(1), *between) == 0
+
+
+@pytest.mark.parametrize(("rebalance_s", "found"), [(5, 1), (10, 0)])
+def test_what_a_fault_kept_from_a_member_it_may_hear_with_its_next_poll(rebalance_s: int, found: int) -> None:
+    """Nine seconds after it was paused; brokers were told how long a rebalance waits for its poll."""
+    given: Lines = [joined("m0", session_timeout_ms=3000, rebalance_timeout_ms=rebalance_s * 1000), *HELD]
+    alive = [line for _ in range(6) for line in (after(1.5), heartbeat("m0"))]
+    assert false_losses(fault("pause", "m0"), healed(), *alive, held=given) == found
+
+
+def test_a_member_that_no_broker_had_answered_yet_may_have_lost_its_partitions() -> None:
+    """The offsets log gave it the partition; its session is longer than the machine runs."""
+    settings = with_settings(session_timeout_s=200)
+    held: Lines = [started("m0"), owner("m0"), assigned("m0")]
+    assert false_losses(held=held, members=0, settings=settings) == 0
+    assert false_losses(held=[*held, heartbeat("m0")], members=0, settings=settings) == 1
+
+
 def test_a_session_without_an_answer_is_a_loss() -> None:
     """Three seconds, less half a second, between two heartbeats; or until the line."""
     assert false_losses(after(2.6), heartbeat("m0")) == 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from group_lines import joined, synced
 from histories import (
+    EXAMPLE,
     Line,
     after,
     at_once,
@@ -13,13 +16,16 @@ from histories import (
     fault,
     finding,
     healed,
+    history,
     judged,
+    later,
     not_judged,
     started,
     stood_still,
     undecided,
     with_settings,
 )
+from kafka_trial.judge.judge import judge_events
 
 LEFT = [exited("m0", code=0, asked="stop"), exited("m1", signal=9, asked="kill")]
 OVERDUE = exited("m0", signal=9, asked="overdue", asked_ns=103_000_000_000, within_s=15)
@@ -214,3 +220,12 @@ def test_unbounded_close_counts_where_the_team_says_how_long_a_stop_may_take() -
     lines = [after(14), OVERDUE, after(5), joined("m0", took_ms=20_000)]
     assert len(judged("unbounded-close", lines, settings=with_settings(declared=("stop.within_s",)))) == 1
     assert len(judged("unbounded-close", [after(10), joined("m0", took_ms=12_000), after(4), OVERDUE])) == 1
+
+
+def test_unbounded_close_of_one_whose_join_was_answered_as_the_clock_began() -> None:
+    """It was killed fifty milliseconds later, and a nanosecond."""
+    lines = [at_once(joined("m0", took_ms=0)), later(exited("m0", signal=9, asked="overdue", asked_ns=0), 50_000_001)]
+    begin_ns = max(event.time_ns for event in history(lines) if event.kind == "request")
+    events = [replace(event, time_ns=max(0, event.time_ns - begin_ns)) for event in history(lines)]
+    untold = [event for event in events if event.kind != "clock"]
+    assert len(judge_events(untold, EXAMPLE).findings["unbounded-close"].instances) == 1

@@ -21,6 +21,7 @@ from histories import (
     phase,
     revoked,
     said,
+    started,
     with_settings,
 )
 
@@ -116,6 +117,13 @@ STRANGER = said("m9", "assigned", entries=[{"topic": "t", "partition": 0}])  # w
 def test_an_unknown_lane_is_not_that_of_an_unknown_member(fetch: Line) -> None:
     """Neither what it fetches nor what it leaves out is the owner's doing."""
     assert classes([STRANGER, fetch]) == ["unclassified"]
+
+
+def test_a_lane_is_not_the_number_of_its_member() -> None:
+    """m2, on lane 2, is the second of two members."""
+    assert classes([started("m2"), assigned("m2"), fetched("m2", 0, size_bytes=90)], members=1) == [
+        "fetched-not-delivered"
+    ]
 
 
 def test_a_stuck_partition_is_not_in_hand_where_another_member_had_been_given_its_record() -> None:

@@ -205,3 +205,9 @@ def test_failed_commits_of_everything_are_read_file_by_file() -> None:
     lines = [*FROZEN, processed("m0", 0), delivered("m0", 1), REFUSED_ALL, *m1, delivered("m0", 2)]
     found = finding("split-ownership", lines, partitions=2, records=3)
     assert sum(found.undecided.values()) == 1
+
+
+def test_failed_commits_of_everything_are_read_by_their_times() -> None:
+    """The clock was set back a little between two of them."""
+    lines = [*FROZEN, after(1), REFUSED_ALL, after(-0.1), REFUSED_ALL, after(1), delivered("m0", 1)]
+    assert undecided("split-ownership", lines) == 1
