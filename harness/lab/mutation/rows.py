@@ -89,9 +89,9 @@ def page(rows: Sequence[Row], equivalents: Sequence[Equivalent]) -> str:
         f"Bugs planted in `harness/kafka_trial/invariants/`, one at a time, and whether the tests noticed: "
         f"{len(last)} of the {whole} mutants of these modules, drawn with seed {SEED}, at {commits}. `make mutate` "
         "goes on where it stopped. Judged by those files of `tests/invariants` and `tests/verdict` that call what was "
-        "changed (until 2026-11-23: by all of `tests/invariants`), then by the naive checker on histories of every kind "
-        "that `tests/judge/test_two_judges_agree.py` draws. Generated from `mutation.jsonl`, which keeps "
-        "every attempt, and from `harness/lab/mutation/equivalents.toml`.",
+        "changed (before 2026-11-24 by all of `tests/invariants`), then by the naive checker on histories of every "
+        "kind that `tests/judge/test_two_judges_agree.py` draws. Generated from `mutation.jsonl`, which keeps every "
+        "attempt, and from `harness/lab/mutation/equivalents.toml`.",
         "",
         *_sums("operator", last, reasons, lambda row: row.mutant.operator, OPERATORS),
         "",
