@@ -1,6 +1,6 @@
 """Where the fixtures lie, and which belong together: a sin and its reference, a twin and its sin.
 
-A fixture stands for itself by its consumer.toml; its program is that of `materialise.program_of`.
+A fixture stands for itself by its consumer.toml; its program is that of `patched_consumer.program_source`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from kafka_trial import registry
 from kafka_trial.consumers.extends import merged_text
-from kafka_trial.consumers.materialise import PATCHES, patch_in, patched_file, program_of
+from kafka_trial.consumers.patched_consumer import PATCHES, find_patch, patch_base, program_source
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.consumer_settings import settings_of
 
@@ -32,14 +32,14 @@ def names(path: Path) -> str:
 
 def reference_of(fixture: Path) -> Path:
     """Returns the consumer.toml of the reference that the diff of a sin or a twin is on."""
-    patch = patch_in(fixture.parent)
+    patch = find_patch(fixture.parent)
     assert patch, f"{fixture} is stored as no patch"
-    return patched_file(patch).with_name("consumer.toml")
+    return patch_base(patch).with_name("consumer.toml")
 
 
 def sin_of(twin: Path) -> Path:
     """Returns the consumer.toml of the sin that a twin's docstring names."""
-    text = ast.get_docstring(ast.parse(program_of(twin.parent))) or ""
+    text = ast.get_docstring(ast.parse(program_source(twin.parent))) or ""
     found = re.search(r"^Twin of: (\S+)$", text, re.MULTILINE)
     assert found, f"{twin} does not name its sin"
     return FIXTURES / "faulty" / found[1] / "consumer.toml"

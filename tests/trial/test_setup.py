@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.consumers.materialise import program_of
+from kafka_trial.consumers.patched_consumer import program_source
 from kafka_trial.history.store import create_run_folder
-from kafka_trial.trial.setup import _materialised
+from kafka_trial.trial.setup import _with_consumer_built
 from kafka_trial.trial.spec import make_trial_spec
 
 
@@ -18,12 +18,12 @@ def test_a_patch_is_made_a_folder_before_the_trial(name: str, tmp_path: Path) ->
     """The members' working folder has the program, and the program that starts it; nothing else is asked."""
     asked = make_trial_spec(registry.find_scenario("control"), registry.find_consumer(name), seed=1)
     folder = create_run_folder(tmp_path / "run", "control", "any")
-    made = _materialised(asked, folder)
+    made = _with_consumer_built(asked, folder)
     if name == "python-at-least-once":
         assert made is asked
         return
     there = made.consumer.folder
     assert (there, there.is_relative_to(folder.path)) == (folder.consumer / "faulty" / "commits-backwards", True)
-    assert (there / "main.py").read_text() == program_of(asked.consumer.folder)
+    assert (there / "main.py").read_text() == program_source(asked.consumer.folder)
     assert [part for part in made.consumer.command[1:] if part.endswith(".py") and not (there / part).is_file()] == []
     assert (made.consumer.env, made.consumer.claim, made.plan) == (asked.consumer.env, asked.consumer.claim, asked.plan)

@@ -13,7 +13,7 @@ import psutil
 
 from kafka_trial import __version__
 from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
-from kafka_trial.consumers.materialise import PATCHES, made_files
+from kafka_trial.consumers.patched_consumer import PATCHES, render_patched_files
 from kafka_trial.history.store import RUN_SCHEMA
 from kafka_trial.registry import plugin_names
 
@@ -70,7 +70,7 @@ def folder_digest(folder: Path) -> str:
         InputError: the patch does not apply.
     """
     digest = hashlib.sha256()
-    made = {folder / name: content for name, content in made_files(folder).items()}
+    made = {folder / name: content for name, content in render_patched_files(folder).items()}
     for file in sorted({*folder.rglob("*"), *made}):
         if file in made:
             digest.update(file.name.encode() + b"\0" + made[file] + b"\0")

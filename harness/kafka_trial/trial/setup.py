@@ -15,7 +15,7 @@ from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.extends import merged_text
 from kafka_trial.consumers.launch import LaunchContext, sink_topic
-from kafka_trial.consumers.materialise import materialise, patch_in
+from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch
 from kafka_trial.consumers.process import process_group
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -71,7 +71,7 @@ def _opened(
     child_processes = stack.enter_context(ChildProcesses("trial"))
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
-    trial_spec = _materialised(trial_spec, folder)
+    trial_spec = _with_consumer_built(trial_spec, folder)
     _write_trial_spec(trial_spec, cluster, folder)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
@@ -125,12 +125,12 @@ def _opened(
     )
 
 
-def _materialised(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:
+def _with_consumer_built(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:
     """Returns a spec whose consumer, where it is stored as a patch, lies in the run folder as any other would."""
     consumer = trial_spec.consumer
-    if patch_in(consumer.folder) is None:
+    if find_patch(consumer.folder) is None:
         return trial_spec
-    return replace(trial_spec, consumer=replace(consumer, path=materialise(consumer.path, folder.consumer)))
+    return replace(trial_spec, consumer=replace(consumer, path=build_consumer_folder(consumer.path, folder.consumer)))
 
 
 def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:

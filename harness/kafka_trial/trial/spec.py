@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
-from kafka_trial.consumers.materialise import made_files
+from kafka_trial.consumers.patched_consumer import render_patched_files
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
@@ -58,7 +58,7 @@ def make_trial_spec(
         InputError: something in it is wrong; all problems of one input at once.
     """
     spec = spec_from_toml(consumer)
-    made_files(spec.folder)  # that a patch applies is known before anything starts
+    render_patched_files(spec.folder)  # that a patch applies is known before anything starts
     version = find_version(kafka_version or DEFAULT_VERSION)
     check_protocol(spec, version)
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed

@@ -17,7 +17,7 @@ import orjson
 from kafka_trial import registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
-from kafka_trial.consumers.materialise import materialise
+from kafka_trial.consumers.patched_consumer import build_consumer_folder
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.trial.session import TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
@@ -133,7 +133,7 @@ def ask(attempt: Attempt, folder: Path) -> TrialRequest:
     """
     consumer = registry.find_consumer(attempt.consumer)
     if attempt.sin is False:
-        consumer = materialise(consumer, folder)
+        consumer = build_consumer_folder(consumer, folder)
         text = consumer.read_text()
         if 'SIN = "1"' not in text:
             raise InputError(str(consumer), 'has no line SIN = "1" to switch the sin off')

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_trial.consumers.materialise import PROGRAM, program_of
+from kafka_trial.consumers.patched_consumer import PROGRAM, program_source
 from kafka_trial.errors import InputError
 
 
@@ -43,7 +43,7 @@ def fixture_header(folder: Path) -> FixtureHeader:
     Raises:
         InputError: the program has no such header.
     """
-    text = ast.get_docstring(ast.parse(program_of(folder))) or ""
+    text = ast.get_docstring(ast.parse(program_source(folder))) or ""
     lines = re.findall(r"^(Sin|Suite|Anomalies|Quiet|Twin of):\s*(.+)$", text, re.MULTILINE)
     found = {name.lower(): value.strip() for name, value in lines}
     if "twin of" in found and "suite" in found:
