@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "cluster"),
         *("invariants.bounds", "invariants.trial_context", "invariants.expiries", "invariants.group_timeouts"),
-        *("consumers", "workload", "witness", "nemesis", "plugins", "judge.session", "verdict", "report.text", "check"),
+        *("consumers", "workload", "witness", "nemesis", "plugins", "judge.warm_up", "verdict", "report.text", "check"),
     },
     "pytest_consumers": {"errors", "registry", "consumers", "trial"},
     "pytest_outcomes": {"errors"},

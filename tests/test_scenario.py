@@ -33,11 +33,15 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
 def test_values_that_make_no_sense_are_told() -> None:
     """Types are right, values are not: replication beyond the brokers, an unknown key distribution."""
     load = {"keys": "gauss", "aborted_ratio": 1.0}
-    _, problems = scenario_from_table({"name": "x", "topic": {"replication_factor": 4}, "load": load})
+    steps = [{"fault": "kill", "target": "member", "at_s": -1, "after": "ready"}]
+    table = {"name": "x", "topic": {"replication_factor": 4}, "load": load, "schedule": steps}
+    _, problems = scenario_from_table(table)
     assert problems == [
         "load.keys = 'gauss' is none of: uniform, zipf, hot",
         "load.aborted_ratio must be at least 0 and below 1",
         "topic.replication_factor must be between 1 and brokers",
+        "schedule[0] (kill): at_s and for_s must not be negative",
+        "schedule[0] (kill): after = 'ready' is none of: stable",
     ]
 
 
@@ -58,7 +62,8 @@ def test_a_newer_schema_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_scenario_survives_the_way_through_plain_data() -> None:
     """scenario.json gives back the same frozen value."""
-    scenario = Scenario(name="x", schedule=(Step("stall", "member", options={"ms": 3}),), members=2)
+    steps = (Step("stall", "member", options={"ms": 3}), Step("kill", "member", after="stable"))
+    scenario = Scenario(name="x", schedule=steps, members=2)
     table = scenario_to_table(scenario)
     table.pop("schema")
     assert scenario_from_table(table) == (scenario, [])
@@ -67,6 +72,7 @@ def test_a_scenario_survives_the_way_through_plain_data() -> None:
 def test_what_a_scenario_does_not_ask_for_is_not_in_its_table() -> None:
     """A calibrated trial is known by this table: it stays what it was when scenarios learn to ask for more."""
     assert "aborted_ratio" not in scenario_to_table(Scenario(name="x"))["load"]
+    assert "after" not in scenario_to_table(Scenario(name="x", schedule=(Step("stall", "member"),)))["schedule"][0]
     asking = scenario_to_table(Scenario(name="x", load=Load(aborted_ratio=0.05)))
     assert asking["load"]["aborted_ratio"] == 0.05
     asking.pop("schema")

@@ -49,7 +49,7 @@ class Load:
 
     opening_burst: int = 2000
     rate_per_s: float = 300.0
-    steady_s: float = 5.0
+    steady_s: float = 1.0
     records_max: int = 50_000
     keys: str = "uniform"
     key_count: int = 100
@@ -64,13 +64,18 @@ class Load:
 
 @dataclass(frozen=True)
 class Step:
-    """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase."""
+    """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase.
+
+    `after = "stable"`: `at_s` counts from the instant at which the steps before it are over and the group is stable
+    again, with every member it had before the faults and a few more records on every partition.
+    """
 
     fault: str
     target: str
     at_s: float = 0.0
     for_s: float = 5.0
     options: Mapping[str, Any] = field(default_factory=dict)
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,8 @@ class Scenario:
 KEYS = ("uniform", "zipf", "hot")
 COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd")
 FORMATS = ("json", "bytes")
+STABLE = "stable"
+CONDITIONS = ("", STABLE)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 
 
@@ -127,12 +134,11 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         "members must be at least 1": scenario.members is None or scenario.members >= 1,
         "limits must be above 0": min(scenario.limits.drain_s, scenario.limits.ready_s) > 0,
     }
-    late = [
-        f"schedule[{number}] ({step.fault}): at_s and for_s must not be negative"
-        for number, step in enumerate(scenario.schedule)
-        if step.at_s < 0 or step.for_s < 0
-    ]
-    return [sentence for sentence, holds in checks.items() if not holds] + late
+    for number, step in enumerate(scenario.schedule):
+        place = f"schedule[{number}] ({step.fault})"
+        checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
+        checks[f"{place}: after = {step.after!r} is none of: {STABLE}"] = step.after in CONDITIONS
+    return [sentence for sentence, holds in checks.items() if not holds]
 
 
 def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:
@@ -177,6 +183,9 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     table = {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
     if not scenario.load.aborted_ratio:
         del table["load"]["aborted_ratio"]
+    for step in table["schedule"]:
+        if not step["after"]:
+            del step["after"]
     return table
 
 

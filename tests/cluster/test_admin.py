@@ -268,3 +268,22 @@ def _produce(cluster: ProcessCluster, topic: str, *, records: int, partition: in
     for number in range(records):
         producer.produce(topic, value=str(number), partition=partition)
     assert producer.flush(20) == 0
+
+
+def test_who_was_the_coordinator_once_is_not_asked_for_ever() -> None:
+    """kafka-python keeps a group's coordinator, and gives back what the broker says that is it no more."""
+
+    class Client:
+        def describe_groups(self, groups: list[str]) -> dict[str, dict[str, str]]:
+            return {groups[0]: {"group_state": "", "error": "[Error 16] NotCoordinatorError: None"}}
+
+        def close(self) -> None:
+            closed.append(self)
+
+    closed: list[Client] = []
+    admin = Admin("127.0.0.1:1")
+    admin._client = Client()
+    with pytest.raises(UnjudgeableError, match=r"the group orders was not described: \[Error 16\]"):
+        admin.describe_group("orders")
+    assert len(closed) == 1
+    assert admin._client is None

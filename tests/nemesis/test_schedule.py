@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.errors import InputError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import fault as faults
 from kafka_trial.nemesis.context import FaultContext
@@ -176,6 +177,69 @@ def test_a_healing_that_fails_is_never_silent(context: FaultContext, notes: list
     with pytest.raises(UnjudgeableError, match="could not be healed"):
         run_schedule(context, plan)
     assert sorted(note for note in notes if "healed" in note) == ["a healed", "b healed"]
+
+
+def test_a_step_that_waits_comes_after_all_that_are_listed_before_it(notes: list[str]) -> None:
+    """Instants order only steps between two that wait."""
+    steps = [
+        note_step("second", 3, 0),
+        note_step("first", 1, 0),
+        replace(note_step("third", 4, 0), after="stable"),
+        note_step("fourth", 2, 0),
+    ]
+    names = [planned.options["name"] for planned in make_plan(steps, seed=1).faults]
+    assert names == ["first", "second", "third", "fourth"]
+
+
+def test_a_step_waits_until_those_before_it_are_over_and_the_group_is_stable(
+    context: FaultContext, notes: list[str]
+) -> None:
+    """It counts from there; the instant stands in the schedule, rounded to milliseconds."""
+    plan = make_plan([note_step("a", 0, 0.1), replace(note_step("b", 0.05, 0), after="stable")], seed=1)
+
+    def stable(given_up: Callable[[], str | None]) -> None:
+        assert given_up() is None
+        notes.append("stable")
+
+    played, outcomes = run_schedule(context, plan, await_stable=stable)
+    assert notes == ["a injected", "a healed", "stable", "b injected", "b healed"]
+    assert [outcome.proven for outcome in outcomes] == [True, True]
+    reached_s = played.faults[1].reached_s
+    assert reached_s is not None
+    assert 0.1 < reached_s == round(reached_s, 3)
+    assert "reached_s" not in plan_to_table(played)["faults"][0]
+    assert plan_from_table(orjson.loads(orjson.dumps(plan_to_table(played)))) == played
+
+
+def test_a_replay_keeps_to_the_instant_that_was_reached(context: FaultContext, notes: list[str]) -> None:
+    """It waits for no condition: who was slower then is no slower now."""
+    plan = make_plan([note_step("a", 0.4, 0), replace(note_step("b", 0, 0), after="stable")], seed=1)
+    before = replace(plan, faults=(plan.faults[0], replace(plan.faults[1], reached_s=0.1)))
+    played, _ = run_schedule(context, before)
+    assert notes == ["b injected", "b healed", "a injected", "a healed"]
+    assert played.faults[1].reached_s == 0.1
+
+
+def test_a_condition_that_is_never_met_is_a_fault_that_did_not_bite(context: FaultContext, notes: list[str]) -> None:
+    """Not even injected; the others are played."""
+    plan = make_plan([note_step("a", 0, 0), replace(note_step("b", 0, 0), after="stable")], seed=1)
+
+    def never(given_up: Callable[[], str | None]) -> None:
+        raise WaitTimeout("waited 3 s for the group, in vain")
+
+    played, outcomes = run_schedule(context, plan, await_stable=never)
+    assert notes == ["a injected", "a healed"]
+    assert outcomes[1].evidence == Evidence(False, "could not be injected: waited 3 s for the group, in vain")
+    assert (played.faults[1].resolved, played.faults[1].reached_s) == (None, None)
+
+
+def test_a_run_that_is_stopped_waits_for_no_condition(context: FaultContext, notes: list[str]) -> None:
+    """Neither for the group, nor for the steps before it; and it says nothing of a step it never came to."""
+    stop = threading.Event()
+    plan = make_plan([note_step("a", 0, 60), replace(note_step("b", 0, 0), after="stable")], seed=1)
+    _, outcomes = run_schedule(context, plan, stop, progress=stopping(notes, 1, stop.set))
+    assert notes == ["a injected", "a healed"]
+    assert [outcome.planned.no for outcome in outcomes] == [0]
 
 
 def test_an_exact_replay_wants_recorded_names_that_exist(context: FaultContext, notes: list[str]) -> None:

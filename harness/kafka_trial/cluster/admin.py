@@ -183,9 +183,16 @@ class Admin:
         return state.partitions[group_partition(group, partitions=len(state.partitions))].leader
 
     def describe_group(self, group: str) -> dict[str, Any]:
-        """Returns a group as its coordinator describes it (state, members)."""
-        answer = self._ask(lambda client: client.describe_groups([group]))
-        return dict(answer[group])
+        """Returns a group as its coordinator describes it (state, members).
+
+        Raises:
+            UnjudgeableError: nobody answers, or not the coordinator: the next call looks for it anew.
+        """
+        described = dict(self._ask(lambda client: client.describe_groups([group]))[group])
+        if described.get("error"):
+            self.close()  # the client goes on asking who was the coordinator once
+            raise UnjudgeableError(f"the group {group} was not described: {described['error']}")
+        return described
 
     def move_leader(self, topic: str, partition: int, broker: int, *, within_s: float = 15.0) -> None:
         """Makes `broker` the leader: reorders the replicas so that it is preferred, then elects the preferred one."""

@@ -159,7 +159,7 @@ def _timing(version: KafkaVersion) -> Mapping[str, str]:
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "3000",
         "replica.lag.time.max.ms": "3000",
-        "group.initial.rebalance.delay.ms": "0",
+        "group.initial.rebalance.delay.ms": "200",
         "group.min.session.timeout.ms": "1000",
         "log.retention.check.interval.ms": "1000",
         "log.segment.delete.delay.ms": "1000",  # a minute by default: deleted topics of warm clusters filled disks

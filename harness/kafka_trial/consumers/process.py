@@ -29,7 +29,7 @@ from kafka_trial.process.waiting import wait_until
 __all__ = ["Group", "LaunchContext", "ProcessGroup", "process_group"]
 
 KILLED_WITHIN_S = 10.0
-SETTLED_S = 0.5  # a start ends in several rebalances: ready is who has been left in peace for so long
+SETTLED_S = 0.3  # a start ends in several rebalances: ready is who has been left in peace for so long
 KNOWN_S = 4.0  # a coordinator counts members that are still joining
 
 

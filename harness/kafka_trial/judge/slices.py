@@ -52,8 +52,10 @@ def found_frame(
     frame = spark.read.schema(_spark_schema()).parquet(place)
     _check(frame, rows)
     tasks = partitions or min(max(1, -(-rows.count // ROWS_PER_TASK)), max(1, len(trial_context.slices)))
-    whole = frame.repartition(tasks, F.col("slice")).sortWithinPartitions("slice")
-    return _map_in_arrow(whole, _judging(trial_context), FOUND_DDL)
+    shared = (
+        frame.repartition(tasks, F.col("slice")) if tasks > 1 else frame.coalesce(1)
+    )  # one task: nothing to shuffle
+    return _map_in_arrow(shared.sortWithinPartitions("slice"), _judging(trial_context), FOUND_DDL)
 
 
 def _judging(trial_context: TrialContext) -> Callable[[Batches], Batches]:

@@ -52,7 +52,10 @@ class Fault(Protocol):
 
 @dataclass(frozen=True)
 class Planned:
-    """One fault of a plan: `target` is a role; `resolved` the name it had (m1, b2, all) once injected."""
+    """One fault of a plan: `target` is a role; `resolved` the name it had (m1, b2, all) once injected.
+
+    `after`: the condition from which `at_s` counts; `reached_s` when it was met, in seconds of the faults phase.
+    """
 
     no: int
     fault: str
@@ -62,6 +65,8 @@ class Planned:
     options: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     resolved: str | None = None
+    after: str = ""
+    reached_s: float | None = None
 
 
 RECOVERS_WITHIN_S = 15.0  # traffic again after healing: five seconds, and time for a machine that has much else to do

@@ -1,24 +1,29 @@
 """Playing the faults of a plan: each in its own thread, each healed, the newest first when the run is stopped.
 
-Stands between the schedule and the scenes: journals the four instants (injecting, injected, healing, healed) and the
-evidence, asks after healing whether traffic came back, and turns a fault that could not be injected into evidence that
-it did not bite.
+Stands between the schedule and the scenes: waits for a step's instant or its condition, journals the four instants
+(injecting, injected, healing, healed) and the evidence, asks after healing whether traffic came back, and turns a fault
+that could not be injected into evidence that it did not bite.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from kafka_trial.errors import KafkaTrialError, UnjudgeableError
+from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import Evidence, Planned, find_fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.targets import resolve
 from kafka_trial.process.waiting import pause
+
+# Waits until the group is stable, and no longer than until `given_up` says why to stop.
+AwaitStable = Callable[[Callable[[], str | None]], None]
+TURN_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -48,27 +53,39 @@ class _Open:
 
 
 class FaultRunner:
-    """The faults being played; `opened` is in the order of injection."""
+    """The faults being played; `opened` is in the order of injection. Instants count from when it is made."""
 
-    def __init__(self, context: FaultContext, *, exact: bool) -> None:
+    def __init__(self, context: FaultContext, *, exact: bool, await_stable: AwaitStable | None = None) -> None:
         self.context = context
         self.exact = exact
         self.stop = threading.Event()
+        self._await_stable = await_stable
+        self._awaited = ""
+        self._began_s = time.monotonic()
         self.opened: list[_Open] = []
         self.outcomes: list[Outcome] = []
         self._lock = threading.Lock()
 
     def in_force(self) -> str:
-        """Names the faults in force."""
+        """Names the faults in force, or says what the next one waits for."""
         with self._lock:
             return (
                 ", ".join(f"{act.injection.fault} on {act.injection.target.name}" for act in self.opened)
+                or self._awaited
                 or "no fault in force"
             )
 
     def play(self, planned: Planned) -> None:
         """Waits for its instant, injects, holds, and heals unless the run was stopped meanwhile."""
-        if pause(planned.at_s, stop=self.stop):
+        if planned.after and planned.reached_s is None:
+            try:
+                planned = replace(planned, reached_s=self._reached_s(planned))
+            except WaitTimeout as error:
+                if not self.stop.is_set():
+                    self._failed(planned, None, error)
+                return
+        due_s = self._began_s + (planned.reached_s or 0.0) + planned.at_s
+        if pause(due_s - time.monotonic(), stop=self.stop):
             return
         act = self._inject(planned)
         if act is not None and not self.stop.is_set():
@@ -84,6 +101,23 @@ class FaultRunner:
                 errors.append(error)
         if errors:
             raise errors[0]
+
+    def _reached_s(self, planned: Planned) -> float:
+        """Waits until all faults before this one are over and the group is stable; returns when that was.
+
+        Raises:
+            WaitTimeout: it was not reached in time, or the run was stopped.
+        """
+        before = set(range(planned.no))
+        while not before <= {outcome.planned.no for outcome in self.outcomes}:  # each of them is bounded by itself
+            if pause(TURN_S, stop=self.stop):
+                raise WaitTimeout("the run was stopped")
+        if self._await_stable is None:
+            raise WaitTimeout(f"nobody here can tell whether the group is {planned.after}")
+        self._awaited = f"waits until the group is {planned.after}"
+        self._await_stable(lambda: "the run was stopped" if self.stop.is_set() else None)
+        self._awaited = ""
+        return round(time.monotonic() - self._began_s, 3)
 
     def _inject(self, planned: Planned) -> _Open | None:
         spec = find_fault(planned.fault)

@@ -2,8 +2,9 @@
 
 A plan keeps instants relative to the start of the faults phase and targets by role; which member or broker a role
 meant is written beside it (`resolved`) when it was injected. `exact` replays the resolved names instead and refuses
-those that do not exist. Faults may overlap; each heals at its own time, and whatever is still open when the run is
-stopped is healed in reverse order.
+those that do not exist. A step that waits for a condition has the instant written down at which it was met
+(`reached_s`); a replay keeps to that instant and waits for nothing. Faults may overlap; each heals at its own time, and
+whatever is still open when the run is stopped is healed in reverse order.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import Planned, find_fault, step_problems
-from kafka_trial.nemesis.runner import FaultRunner, Outcome
+from kafka_trial.nemesis.runner import AwaitStable, FaultRunner, Outcome
 from kafka_trial.nemesis.targets import known_names
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause
 from kafka_trial.scenario import Step
 
 PLAN_SCHEMA = 1
-TICK_S = 0.25
+TICK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,12 @@ class Plan:
 
     @property
     def length_s(self) -> float:
-        """When the last fault is to be healed, in seconds after the start of the faults phase."""
-        return max((planned.at_s + planned.for_s for planned in self.faults), default=0.0)
+        """When the last fault is healed at the earliest, in seconds after the start of the faults phase."""
+        ends_s = 0.0
+        for planned in self.faults:
+            from_s = planned.reached_s if planned.reached_s is not None else ends_s if planned.after else 0.0
+            ends_s = max(ends_s, from_s + planned.at_s + planned.for_s)
+        return ends_s
 
     @property
     def breaks_brokers(self) -> bool:
@@ -46,18 +52,30 @@ class Plan:
 
 
 def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> Plan:
-    """Returns the plan of `steps` under a seed; each fault draws from a seed of its own.
+    """Returns the plan of `steps` under a seed, by their instants; each fault draws from a seed of its own.
+
+    A step that waits comes after all that are listed before it.
 
     Raises:
         InputError: a fault, target or option does not exist; all problems at once, with the valid choices.
     """
     rng = random.Random(f"nemesis {seed}")
-    ordered = sorted(enumerate(steps), key=lambda pair: (pair[1].at_s, pair[0]))
+    waits = accumulate(bool(step.after) for step in steps)
+    in_turn = sorted(zip(waits, steps, strict=True), key=lambda pair: (pair[0], not pair[1].after, pair[1].at_s))
     plan = Plan(
         seed,
         tuple(
-            Planned(no, step.fault, step.target, step.at_s, step.for_s, dict(step.options), rng.getrandbits(32))
-            for no, (_, step) in enumerate(ordered)
+            Planned(
+                no,
+                step.fault,
+                step.target,
+                step.at_s,
+                step.for_s,
+                dict(step.options),
+                rng.getrandbits(32),
+                after=step.after,
+            )
+            for no, (_, step) in enumerate(in_turn)
         ),
     )
     _require_sound(plan, where)
@@ -75,7 +93,11 @@ def schedule_problems(steps: Sequence[Step | Planned]) -> list[str]:
 
 def plan_to_table(plan: Plan) -> dict[str, Any]:
     """Returns the plan as plain data, for schedule.json."""
-    return {"schema": PLAN_SCHEMA, "seed": plan.seed, "faults": [asdict(planned) for planned in plan.faults]}
+    faults = [asdict(planned) for planned in plan.faults]
+    for fault in faults:
+        if not fault["after"]:  # a plan without conditions stays readable for those who know none
+            del fault["after"], fault["reached_s"]
+    return {"schema": PLAN_SCHEMA, "seed": plan.seed, "faults": faults}
 
 
 def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -> Plan:
@@ -125,12 +147,13 @@ def run_schedule(
     *,
     exact: bool = False,
     progress: Callable[..., object] | None = None,
+    await_stable: AwaitStable | None = None,
 ) -> tuple[Plan, tuple[Outcome, ...]]:
     """Plays the plan from now; returns it with the resolved names, and what became of each fault.
 
     Ends early when `stop` is set or Ctrl-C comes; whatever is open then is healed in reverse order before it returns
     or raises. A fault that could not be injected is evidence that it did not bite, never an exception. `progress` is
-    told, about twice a second, what is in force.
+    told, about twice a second, what is in force. `await_stable` waits until the group is stable.
 
     Raises:
         InputError: `exact`, and a recorded name does not exist.
@@ -138,7 +161,7 @@ def run_schedule(
     """
     if exact:
         require_resolved(plan, known_names(context))
-    show = FaultRunner(context, exact=exact)
+    show = FaultRunner(context, exact=exact, await_stable=await_stable)
     try:
         with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
             show.stop = thread_group.stop

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +40,8 @@ SNAPSHOT_WITHIN_S = 60.0
 LOAD_STOPS_WITHIN_S = 30.0
 CALIBRATION_WITHIN_S = 30.0
 CONTROL_WITHIN_S = 20.0
-SETTLED_S = 2.0
+SETTLED_S = 1.0
+SETTLED_INTERVALS = 1.1  # of its commits: whoever commits by a clock has committed once more
 FED_WITHIN_S = 15.0
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
 
@@ -179,7 +180,13 @@ class TrialEnvironment:
     def play_schedule(self) -> None:
         """Plays the plan; schedule.json then holds which targets the roles were."""
         trial_spec = self.trial_spec
-        played, _ = run_schedule(self.context, trial_spec.plan, exact=trial_spec.exact, progress=self._playing)
+        played, _ = run_schedule(
+            self.context,
+            trial_spec.plan,
+            exact=trial_spec.exact,
+            progress=self._playing,
+            await_stable=self._await_fed,
+        )
         self.folder.write_json("schedule.json", plan_to_table(played))
 
     def heal_everything(self) -> None:
@@ -200,21 +207,10 @@ class TrialEnvironment:
     def feed_all(self) -> None:
         """Lets the load go on until every partition got some records more since the group last changed.
 
-        What was done before says nothing of the last assignment. While a group waits for a long session to expire, the
-        load is held after a while: a backlog of minutes would tell no more. Bounded by the time in which the group must
-        have noticed whom it lost; the judge says what came too short.
+        What was done before says nothing of the last assignment; the judge says what came too short.
         """
-        timing = self.timing(backlog=0)
-        lost_s = max(0.0, self.watch.lost_until_ns() / 1e9 - time.monotonic())
-        fed = FreshRecords()
         with suppress(WaitTimeout):
-            wait_until(
-                lambda: self._fed(fed),
-                within_s=lost_s + timing.session_timeout_s + timing.poll_interval_s + FED_WITHIN_S,
-                what=f"{FRESH_MIN} records more on every partition since the group last changed",
-                every_s=0.25,
-                alive=fed.given_up,
-            )
+            self._await_fed(self._tell_feeding)
 
     def stop_load(self) -> None:
         """Stops the load; what is not acknowledged in time has an unknown fate."""
@@ -224,7 +220,7 @@ class TrialEnvironment:
     def wait_converged(self, ends: Mapping[int, int], *, within_s: float) -> None:
         """Waits until all is handled and committed and stays so, or the time is up (the judge says which)."""
         until_s = time.monotonic() + within_s
-        settle_s = max(SETTLED_S, 2 * self.trial_spec.consumer.progress.interval_s)
+        settle_s = max(SETTLED_S, SETTLED_INTERVALS * self.trial_spec.consumer.progress.interval_s)
         settled_since_s: float | None = None
         while (now_s := time.monotonic()) < until_s:
             self._expect_witnesses()
@@ -284,6 +280,31 @@ class TrialEnvironment:
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
         return shortage(self.folder.path) or next(died, None)
 
+    def _await_fed(self, given_up: Callable[[], str | None]) -> None:
+        """Waits until the group is stable, with all it had before the faults, and every partition got some records
+        since.
+
+        While a group waits for a long session to expire, the load is held after a while: a backlog of minutes would
+        tell no more. Bounded by the time in which the group must have noticed whom it lost.
+
+        Raises:
+            WaitTimeout: it took longer, or `given_up` says why to wait no longer.
+        """
+        timing = self.timing(backlog=0)
+        lost_s = max(0.0, self.watch.lost_until_ns() / 1e9 - time.monotonic())
+        fed = FreshRecords()
+        wait_until(
+            lambda: self._fed(fed),
+            within_s=lost_s + timing.session_timeout_s + timing.poll_interval_s + FED_WITHIN_S,
+            what=f"{FRESH_MIN} records more on every partition since the group last changed",
+            every_s=0.1,
+            alive=lambda: given_up() or fed.given_up(),
+        )
+
+    def _tell_feeding(self) -> None:
+        handled = self.progress.update().handled_total()
+        self.console.progress(f"load goes on after the last assignment, {handled} records handled", left_s=0.0)
+
     def _fed(self, fed: FreshRecords) -> bool:
         self._expect_witnesses()
         watch = self.watch.update()
@@ -292,10 +313,7 @@ class TrialEnvironment:
             self.producer.resume()
         elif fed.waits_long():
             self.producer.hold()
-        enough = fed.look(self.admin.log_ends(self.topic), watch.changes if resting else None)
-        handled = self.progress.update().handled_total()
-        self.console.progress(f"load goes on after the last assignment, {handled} records handled", left_s=0.0)
-        return enough
+        return fed.look(self.admin.log_ends(self.topic), watch.changes if resting else None)
 
     def _group_is_stable(self) -> bool:
         """Whether a classic group is in no rebalance; of others the coordinator does not say it in this way."""

@@ -23,7 +23,7 @@ from kafka_trial.process.rpc_client import start_child_rpc
 from kafka_trial.verdict.decide import Verdict
 
 JUDGED_WITHIN_S = 900.0
-START_S = 6.0  # of Spark, until it judges
+START_S = 1.0  # of a judge that has warmed up
 SECONDS_PER_MB = 0.06  # 10^6 messages, a gigabyte of history, took 42 to 80 s on two cores
 
 
@@ -70,15 +70,15 @@ def judging_told(folder: RunFolder) -> str:
 
 
 def main() -> None:
-    """Judges every folder named on stdin until it closes; Spark starts at once, in the background."""
+    """Judges every folder named on stdin until it closes; warms up before the first."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # nothing but answers may reach the harness there
     from kafka_trial import plugins
     from kafka_trial.check import check_run
-    from kafka_trial.judge.session import warm_session
+    from kafka_trial.judge.warm_up import warm_up
 
     plugins.load()
-    warm_session()
+    warm_up(Path(sys.argv[1]))
     for line in sys.stdin.buffer:
         folder = RunFolder(Path(os.fsdecode(line.rstrip(b"\n"))))
         outcome: Verdict | KafkaTrialError

@@ -7,6 +7,8 @@ later.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
@@ -17,10 +19,20 @@ from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.trial.spec import TrialSpec
 
 DRAIN_MARGIN_S = 2.0
+STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`declared_timeouts.py`)
 
 
-def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, console: Console) -> None:
+def run_trial(
+    trial_spec: TrialSpec,
+    cluster: Cluster,
+    folder: RunFolder,
+    *,
+    console: Console,
+    at_faults: Callable[[], object] = lambda: None,
+) -> None:
     """Runs one trial on `cluster` and leaves its history in `folder`.
+
+    `at_faults` is called when the faults begin: from there on much of a trial is waiting, for whoever has to prepare.
 
     Raises:
         StartError: no history could be begun.
@@ -28,17 +40,20 @@ def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, con
         Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
     try:
-        _tell(trial_spec, cluster, folder, console)
+        _tell(trial_spec, cluster, folder, console, at_faults)
     except OSError as error:
         message = f"the history in {folder.path} was cut, and can only be judged unknown: {error}; free space, or"
         raise UnjudgeableError(f"{message} choose another place with --out") from error
 
 
-def _tell(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
+def _tell(
+    trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console, at_faults: Callable[[], object]
+) -> None:
     with open_trial_environment(trial_spec, cluster, folder, console) as environment:
         try:
             if prepare(environment):
                 steady(environment)
+                at_faults()
                 faults(environment)
                 heal(environment)
                 drain(environment)
@@ -67,9 +82,10 @@ def steady(environment: TrialEnvironment) -> None:
     """Sends the opening burst, measures how fast it drains, then lets the steady load flow."""
     load = environment.trial_spec.scenario.load
     environment.phase("steady", f"opening burst of {load.opening_burst} records")
+    began = environment.clock_s()
     environment.calibrate()
     environment.producer.steady()
-    environment.let_pass(load.steady_s, "steady load")
+    environment.let_pass(max(load.steady_s, STEADY_MIN_S - (environment.clock_s() - began)), "steady load")
 
 
 def faults(environment: TrialEnvironment) -> None:

@@ -76,7 +76,9 @@ class Session:
         self.console = console or Console(quiet=True)
         self._attached = cluster
         self._stack = ExitStack()
-        self._judge = self._start_judge() if judging else None  # Spark warms up while the cluster boots
+        self._judging = judging
+        self._judge: JudgeProcess | None = None
+        self._judge_lock = threading.Lock()
         self.clusters = self._stack.enter_context(ClusterPool())
         self._stack.enter_context(preferred())  # from here on nothing can fail
         self._stack.enter_context(frozen_heap())
@@ -118,7 +120,7 @@ class Session:
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.console.say(f"run folder {folder.path}, seed {asked.seed}")
         with self._cluster_for(asked) as cluster:
-            run_trial(asked, cluster, folder, console=self.console)
+            run_trial(asked, cluster, folder, console=self.console, at_faults=self._at_faults)
         return folder
 
     def _cluster_for(self, asked: TrialSpec) -> AbstractContextManager[Cluster]:
@@ -187,13 +189,22 @@ class Session:
 
     def check(self, folder: RunFolder) -> Verdict:
         """Has a run folder judged by the session's judge, and returns the verdict."""
-        if self._judge is None:
-            self._judge = self._start_judge()
+        judge = self._started_judge()
         began_s = time.monotonic()
         self.console.phase("check", judging_told(folder))
-        return self._judge.check(
+        return judge.check(
             folder, meanwhile=lambda: self.console.progress(f"{time.monotonic() - began_s:.0f} s so far")
         )
+
+    def _at_faults(self) -> None:
+        """Has the judge warm up; earlier it would slow down brokers and members that start."""
+        if self._judging:
+            self._started_judge()
+
+    def _started_judge(self) -> JudgeProcess:
+        with self._judge_lock:
+            self._judge = self._judge or self._start_judge()
+            return self._judge
 
     def _start_judge(self) -> JudgeProcess:
         scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))

@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=5, help="how often each pair (default 5)")
     parser.add_argument("--minutes", type=float, help="stop beginning new trials after this long")
     parser.add_argument("--only", nargs="+", action="extend", metavar="CONSUMER", help="only these consumers")
+    parser.add_argument("--sinning", action="store_true", help="only what is to be found: each sin, switched on")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn at random from this seed")
     parser.add_argument("--store", action="store_true", help="keep a right history of each sin and twin in fixtures/")
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             times=options.times,
             minutes=options.minutes,
             only=options.only,
+            sinning=options.sinning,
             side_by_side=options.side_by_side,
             store=options.store,
             shuffle=options.shuffle,

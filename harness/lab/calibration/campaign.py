@@ -52,16 +52,17 @@ def calibrate(
     times: int,
     minutes: float | None,
     only: Sequence[str] | None,
+    sinning: bool = False,
     side_by_side: int | None = None,
     store: bool = False,
     shuffle: int | None = None,
 ) -> int:
     """Runs what is missing of the grid, then writes the page; begins no trial after `minutes`.
 
-    With `shuffle` the order is drawn at random from that seed: what is done when time is up is a fair sample of all.
-    Of a trial that came out as it must what was asked and seen is kept, to be judged again; of any other all, and it is
-    named. With `store` the first right trial of each sin and twin is packed into `fixtures/histories/zoo`, where none
-    of it lies there yet.
+    `sinning` leaves the sound ones out. With `shuffle` the order is drawn at random from that seed: what is done when
+    time is up is a fair sample of all. Of a trial that came out as it must what was asked and seen is kept, to be
+    judged again; of any other all, and it is named. With `store` the first right trial of each sin and twin is packed
+    into `fixtures/histories/zoo`, where none of it lies there yet.
 
     Raises:
         InputError: this is no checkout, or `only` names a consumer that does not exist.
@@ -69,7 +70,7 @@ def calibrate(
     rows = reports_folder() / ROWS_NAME
     tried = [row for row in read_rows(rows) if row.making_digest == making_digest() and row.verdict != NOT_BEGUN]
     done = {(row.attempt, row.trial_digest): row for row in tried}
-    attempts = grid(times=times, only=only)
+    attempts = [attempt for attempt in grid(times=times, only=only) if attempt.sin or not sinning]
     wanted = [(one, trial_digest(one)) for one in (attempts if shuffle is None else shuffled(attempts, seed=shuffle))]
     todo = [attempt for attempt, digest in wanted if (attempt, digest) not in done]
     until_s = None if minutes is None else time.monotonic() + minutes * 60
