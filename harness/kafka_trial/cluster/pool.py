@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from kafka_trial.cluster.processes import ProcessCluster, process_cluster
+from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import UnjudgeableError
 
 
@@ -35,9 +36,13 @@ class _Warm:
 
 
 class ClusterPool:
-    """Keeps one warm cluster per Kafka version, number of brokers and use, for as long as the `with` lasts."""
+    """Keeps one warm cluster per Kafka version, number of brokers and use, for as long as the `with` lasts.
 
-    def __init__(self) -> None:
+    `lanes`: how many each has; what runs side by side shares them.
+    """
+
+    def __init__(self, *, lanes: int = LANES) -> None:
+        self._lanes = lanes
         self._warm: dict[tuple[str, int, bool], _Warm] = {}
         self._changed = threading.Condition()
         self.rebuilt_because: list[str] = []
@@ -92,9 +97,12 @@ class ClusterPool:
             warm.cluster = None
         if warm.cluster is None:
             warm.stack = ExitStack()
-            warm.cluster = warm.stack.enter_context(process_cluster(warm.version, brokers=warm.brokers))
+            warm.cluster = warm.stack.enter_context(self._booted(warm))
             warm.cluster.rebuilt_because = because
         return warm.cluster
+
+    def _booted(self, warm: _Warm) -> AbstractContextManager[ProcessCluster]:
+        return process_cluster(warm.version, brokers=warm.brokers, lanes=self._lanes)
 
     def __enter__(self) -> ClusterPool:
         return self

@@ -16,6 +16,7 @@ from kafka_trial.cluster.attached import AttachedCluster
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
+from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.process.children import ChildProcesses
@@ -70,16 +71,24 @@ class Session:
     """Runs trials one after the other; clusters stay warm between them unless a fault ruined them."""
 
     def __init__(
-        self, *, console: Console | None = None, judging: bool = True, cluster: AttachedCluster | None = None
+        self,
+        *,
+        console: Console | None = None,
+        judging: bool = True,
+        cluster: AttachedCluster | None = None,
+        lanes: int = LANES,
     ) -> None:
-        """`cluster`: one that `cluster up` keeps up, for all trials; else the session boots what they need."""
+        """`cluster`: one that `cluster up` keeps up, for all trials; else the session boots what they need.
+
+        `lanes` of each cluster it boots: a trial takes one for each member, and three more.
+        """
         self.console = console or Console(quiet=True)
         self._attached = cluster
         self._stack = ExitStack()
         self._judging = judging
         self._judge: JudgeProcess | None = None
         self._judge_lock = threading.Lock()
-        self.clusters = self._stack.enter_context(ClusterPool())
+        self.clusters = self._stack.enter_context(ClusterPool(lanes=lanes))
         self._stack.enter_context(preferred())  # from here on nothing can fail
         self._stack.enter_context(frozen_heap())
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial import registry
+from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import FAIL, PASS, KafkaTrialError
 from kafka_trial.history.packed import SUFFIX, pack
 from kafka_trial.history.store import RunFolder
@@ -44,6 +45,7 @@ from lab.repository import git_revision, reports_folder
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"
+LANES_EACH = 6  # of a trial of three members
 STORED = Path("fixtures") / "histories" / "zoo"
 
 
@@ -79,7 +81,8 @@ def calibrate(
     # Where there is no time at all none is begun, and what is kept of earlier trials stays.
     asked = {_asked(attempt): attempt for attempt in (todo if minutes != 0 else ())}
     ended = 0
-    with Console() as console, Session(console=Console(quiet=True)) as session:
+    lanes = max(LANES, LANES_EACH * (side_by_side or 1))
+    with Console() as console, Session(console=Console(quiet=True), lanes=lanes) as session:
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
             ended += 1
             row = _row(asked[one], outcome)
