@@ -8,15 +8,10 @@ import struct
 import pyarrow as pa
 import pytest
 
-from kafka_trial.kafka_protocol.batches import Batch
-from kafka_trial.kafka_protocol.codecs import XERIAL, plain_batch
+from kafka_trial.kafka_protocol.codecs import XERIAL, uncompressed
 from kafka_trial.kafka_protocol.primitives import DecodeError
 
 PLAIN = b"records " * 1000
-
-
-def _batch(compression: int, payload: bytes) -> Batch:
-    return Batch(7, 8, 0, -1, -1, transactional=False, control=False, compression=compression, count=1, payload=payload)
 
 
 def _stream(name: str) -> bytes:
@@ -49,11 +44,11 @@ def _xerial() -> bytes:
 )
 def test_a_batch_is_uncompressed(compression: int, payload: bytes) -> None:
     """Whatever its producer chose."""
-    assert plain_batch(_batch(compression, payload)) == PLAIN
+    assert uncompressed(payload, compression, base_offset=7) == PLAIN
 
 
 @pytest.mark.parametrize("compression", [1, 2, 3, 4, 7])
 def test_damage_is_named_with_its_place(compression: int) -> None:
     """Bytes that are no such compression, and a compression that is none."""
     with pytest.raises(DecodeError, match="at offset 7"):
-        plain_batch(_batch(compression, b"\x00\x01nonsense"))
+        uncompressed(b"\x00\x01nonsense", compression, base_offset=7)

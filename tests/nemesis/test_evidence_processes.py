@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_trial.nemesis import evidence_processes as evidence
-from kafka_trial.nemesis.fault import Evidence
+from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.samples import GroupSnapshot, Leader, ProcessSnapshot, TopicSnapshot
 
 RUNS = ProcessSnapshot(0, 77, states=("S",), cpu_s=1.0, sockets=3)

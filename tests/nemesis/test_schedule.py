@@ -18,8 +18,9 @@ from kafka_trial.errors import InputError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.nemesis import fault as faults
 from kafka_trial.nemesis.context import FaultContext
-from kafka_trial.nemesis.fault import Evidence, Planned, fault, find_fault
-from kafka_trial.nemesis.injection import Injection
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.fault import fault, find_fault
+from kafka_trial.nemesis.injection import Injection, Planned
 from kafka_trial.nemesis.schedule import make_plan, plan_from_table, plan_to_table, run_schedule
 from kafka_trial.nemesis.targets import Target
 from kafka_trial.scenario import Step
@@ -256,7 +257,7 @@ def injection_of(context: FaultContext, fault_name: str, *, for_s: float) -> Inj
     """Returns the injection of one fault on m0."""
     planned = Planned(0, fault_name, "member", 0.0, for_s)
     target = Target("member", "m0", members=("m0",))
-    return Injection(context, planned, target, stop=threading.Event(), rng=random.Random(1))
+    return Injection(context, planned, target, scope="members", stop=threading.Event(), rng=random.Random(1))
 
 
 @pytest.mark.parametrize(("for_s", "session_ms", "lasts_s"), [(10, 45_000, 56.25), (10, 6_000, 10), (10, None, 10)])

@@ -12,25 +12,17 @@ from pathlib import Path
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.archive_clients import TOPIC
+from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.jvm import java_identity, short_hash
 from kafka_trial.cluster.kafka_jars import kafka_jars
-from kafka_trial.cluster.user_cache import cache_folder, made_once
+from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import KNOWN
 from kafka_trial.errors import StartError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 
 DRIVEN_WITHIN_S = 150.0
-
-
-def class_data_archive(version: str) -> Path:
-    """Returns the archive of a Kafka version on this Java; trains it the first time (about half a minute)."""
-    place = archive_place(version)
-    with made_once(place, f"archive-{version}") as temporary:
-        if temporary is not None:
-            _train(version, temporary)
-    return place
 
 
 def archive_place(version: str) -> Path:
@@ -43,19 +35,22 @@ def archive_place(version: str) -> Path:
     return cache_folder() / "archive" / f"kafka-{version}-{key}.jsa"
 
 
-def _train(version: str, archive: Path) -> None:
-    from kafka_trial.cluster.processes import process_cluster  # it asks for archives itself
+def train_archive(cluster: Cluster, archive: Path) -> None:
+    """Has a cluster do everything that trials ask of brokers, and ends its broker 0, which then writes the archive.
 
-    with process_cluster(version, lanes=2, train=archive) as cluster:
-        with Admin(cluster.observer_bootstrap) as admin:
-            admin.create_topic(TOPIC, partitions=3, replication_factor=3)
-            bootstrap = cluster.wiring.lane(0, cluster.name).bootstrap
-            _drive(bootstrap, protocols=("classic", "consumer") if KNOWN[version].consumer_protocol else ("classic",))
-            admin.describe_group(f"{TOPIC}-classic")
-        broker = cluster.brokers[0]
-        broker.terminate()
-        wait_until(lambda: not broker.alive, within_s=60, what="the training broker to write its archive and exit")
-        wait_until(archive.exists, within_s=5, what=f"the archive {archive.name}", detail=broker.last_words)
+    Raises:
+        StartError: the clients that use the cluster failed.
+        WaitTimeout: the broker did not end, or wrote nothing.
+    """
+    modern = KNOWN[cluster.kafka_version].consumer_protocol
+    with Admin(cluster.observer_bootstrap) as admin, cluster.lease_lanes(1) as lanes:
+        admin.create_topic(TOPIC, partitions=3, replication_factor=3)
+        _drive(lanes[0].bootstrap, protocols=("classic", "consumer") if modern else ("classic",))
+        admin.describe_group(f"{TOPIC}-classic")
+    broker = cluster.brokers[0]
+    broker.terminate()
+    wait_until(lambda: not broker.alive, within_s=60, what="the training broker to write its archive and exit")
+    wait_until(archive.exists, within_s=5, what=f"the archive {archive.name}")
 
 
 def _drive(bootstrap: str, *, protocols: Sequence[str]) -> None:

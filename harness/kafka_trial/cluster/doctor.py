@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from kafka_trial.cluster import archive, spark_java
+from kafka_trial.cluster import archive, processes, spark_java
 from kafka_trial.cluster.detached_state import holder_of, states
 from kafka_trial.cluster.java import find_java, java_version
 from kafka_trial.cluster.kafka_jars import jars_folder, jars_there, kafka_jars, verify
@@ -71,7 +71,7 @@ def _fetch(version: str) -> None:
     toxiproxy_server()
     kafka_jars(version)
     formatted_template(version)
-    archive.class_data_archive(version)
+    processes.class_data_archive(version)
     spark_java.forget_archive_failure()
     spark_java.spark_class_data_archive()
 

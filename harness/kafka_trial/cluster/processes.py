@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 
-from kafka_trial.cluster import archive as class_data
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.archive import archive_place, train_archive
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.jvm import base_archive_flags
@@ -26,6 +26,7 @@ from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.template import formatted_template
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.toxiproxy_server import toxiproxy_server
+from kafka_trial.cluster.user_cache import made_once
 from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -178,6 +179,16 @@ class ProcessCluster:
             return [str(error)]
 
 
+def class_data_archive(version: str) -> Path:
+    """Returns the archive of a Kafka version on this Java; trains it the first time (about half a minute)."""
+    place = archive_place(version)
+    with made_once(place, f"archive-{version}") as temporary:
+        if temporary is not None:
+            with process_cluster(version, lanes=2, train=temporary) as cluster:
+                train_archive(cluster, temporary)
+    return place
+
+
 @contextmanager
 def process_cluster(
     version: str,
@@ -198,7 +209,7 @@ def process_cluster(
     """
     find_version(version)
     server = toxiproxy_server()
-    archive = None if train else class_data.class_data_archive(version)
+    archive = None if train else class_data_archive(version)
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
         ports = stack.enter_context(block_of_ports(Wiring.size(brokers, lanes)))

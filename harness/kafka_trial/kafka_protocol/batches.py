@@ -11,7 +11,7 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from kafka_trial.kafka_protocol.codecs import plain_batch
+from kafka_trial.kafka_protocol.codecs import uncompressed
 from kafka_trial.kafka_protocol.primitives import DecodeError, Reader
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -89,7 +89,7 @@ def records(batch: Batch) -> Iterator[Record]:
     Raises:
         DecodeError: bytes that are none, or a compression that nobody knows.
     """
-    reader = Reader(plain_batch(batch))
+    reader = Reader(uncompressed(batch.payload, batch.compression, base_offset=batch.base_offset))
     for _ in range(batch.count):
         size = reader.varint()
         left_bytes = reader.left_bytes

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_trial.kafka_protocol.primitives import DecodeError
-
-if TYPE_CHECKING:
-    from kafka_trial.kafka_protocol.batches import Batch
 
 XERIAL: Final = b"\x82SNAPPY\0"  # the framing of Java's producers; others send one plain block
 _XERIAL_HEADER_BYTES: Final = 16
@@ -18,34 +15,34 @@ _STREAMS: Final = {3: "lz4", 4: "zstd"}
 _GZIP_WINDOW: Final = 31
 
 
-def plain_batch(batch: Batch) -> bytes:
-    """Returns the records of a batch, uncompressed.
+def uncompressed(payload: bytes, compression: int, *, base_offset: int) -> bytes:
+    """Returns the records of the batch at `base_offset`; `compression` is the number in its attributes.
 
     Raises:
         DecodeError: they are not what their batch says, or of a compression nobody knows.
     """
-    if batch.compression == _NONE:
-        return batch.payload
-    if batch.compression == _GZIP:
+    if compression == _NONE:
+        return payload
+    if compression == _GZIP:
         try:
-            return zlib.decompress(batch.payload, wbits=_GZIP_WINDOW)
+            return zlib.decompress(payload, wbits=_GZIP_WINDOW)
         except zlib.error as error:
-            raise _damaged(batch, error) from error
+            raise _damaged(base_offset, error) from error
     import pyarrow as pa  # here: witnesses start quickly, and seldom meet these
 
     try:
-        if batch.compression == _SNAPPY:
-            return _snappy(batch.payload)
-        if batch.compression in _STREAMS:
-            with pa.CompressedInputStream(pa.BufferReader(batch.payload), _STREAMS[batch.compression]) as stream:
+        if compression == _SNAPPY:
+            return _snappy(payload)
+        if compression in _STREAMS:
+            with pa.CompressedInputStream(pa.BufferReader(payload), _STREAMS[compression]) as stream:
                 return bytes(stream.read())
     except (OSError, pa.ArrowException, struct.error, IndexError) as error:
-        raise _damaged(batch, error) from error
-    raise DecodeError(f"the batch at offset {batch.base_offset} has compression {batch.compression}, which is none")
+        raise _damaged(base_offset, error) from error
+    raise DecodeError(f"the batch at offset {base_offset} has compression {compression}, which is none")
 
 
-def _damaged(batch: Batch, error: Exception) -> DecodeError:
-    return DecodeError(f"the batch at offset {batch.base_offset} cannot be uncompressed: {error}")
+def _damaged(base_offset: int, error: Exception) -> DecodeError:
+    return DecodeError(f"the batch at offset {base_offset} cannot be uncompressed: {error}")
 
 
 def _snappy(payload: bytes) -> bytes:

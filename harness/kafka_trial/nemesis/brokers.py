@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence_processes as evidence
-from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import ProcessSnapshot, TopicSnapshot
 from kafka_trial.process.waiting import wait_until

@@ -9,14 +9,27 @@ there are hits, no misses, and, for each of the `clients` it had to reach, at le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from kafka_trial.nemesis.fault import Evidence
 from kafka_trial.nemesis.measures import Route, all_rates, figures, kept_routes, rises, saturated_rates
 from kafka_trial.nemesis.samples import ANSWERS, REFUSED, REQUESTS, Flow, LinkSnapshot, Probe, flows
 
 NO_CONNECTION = "the target had no live connection through its proxies: nothing to bite"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Whether a fault bit, in a sentence, with the figures that show it."""
+
+    bit: bool
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_details(self, **more: Any) -> Evidence:
+        """Returns the same evidence with further figures."""
+        return replace(self, details={**self.details, **more})
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from signal import SIGKILL, SIGTERM
 
-from kafka_trial.nemesis.fault import Evidence
+from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.samples import REQUESTS, GroupSnapshot, LinkSnapshot, ProcessSnapshot, TopicSnapshot, flows
 
 STOPPED = frozenset("Tt")

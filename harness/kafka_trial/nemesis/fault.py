@@ -21,27 +21,13 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from kafka_trial import nemesis
 from kafka_trial.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from kafka_trial.nemesis.injection import Injection
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Whether a fault bit, in a sentence, with the figures that show it."""
-
-    bit: bool
-    message: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    def with_details(self, **more: Any) -> Evidence:
-        """Returns the same evidence with further figures."""
-        return replace(self, details={**self.details, **more})
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.injection import Injection
 
 
 class Fault(Protocol):
@@ -50,28 +36,9 @@ class Fault(Protocol):
     def __call__(self, injection: Injection, /, **options: Any) -> Iterator[Evidence]: ...
 
 
-@dataclass(frozen=True)
-class Planned:
-    """One fault of a plan: `target` is a role; `resolved` the name it had (m1, b2, all) once injected.
-
-    `after`: the condition from which `at_s` counts; `reached_s` when it was met, in seconds of the faults phase.
-    """
-
-    no: int
-    fault: str
-    target: str
-    at_s: float
-    for_s: float
-    options: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    resolved: str | None = None
-    after: str = ""
-    reached_s: float | None = None
-
-
 RECOVERS_WITHIN_S = 15.0  # traffic again after healing: five seconds, and time for a machine that has much else to do
 
-Complete = Callable[["Injection", Evidence], Evidence]
+Complete = Callable[[Injection, Evidence], Evidence]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_trial.nemesis import evidence_processes as evidence
-from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import GroupSnapshot
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext
-from kafka_trial.nemesis.fault import Planned, find_fault
 from kafka_trial.nemesis.samples import GroupSnapshot, LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, to_details
 from kafka_trial.nemesis.targets import Target, member_named
 from kafka_trial.process.threads import ThreadGroup
@@ -37,6 +37,25 @@ STARTS_WITHIN_S = 20.0  # a member's process, from its start to its first connec
 WITNESSES = {LinkSnapshot: "S", Probe: "P", ProcessSnapshot: "process", TopicSnapshot: "metadata", GroupSnapshot: "O"}
 
 
+@dataclass(frozen=True)
+class Planned:
+    """One fault of a plan: `target` is a role; `resolved` the name it had (m1, b2, all) once injected.
+
+    `after`: the condition from which `at_s` counts; `reached_s` when it was met, in seconds of the faults phase.
+    """
+
+    no: int
+    fault: str
+    target: str
+    at_s: float
+    for_s: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    resolved: str | None = None
+    after: str = ""
+    reached_s: float | None = None
+
+
 class Actor(Protocol):
     """What has a process: a member or a broker; `pid` leads its process group."""
 
@@ -47,7 +66,8 @@ class Actor(Protocol):
 
 
 class Injection:
-    """One injection. `target` is what the role meant just before it; `rng` draws from the fault's own seed."""
+    """One injection. `target` is what the role meant just before it; `scope` is what its fault breaks, as the registry
+    has it; `rng` draws from the fault's own seed."""
 
     def __init__(
         self,
@@ -55,6 +75,7 @@ class Injection:
         planned: Planned,
         target: Target,
         *,
+        scope: str,
         stop: threading.Event,
         rng: random.Random,
     ) -> None:
@@ -63,7 +84,7 @@ class Injection:
         self.no = planned.no
         self.fault = planned.fault
         self.for_s = planned.for_s
-        self.scope = find_fault(planned.fault).scope
+        self.scope = scope
         self.target = target
         self.stop = stop
         self.rng = rng

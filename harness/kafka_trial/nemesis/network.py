@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any
 
 from kafka_trial.nemesis import evidence
-from kafka_trial.nemesis.fault import Evidence, fault
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import ANSWERS, REQUESTS, Probe
 from kafka_trial.process.waiting import wait_until

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis.context import FaultContext
-from kafka_trial.nemesis.fault import Evidence, Planned, find_fault
-from kafka_trial.nemesis.injection import Injection
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.fault import find_fault
+from kafka_trial.nemesis.injection import Injection, Planned
 from kafka_trial.nemesis.targets import resolve
 from kafka_trial.process.waiting import pause
 
@@ -127,7 +128,7 @@ class FaultRunner:
             recorded = planned.resolved if self.exact else None
             target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop)
             planned = replace(planned, resolved=target.name)
-            injection = Injection(self.context, planned, target, stop=self.stop, rng=rng)
+            injection = Injection(self.context, planned, target, scope=spec.scope, stop=self.stop, rng=rng)
             injection.journal("injecting")
             play = spec.play(injection, **planned.options)
             act = _Open(injection, play, Evidence(False, "in force, not judged yet"))

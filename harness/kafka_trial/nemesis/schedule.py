@@ -19,7 +19,8 @@ from typing import Any
 
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.nemesis.context import FaultContext
-from kafka_trial.nemesis.fault import Planned, find_fault, step_problems
+from kafka_trial.nemesis.fault import find_fault, step_problems
+from kafka_trial.nemesis.injection import Planned
 from kafka_trial.nemesis.runner import AwaitStable, FaultRunner, Outcome
 from kafka_trial.nemesis.targets import known_names
 from kafka_trial.process.threads import ThreadGroup
