@@ -1,7 +1,11 @@
 """Durations: how long every test took, in a file; a plugin of pytest, and what `make test` prints at its end.
 
-pytest … --durations-file=FILE         adds one JSON line a test: its id, outcome and seconds (set-up, call, both)
-python tests/durations.py FILE WALL_S  prints the sums and the slowest of such a file
+pytest … --durations-file=FILE
+    adds one JSON line a test: its id, outcome and seconds (set-up, call, both), and one of what was collected
+python tests/durations.py summarise FILE WALL_S [BUDGET_S]
+    prints the sums and the slowest; exit status 1 where a test that was collected has no line, or it took too long
+python tests/durations.py record FILE
+    adds a row of the whole run to reports/tests.jsonl
 """
 
 from __future__ import annotations
@@ -55,6 +59,10 @@ class Recorder:
         self._seconds: dict[str, dict[str, float]] = defaultdict(dict)
         self._outcomes: dict[str, str] = {}
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Notes which tests are going to run: one without a line of its own was lost."""
+        self._write({"collected": [item.nodeid for item in session.items]})
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Takes what a phase of a test took; the worst outcome of its phases counts."""
         self._seconds[report.nodeid][report.when] = report.duration
@@ -62,14 +70,18 @@ class Recorder:
             self._outcomes[report.nodeid] = report.outcome
         if report.when == "teardown":
             seconds = self._seconds.pop(report.nodeid)
-            row = {
-                "test": report.nodeid,
-                "outcome": self._outcomes.pop(report.nodeid),
-                "seconds": round(sum(seconds.values()), 3),
-                "setup_s": round(seconds.get("setup", 0.0), 3),
-            }
-            with self._file.open("a", encoding="utf-8") as file:  # several processes write, each a whole line
-                file.write(json.dumps(row) + "\n")
+            self._write(
+                {
+                    "test": report.nodeid,
+                    "outcome": self._outcomes.pop(report.nodeid),
+                    "seconds": round(sum(seconds.values()), 3),
+                    "setup_s": round(seconds.get("setup", 0.0), 3),
+                }
+            )
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        with self._file.open("a", encoding="utf-8") as file:  # several processes write, each a whole line
+            file.write(json.dumps(row) + "\n")
 
 
 def last_of_each(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -109,17 +121,32 @@ def summary(rows: Iterable[Mapping[str, Any]], *, wall_s: float) -> list[str]:
     return [head, *(f"{row['seconds']:8.1f} s  {row['test']}" for row in rows[:SLOWEST])]
 
 
+def problems(rows: Iterable[Mapping[str, Any]], *, wall_s: float, budget_s: float | None) -> list[str]:
+    """Returns what makes a run no good although its tests passed: tests that left no line, and a budget overrun."""
+    rows = list(rows)
+    ended = {row["test"] for row in rows if "test" in row}
+    lost = sorted({test for row in rows for test in row.get("collected", ())} - ended)
+    found = [f"{len(lost)} tests were collected and never ended: {', '.join(lost[:SLOWEST])}"] if lost else []
+    if budget_s is not None and wall_s > budget_s:
+        over = f"took {_clock(wall_s)}, {_clock(wall_s - budget_s)} more than its budget of {_clock(budget_s)}"
+        found.append(f"{over}: make the slowest faster, or let them rotate (tests/tiers.py)")
+    return found
+
+
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def main(verb: str, file: Path, *wall_s: str) -> None:
-    """Summarises a file of durations, or records what became of all its tests."""
+def main(verb: str, file: Path, *given_s: str) -> int:
+    """Summarises a file of durations, or records what became of all its tests; returns the exit status."""
     if verb == "summarise":
-        print("\n".join(summary(read(file), wall_s=float(wall_s[0]))))
+        wall_s, budget_s = float(given_s[0]), float(given_s[1]) if len(given_s) > 1 else None
+        wrong = problems(read(file), wall_s=wall_s, budget_s=budget_s)
+        print("\n".join([*summary(read(file), wall_s=wall_s), *wrong]))
         with file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps({"wall_s": float(wall_s[0])}) + "\n")
-    elif verb == "record":
+            out.write(json.dumps({"wall_s": wall_s}) + "\n")
+        return 1 if wrong else 0
+    if verb == "record":
         asked = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*", "--dirty=+"]
         commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
         row = run_row(read(file), commit=commit, date=datetime.now(UTC).date().isoformat())
@@ -127,7 +154,8 @@ def main(verb: str, file: Path, *wall_s: str) -> None:
         if not rows.exists() or line not in rows.read_text(encoding="utf-8"):
             with rows.open("a", encoding="utf-8") as out:
                 out.write(line)
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ def test_every_test_leaves_its_line(pytester: pytest.Pytester, tmp_path: Path) -
     file = tmp_path / "durations.jsonl"
     pytester.runpytest("-p", "durations", f"--durations-file={file}")
     rows = durations.read(file)
+    (collected,) = (row["collected"] for row in rows if "collected" in row)
+    rows = [row for row in rows if "test" in row]
+    assert collected == [row["test"] for row in rows]
     assert {row["test"].rpartition("::")[2]: row["outcome"] for row in rows} == {
         "test_good": "passed",
         "test_bad": "failed",
@@ -45,6 +49,25 @@ def test_the_slowest_are_told_first() -> None:
     head, *slowest = durations.summary(rows, wall_s=61.0)
     assert head == "12 tests (12 passed) in 1:01 of wall clock, 1:18 one after the other; slowest:"
     assert [line.split()[-1] for line in slowest] == [f"t{number}" for number in range(12, 2, -1)]
+
+
+def test_a_test_that_left_no_line_and_a_budget_overrun_fail_a_run(tmp_path: Path) -> None:
+    """Both are told, with what to do; inside the budget and complete, nothing is."""
+    rows = [
+        {"collected": ["a", "b"]},
+        {"collected": ["c"]},
+        *({"test": name, "outcome": "passed", "seconds": 1.0} for name in "ac"),
+    ]
+    assert durations.problems(rows, wall_s=961.0, budget_s=900.0) == [
+        "1 tests were collected and never ended: b",
+        "took 16:01, 1:01 more than its budget of 15:00: make the slowest faster, or let them rotate (tests/tiers.py)",
+    ]
+    whole = [*rows, {"test": "b", "outcome": "skipped", "seconds": 0.0}]
+    assert durations.problems(whole, wall_s=900.0, budget_s=900.0) == []
+    assert durations.problems(whole, wall_s=9000.0, budget_s=None) == []
+    file = tmp_path / "durations.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in whole))
+    assert [durations.main("summarise", file, "901", *budget) for budget in (["900"], ["902"], [])] == [1, 0, 0]
 
 
 def test_a_stopped_run_goes_on_with_what_has_not_passed(pytester: pytest.Pytester, tmp_path: Path) -> None:

@@ -20,6 +20,12 @@ def test_many(number): pass
 def test_kinds(kind, target): pass
 
 def test_each_time(): pass
+
+@pytest.mark.rotates(together="both")
+def test_one(): pass
+
+@pytest.mark.rotates(together="both")
+def test_other(): pass
 """
 
 
@@ -37,10 +43,13 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, rotation: in
 def test_every_test_has_its_turn_within_five_rotations(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of twelve two or three at a time; of every kind one target each time; what does not rotate runs always."""
+    """Of twelve two or three at a time, of every kind one target each time, of those that take turns together one; what
+    does not rotate runs always."""
     runs = [run(pytester, monkeypatch, rotation) for rotation in range(tiers.TURNS)]
     times = Counter(name for names in runs for name in names)
-    assert len(times) == 17
+    assert len(times) == 19
+    assert [len({"test_one", "test_other"} & names) for names in runs] == [1] * tiers.TURNS
+    assert min(times["test_one"], times["test_other"]) == tiers.TURNS // 2
     assert {name: count for name, count in times.items() if name.startswith("test_many") and count != 1} == {}
     assert times["test_each_time"] == times["test_kinds[kill-member]"] == tiers.TURNS
     assert [sum(name.startswith("test_kinds[stall") for name in names) for names in runs] == [1] * tiers.TURNS
@@ -48,7 +57,7 @@ def test_every_test_has_its_turn_within_five_rotations(
 
 def test_all_is_all(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the rotation."""
-    assert len(run(pytester, monkeypatch, 3, "--tier", "all")) == 17
+    assert len(run(pytester, monkeypatch, 3, "--tier", "all")) == 19
 
 
 def test_the_rotation_is_told_and_follows_from_the_commit(

@@ -4,7 +4,8 @@
     pytest                   runs all of it, as `make test-all` does
 
 Tests of one function that are marked `rotates` (those with the same arguments of the marker) take turns: every one
-runs within `TURNS` rotations, and some of them in each. Which rotation it is follows from the number of commits, so
+runs within `TURNS` rotations, and some of them in each. So do those of several functions, in whatever files, that are
+marked `rotates(together="a name")`. Which rotation it is follows from the number of commits, so
 that the next commit has the next one; `ROTATION=n` chooses it.
 """
 
@@ -70,5 +71,6 @@ def _groups(items: list[pytest.Item]) -> list[list[pytest.Item]]:
     groups: dict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if (marker := item.get_closest_marker("rotates")) is not None:
-            groups[item.nodeid.partition("[")[0], *marker.args].append(item)
+            together = marker.kwargs.get("together")
+            groups[(together,) if together else (item.nodeid.partition("[")[0], *marker.args)].append(item)
     return [sorted(group, key=lambda item: item.nodeid) for group in groups.values()]
