@@ -100,7 +100,7 @@ def test_a_kernel_that_says_nothing_changes_nothing(said: str | None, tmp_path: 
 def test_a_session_that_cannot_begin_leaves_nothing_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody gets to close it."""
 
-    def fails() -> None:
+    def fails(**_: object) -> None:
         raise OSError("no room")
 
     def work() -> None:
