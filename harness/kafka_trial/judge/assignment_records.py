@@ -12,8 +12,8 @@ import pyarrow as pa
 from kafka_trial.invariants.kernels import NEVER, Array, at_or_after, ordered, picked
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.slice_index import slices_of
-from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
 FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who")
@@ -22,15 +22,15 @@ FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who"
 class AssignmentRecords:
     """Gathers the group records of an offsets log."""
 
-    def __init__(self, builder: TrialContextBuilder, source: int) -> None:
-        self._facts = builder
+    def __init__(self, names: HistoryNames, source: int) -> None:
+        self._names = names
         self._source = source
         self._found: list[dict[str, Array]] = []
         self._marks: list[tuple[Array, Array]] = []  # (member id, place) of every record about one member
 
     def take(self, columns: Columns) -> None:
         """Takes the group records of a block."""
-        group = self._facts.group
+        group = self._names.group
         ours = np.ones(len(columns), np.bool_) if group is None else columns.codes("group", {group: 1}) == 1
         classic, member = columns.is_kind("group") & ours, columns.is_kind("member_assignment") & ours
         gone = columns.is_kind("group_tombstone") & ours & (columns["record_type"] == MEMBER_ASSIGNMENT)
@@ -60,7 +60,7 @@ class AssignmentRecords:
     def _list(self, columns: Columns, name: str, mask: Array, protocol: Protocol) -> None:
         rows, entries = columns.entries(name, mask)
         ids = entries.text("member_id") if protocol == Protocol.CLASSIC else columns.text("member_id", rows)
-        slices = slices_of(self._facts, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+        slices = slices_of(self._names, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
         who = self._ids(ids)
         known = (slices >= 0) & (who >= 0)
         rows = rows[known]
@@ -77,17 +77,17 @@ class AssignmentRecords:
             }
         )
 
-    def _ids(self, names: pa.Array) -> Array:
-        return numbers_of(self._facts, names)
+    def _ids(self, member_ids: pa.Array) -> Array:
+        return numbers_of(self._names, member_ids)
 
     def _joined(self, name: str) -> Array:
         return np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._found)])
 
 
-def numbers_of(builder: TrialContextBuilder, names: pa.Array) -> Array:
+def numbers_of(names: HistoryNames, member_ids: pa.Array) -> Array:
     """Returns the number of each member id; -1 where there is none."""
-    encoded = names.dictionary_encode()
-    numbers = [builder.member_id(name) for name in encoded.dictionary.to_pylist()]
+    encoded = member_ids.dictionary_encode()
+    numbers = [names.member_id(name) for name in encoded.dictionary.to_pylist()]
     table = np.array([*numbers, -1], np.int64)
     found: Array = table[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return found

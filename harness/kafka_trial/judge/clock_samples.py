@@ -1,20 +1,17 @@
 """Clock samples: what the run's own clocks say of time, and of when the harness stood still.
 
-Gathered with the other builder (`trial_context_builder.py`): one pair of clocks and one delay a second, and one
-delay of each reader.
+Gathered for the trial context (`trial_context_builder.py`): one pair of clocks and one delay a second, and one delay
+of each reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_trial.history.kinds import lacking
 from kafka_trial.invariants.trial_context import STANDSTILL_NS, TOLERANCE_NS
-
-if TYPE_CHECKING:
-    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 Body = Mapping[str, Any]
 Span = tuple[int, int]
@@ -29,6 +26,29 @@ class ClockCollector:
     delays: list[tuple[int, int]] = field(default_factory=list)
     harness_stalls: list[Span] = field(default_factory=list)
     readings: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def take_clock(self, body: Body) -> None:
+        """Takes the run's two clocks, read one after the other."""
+        if not lacking("clock", body):  # else it has been named
+            self.clocks.append((body["wall_ns"], body.get("read_ns", body["time_ns"])))
+
+    def take_scheduling_delay(self, body: Body) -> None:
+        """Takes how much longer than it was to last a pause of the harness was."""
+        if lacking("scheduling_delay", body):
+            return
+        at_ns, delay_ns = body["time_ns"], body["delay_ns"]
+        self.delays.append((at_ns, delay_ns))
+        if delay_ns > STANDSTILL_NS:
+            self.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
+
+    def take_reading_delay(self, body: Body) -> None:
+        """Takes how late a reader was: beyond the tolerance between sources a standstill, if only of this reader."""
+        if lacking("reading_delay", body):
+            return
+        at_ns, delay_ns = body["time_ns"], body["delay_ns"]
+        self.readings.append((body["reader"], at_ns, delay_ns))
+        if delay_ns > TOLERANCE_NS:
+            self.harness_stalls.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
 
     def trial_context(self) -> dict[str, Any]:
         """Returns the fields of `TrialContext` that these are."""
@@ -49,34 +69,3 @@ def _apart(spans: Iterable[Span]) -> tuple[Span, ...]:
         else:
             joined.append((begin, end))
     return tuple(joined)
-
-
-def _clock(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    if not lacking("clock", body):  # else it has been named
-        builder.clock_samples.clocks.append((body["wall_ns"], body.get("read_ns", body["time_ns"])))
-
-
-def _scheduling_delay(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    if lacking("scheduling_delay", body):
-        return
-    at_ns, delay_ns = body["time_ns"], body["delay_ns"]
-    builder.clock_samples.delays.append((at_ns, delay_ns))
-    if delay_ns > STANDSTILL_NS:
-        builder.clock_samples.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
-
-
-def _reading_delay(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    """Beyond the tolerance between sources it is a standstill, if only of this reader."""
-    if lacking("reading_delay", body):
-        return
-    at_ns, delay_ns = body["time_ns"], body["delay_ns"]
-    builder.clock_samples.readings.append((body["reader"], at_ns, delay_ns))
-    if delay_ns > TOLERANCE_NS:
-        builder.clock_samples.harness_stalls.append((max(0, at_ns - delay_ns - EVERY_NS), at_ns))
-
-
-PULSE_TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
-    "clock": _clock,
-    "scheduling_delay": _scheduling_delay,
-    "reading_delay": _reading_delay,
-}

@@ -9,16 +9,17 @@ from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.assignment_records import numbers_of
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
+from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.slice_index import slices_of
-from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 
-def commit_epochs(builder: TrialContextBuilder, columns: Columns, of_group: Array) -> dict[str, Array]:
+def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
     """Returns the columns of one row for each position that a member committed with an epoch and was not refused."""
     asked = columns.codes("api", {"OFFSETCOMMIT": 1}, fold=True) == 1
-    rows, entries = columns.entries("entries", columns.is_kind("request") & of_group & asked & (columns["epoch"] >= 0))
-    slices = slices_of(builder, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
-    who = numbers_of(builder, columns.text("member_id", rows))
+    ours = columns.is_kind("request") & names.of_group(columns)
+    rows, entries = columns.entries("entries", ours & asked & (columns["epoch"] >= 0))
+    slices = slices_of(names, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+    who = numbers_of(names, columns.text("member_id", rows))
     accepted = (entries["error"] == NONE) | (entries["error"] == 0)
     kept = (slices >= 0) & (entries["committed_offset"] != NONE) & (who >= 0) & accepted
     rows = rows[kept]

@@ -1,6 +1,6 @@
 """Declared timeouts: which times the brokers were told of a group, and how its members went round before the faults.
 
-Gathered with the other builder (`trial_context_builder.py`): a handful of requests to join and of group records, and of
+Gathered for the trial context (`trial_context_builder.py`): a handful of requests to join and of group records, and of
 deliveries, fetches and heartbeats only the longest gap of each member. The run's own file is read first, so that its
 phases say when the faults began.
 """
@@ -15,10 +15,10 @@ import numpy as np
 
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.history_names import HistoryNames
 
 if TYPE_CHECKING:
     from kafka_trial.judge.lines import Block
-    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 Body = Mapping[str, Any]
 SECOND_NS = 1_000_000_000
@@ -68,20 +68,19 @@ class TimeoutCollector:
             if type(value) is int and value > 0:
                 known.add(value)
 
-    def take(self, builder: TrialContextBuilder, source: int, block: Block, columns: Columns, time_ns: Any) -> None:
+    def take(self, names: HistoryNames, source: int, block: Block, columns: Columns, time_ns: Any) -> None:
         """Takes a block of events."""
         delivered = columns.rows_of("delivered")
-        if len(delivered) and builder.life(source) is not None:
+        if len(delivered) and names.life(source) is not None:
             self.silent = False
-            early = delivered[time_ns[delivered] < _quiet_until_ns(builder)]
+            early = delivered[time_ns[delivered] < _quiet_until_ns(names.phases)]
             self.deliveries.take(source, np.zeros(len(early), np.int64), time_ns[early])
         if len(columns.rows_of("request")):
-            self._take_requests(builder, source, block, columns)
+            self._take_requests(names, source, block, columns)
 
-    def _take_requests(self, builder: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
-        apis = np.where(
-            columns.is_kind("request") & _of_group(builder, columns), columns.codes("api", APIS, fold=True), 0
-        )
+    def _take_requests(self, names: HistoryNames, source: int, block: Block, columns: Columns) -> None:
+        ours = columns.is_kind("request") & names.of_group(columns)
+        apis = np.where(ours, columns.codes("api", APIS, fold=True), 0)
         for body in block.bodies(np.flatnonzero(apis == APIS["JOINGROUP"])):
             if type(body.get("session_timeout_ms")) is int:
                 self.protocols.add("classic")
@@ -92,11 +91,15 @@ class TimeoutCollector:
         goodbye = (apis == APIS["CONSUMERGROUPHEARTBEAT"]) & (columns["epoch"] == LEFT_EPOCH)
         left = np.flatnonzero(((apis == APIS["LEAVEGROUP"]) & (columns["error"] <= 0)) | goodbye)
         self.leaves += zip(lanes[left].tolist(), times[left].tolist(), strict=True)
-        steady = (times >= builder.phases.get("steady", 0)) & (times < _quiet_until_ns(builder)) & (lanes >= 0)
+        steady = (times >= names.phases.get("steady", 0)) & (times < _quiet_until_ns(names.phases)) & (lanes >= 0)
         beats = np.flatnonzero(steady & np.isin(apis, (APIS["HEARTBEAT"], APIS["CONSUMERGROUPHEARTBEAT"])))
         self.heartbeats.take(source, lanes[beats], times[beats])
         asks = np.flatnonzero(steady & (apis == APIS["FETCH"]))
         self.fetches.take(source, lanes[asks], times[asks])
+
+    def longest_session_ms(self) -> int:
+        """Returns the longest session that brokers were told of so far; 0 where of none."""
+        return max([*self.sessions_ms, self.consumer_session_ms or 0])
 
     def told(self) -> DeclaredTimeouts:
         """Returns what all of it says."""
@@ -115,45 +118,37 @@ def _longest_s(values_ms: list[int]) -> float | None:
     return max(values_ms) / 1000 if values_ms else None
 
 
-def _quiet_until_ns(builder: TrialContextBuilder) -> int:
+def _quiet_until_ns(phases: Mapping[str, int]) -> int:
     """Returns when the faults began, by the run's phases, which are read first."""
-    phases = builder.phases
     return phases.get("faults", phases.get("drain", phases.get("heal", np.iinfo(np.int64).max)))
 
 
-def _of_group(builder: TrialContextBuilder, columns: Columns) -> Any:
-    if builder.group is None:
-        return np.ones(len(columns), np.bool_)
-    return (columns.codes("group", {builder.group: 1}) == 1) | columns.absent("group")
-
-
-def _group(builder: TrialContextBuilder, body: Body) -> None:
+def _group(told: TimeoutCollector, body: Body) -> None:
     for member in body.get("members") or ():
         if isinstance(member, Mapping) and type(member.get("session_timeout_ms")) is int:
-            builder.told.protocols.add("classic")
-            builder.told.take_member(member)
+            told.protocols.add("classic")
+            told.take_member(member)
 
 
-def _member(builder: TrialContextBuilder, body: Body) -> None:
+def _member(told: TimeoutCollector, body: Body) -> None:
     if type(body.get("rebalance_timeout_ms")) is int:
-        builder.told.protocols.add("consumer")
-        builder.told.take_member(body)
+        told.protocols.add("consumer")
+        told.take_member(body)
 
 
-def _group_named(builder: TrialContextBuilder, body: Body) -> None:
+def _group_named(told: TimeoutCollector, body: Body) -> None:
     if type(body.get("consumer_session_timeout_ms")) is int:
-        builder.told.consumer_session_ms = body["consumer_session_timeout_ms"]
+        told.consumer_session_ms = body["consumer_session_timeout_ms"]
 
 
-_OF_KIND: Mapping[str, Callable[[TrialContextBuilder, Body], None]] = {
+_OF_KIND: Mapping[str, Callable[[TimeoutCollector, Body], None]] = {
     "group": _group,
     "member": _member,
     "group_named": _group_named,
 }
 
 
-def take_told(builder: TrialContextBuilder, source: int, body: Body) -> None:
+def take_told(told: TimeoutCollector, names: HistoryNames, body: Body) -> None:
     """Takes an event that says something of the members' time-outs."""
-    of_ours = builder.group is None or body.get("group") == builder.group
-    if of_ours or body["kind"] == "group_named":
-        _OF_KIND[body["kind"]](builder, body)
+    if names.is_of_group(body) or body["kind"] == "group_named":
+        _OF_KIND[body["kind"]](told, body)

@@ -7,17 +7,15 @@ and accepted commits do not. So it grows with rebalances and refusals, not with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.trial_context import GroupAnswer
 from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.lines import Block
-
-if TYPE_CHECKING:
-    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 Answer = dict[str, Any]  # the fields of a GroupAnswer, but for its member
 Body = Mapping[str, Any]
@@ -34,13 +32,12 @@ APIS = {
 }
 
 
-def take_group_answers(builder: TrialContextBuilder, source: int, block: Block, columns: Columns) -> None:
+def take_group_answers(names: HistoryNames, answers: list[Answer], source: int, block: Block, columns: Columns) -> None:
     """Notes what the brokers answered to members in a block of a request log."""
-    rows = np.flatnonzero(_telling(builder, columns))
-    for body in block.bodies(rows):
-        answer = _answer(builder, source, body)
+    for body in block.bodies(np.flatnonzero(_telling(names, columns))):
+        answer = _answer(names, source, body)
         if answer["error"] or answer["assigned"] is not None or answer["owned"] is not None or _tells(answer["api"]):
-            builder.group_answers.append(answer)
+            answers.append(answer)
 
 
 def answered(answers: Iterable[Answer], lanes: Mapping[int, int]) -> tuple[GroupAnswer, ...]:
@@ -49,19 +46,17 @@ def answered(answers: Iterable[Answer], lanes: Mapping[int, int]) -> tuple[Group
     return tuple(sorted(found, key=lambda one: (one.source, one.seq)))
 
 
-def _telling(builder: TrialContextBuilder, columns: Columns) -> Array:
+def _telling(names: HistoryNames, columns: Columns) -> Array:
     """Returns which rows of a block may say something new to a member of the group."""
     telling, others = columns.codes("api", TELLING, fold=True), columns.codes("api", OTHERS, fold=True)
     if not (telling.any() or others.any()):
         return np.zeros(len(columns), np.bool_)
-    ours = columns.absent("group")
-    ours = ours | (columns.codes("group", {builder.group: 1}) == 1 if builder.group is not None else True)
     refused = (columns["error"] != NONE) & (columns["error"] != 0)
     found: Array = (telling > 0) | (others == CONSUMER_HEARTBEAT) | ((others > 0) & refused)
-    return found & ours & columns.is_kind("request")
+    return found & names.of_group(columns) & columns.is_kind("request")
 
 
-def _answer(builder: TrialContextBuilder, source: int, body: Body) -> Answer:
+def _answer(names: HistoryNames, source: int, body: Body) -> Answer:
     api = APIS[str(body["api"]).upper().replace("_", "")]
     error, epoch, member_id = _number(body, "error") or 0, _number(body, "epoch"), _text(body, "member_id")
     heartbeat, join = api == "CONSUMER_GROUP_HEARTBEAT", api == "JOIN_GROUP"
@@ -75,7 +70,7 @@ def _answer(builder: TrialContextBuilder, source: int, body: Body) -> Answer:
         "api": api,
         "error": error,
         "lane": -1 if (lane := _number(body, "lane")) is None else lane,
-        "member_id": -1 if member_id is None else builder.member_id(member_id),
+        "member_id": -1 if member_id is None else names.member_id(member_id),
         "connection": _text(body, "connection"),
         "client_id": _text(body, "client_id"),
         "instance_id": _text(body, "instance_id"),
@@ -84,9 +79,9 @@ def _answer(builder: TrialContextBuilder, source: int, body: Body) -> Answer:
         "session_timeout_ms": _number(body, "session_timeout_ms"),
         "rebalance_timeout_ms": _number(body, "rebalance_timeout_ms"),
         "assigned": None
-        if told is None or error or _nameless(builder, body.get(told))
-        else _listed(builder, body.get(told)),
-        "owned": _listed(builder, body.get("entries")) if heartbeat else None,
+        if told is None or error or _nameless(names, body.get(told))
+        else _listed(names, body.get(told)),
+        "owned": _listed(names, body.get("entries")) if heartbeat else None,
     }
 
 
@@ -94,27 +89,27 @@ def _tells(api: str) -> bool:
     return api.replace("_", "") in TELLING
 
 
-def _listed(builder: TrialContextBuilder, entries: Any) -> tuple[int, ...] | None:
+def _listed(names: HistoryNames, entries: Any) -> tuple[int, ...] | None:
     """Returns the slices of a list of partitions; None where there is no list. Other topics are none of ours."""
     if not isinstance(entries, list):
         return None
-    places = (_place(builder, entry) for entry in entries if isinstance(entry, dict))
-    ours = {place for place in places if place is not None and place[0] == (builder.topic or place[0])}
-    return tuple(sorted(builder.slices.setdefault(place, len(builder.slices)) for place in sorted(ours)))
+    places = (_place(names, entry) for entry in entries if isinstance(entry, dict))
+    ours = {place for place in places if place is not None and place[0] == (names.topic or place[0])}
+    return tuple(sorted(names.slice_of(*place) for place in sorted(ours)))
 
 
-def _nameless(builder: TrialContextBuilder, entries: Any) -> bool:
+def _nameless(names: HistoryNames, entries: Any) -> bool:
     """Tells whether a list may hold partitions of ours by an id of the topic that nobody has told the name of."""
-    if builder.topic is not None and builder.topic in builder.topics_by_id.values():
+    if names.topic is not None and names.topic in names.topics_by_id.values():
         return False
     entries = entries if isinstance(entries, list) else []
     ids = [_text(entry, "topic_id") for entry in entries if isinstance(entry, dict) and not _text(entry, "topic")]
-    return any(topic_id is not None and topic_id not in builder.topics_by_id for topic_id in ids)
+    return any(topic_id is not None and topic_id not in names.topics_by_id for topic_id in ids)
 
 
-def _place(builder: TrialContextBuilder, entry: Body) -> tuple[str, int] | None:
+def _place(names: HistoryNames, entry: Body) -> tuple[str, int] | None:
     topic_id, partition = _text(entry, "topic_id"), _number(entry, "partition")
-    topic = _text(entry, "topic") or (builder.topics_by_id.get(topic_id) if topic_id else None)
+    topic = _text(entry, "topic") or (names.topics_by_id.get(topic_id) if topic_id else None)
     return None if topic is None or partition is None or not 0 <= partition < 2**31 else (topic, partition)
 
 

@@ -8,16 +8,13 @@ began and ended is kept, so that nothing here grows with time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kafka_trial.invariants.kernels import NONE, Array, first_of, ordered, starts_of
 from kafka_trial.invariants.trial_context import HeartbeatRun
 from kafka_trial.judge.columns import Columns
-
-if TYPE_CHECKING:
-    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+from kafka_trial.judge.history_names import HistoryNames
 
 UNTOLD_GAP_NS = 2_000_000_000  # ends a stretch where nobody has been told of a session yet
 APIS = {"HEARTBEAT": 1, "CONSUMERGROUPHEARTBEAT": 2, "JOINGROUP": 2, "SYNCGROUP": 2}
@@ -31,19 +28,19 @@ class HeartbeatRunCollector:
 
     _stretches: dict[tuple[int, Who], list[tuple[int, int, int, int]]] = field(default_factory=dict)
 
-    def take(self, builder: TrialContextBuilder, source: int, columns: Columns) -> None:
-        """Takes the requests of a block."""
-        rows = _answered(builder, columns)
+    def take(self, names: HistoryNames, source: int, columns: Columns, *, longest_session_ms: int) -> None:
+        """Takes the requests of a block; a gap of half the longest session that brokers were told ends a stretch."""
+        rows = _answered(names, columns)
         if not len(rows):
             return
-        names, codes = columns.encoded("member_id")
-        rows = rows[np.array([*map(bool, names), False])[codes[rows]]]
+        member_ids, codes = columns.encoded("member_id")
+        rows = rows[np.array([*map(bool, member_ids), False])[codes[rows]]]
         wall_ns, time_ns, lanes = (columns[name] for name in ("source_wall_ns", "time_ns", "lane"))
         rows = rows[ordered(lanes[rows], codes[rows], wall_ns[rows], time_ns[rows])]
-        gap_ns = _gap_ns(builder)
+        gap_ns = longest_session_ms * 1_000_000 // 2 or UNTOLD_GAP_NS
         for mine in np.split(rows, first_of(_pairs(lanes[rows], codes[rows]))[1:]):
             if len(mine):
-                who = int(lanes[mine[0]]), names[int(codes[mine[0]])]
+                who = int(lanes[mine[0]]), member_ids[int(codes[mine[0]])]
                 self._extend((source, who), wall_ns[mine], time_ns[mine], gap_ns)
 
     def all(self) -> tuple[HeartbeatRun, ...]:
@@ -69,22 +66,15 @@ class HeartbeatRunCollector:
                 found.append((*first, *last))
 
 
-def _answered(builder: TrialContextBuilder, columns: Columns) -> Array:
+def _answered(names: HistoryNames, columns: Columns) -> Array:
     """Returns which rows of a block are answers that tell a member that it is in the group."""
     apis = columns.codes("api", APIS, fold=True)
     if not apis.any():
         return np.empty(0, np.int64)
-    ours = columns.absent("group")
-    ours = ours | (columns.codes("group", {builder.group: 1}) == 1 if builder.group is not None else True)
     error = np.where(columns["error"] == NONE, 0, columns["error"])
     alive = (error == 0) | ((apis == APIS["HEARTBEAT"]) & (error == REBALANCE_IN_PROGRESS))
-    return np.flatnonzero((apis > 0) & ours & alive & columns.is_kind("request") & (columns["lane"] != NONE))
-
-
-def _gap_ns(builder: TrialContextBuilder) -> int:
-    """Returns which gap ends a stretch: half the longest session that brokers were told so far."""
-    sessions = [*builder.told.sessions_ms, builder.told.consumer_session_ms or 0]
-    return max(sessions) * 1_000_000 // 2 or UNTOLD_GAP_NS
+    ours = columns.is_kind("request") & names.of_group(columns) & (columns["lane"] != NONE)
+    return np.flatnonzero((apis > 0) & ours & alive)
 
 
 def _pairs(lanes: Array, codes: Array) -> Array:

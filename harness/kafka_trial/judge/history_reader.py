@@ -126,9 +126,10 @@ class FileReader:
         own_ns, since_ns = self._own_times.take(columns, time_ns)
         parts = [*self._plain(columns, time_ns, own_ns, since_ns), *self._listed(columns, time_ns, own_ns, since_ns)]
         parts += self._effects(columns)
-        parts.append(made_rows(self.source, **commit_epochs(self.builder, columns, self._of_group(columns))))
+        parts.append(made_rows(self.source, **commit_epochs(self.builder, columns)))
         fetched = self._fetches.rows(columns, time_ns)
-        made = fetched, transaction_rows(self.builder, columns), self._taken.rows(columns)
+        ended = transaction_rows(self.builder, self.builder.transactions, columns)
+        made = fetched, ended, self._taken.rows(columns)
         parts += [made_rows(self.source, **one) for one in made if one]
         return pa.concat_tables([*parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)])
 
@@ -152,9 +153,10 @@ class FileReader:
             if self._whole.take_body(body):
                 self.builder.take(self.source, body)
         _take_lanes(self.builder, columns)
-        take_group_answers(self.builder, self.source, block, columns)
+        take_group_answers(self.builder, self.builder.group_answers, self.source, block, columns)
         self.builder.told.take(self.builder, self.source, block, columns, columns["time_ns"])
-        self.builder.heartbeat_runs.take(self.builder, self.source, columns)
+        session_ms = self.builder.told.longest_session_ms()
+        self.builder.heartbeat_runs.take(self.builder, self.source, columns, longest_session_ms=session_ms)
         self._take_own_word(columns)
 
     def _take_own_word(self, columns: Columns) -> None:
@@ -274,7 +276,7 @@ class FileReader:
         said = columns.codes("outcome", COMMIT_KINDS)
         asked = columns.codes("api", REQUEST_KINDS, fold=True)
         kinds = np.where(columns.is_kind("commit"), said, np.where(columns.is_kind("request"), asked, kinds))
-        kinds = np.where(self._of_group(columns) | ~columns.is_kind("request"), kinds, 0)
+        kinds = np.where(self.builder.of_group(columns) | ~columns.is_kind("request"), kinds, 0)
         rows, entries = columns.entries("entries", kinds > 0)
         if not len(rows):
             return []
@@ -337,13 +339,7 @@ class FileReader:
 
     def _wanted(self, columns: Columns, kinds: Array) -> Array:
         """Returns which rows belong to this trial's group and have a kind."""
-        return (kinds > 0) & (self._of_group(columns) | ~np.isin(kinds, OF_GROUP))
-
-    def _of_group(self, columns: Columns) -> Array:
-        if self.builder.group is None:
-            return np.ones(len(columns), np.bool_)
-        ours: Array = columns.codes("group", {self.builder.group: 1}) == 1
-        return ours | columns.absent("group")
+        return (kinds > 0) & (self.builder.of_group(columns) | ~np.isin(kinds, OF_GROUP))
 
     def _times(self, columns: Columns) -> Array:
         """Returns the times of the block's events; inside a member's file they never run backwards, for its order is

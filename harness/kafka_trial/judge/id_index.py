@@ -1,7 +1,7 @@
 """The id index: which send, record, delivery and effect are the same, by record id, across files and partitions.
 
 Filled while the files are read, the control read first, then the workload, then everybody else; asked by
-`history_reader.py` for the builder that no single slice holds. An id is known by its *id hash*, a number of 63 bits
+`history_reader.py` for what no single slice holds. An id is known by its *id hash*, a number of 63 bits
 that equal ids share: different id_hashes are different ids for certain; two ids of one id hash would be missed once in
 10^16.
 """

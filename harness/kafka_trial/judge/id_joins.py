@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import NOWHERE, Kind, Known
+from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.id_index import IdIndex, id_hashes
@@ -105,8 +105,7 @@ class IdJoins:
         slices, offsets = self._homes(id_hash)
         nowhere = slices == NONE
         if nowhere.any():
-            place = (self.builder.topic or "", NOWHERE)
-            slices = np.where(nowhere, self.builder.slices.setdefault(place, len(self.builder.slices)), slices)
+            slices = np.where(nowhere, self.builder.slice_of_nowhere(), slices)
         compared = self._compared(columns, rows, id_hash)
         self.builder.bodies_compared |= bool((compared > 0).any())
         unsent = pa.array(flag & Known.UNSENT > 0)

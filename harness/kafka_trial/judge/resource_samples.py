@@ -1,19 +1,17 @@
 """Resource samples: what members' processes, their memory and the group's membership say of how well they are.
 
-Gathered with the other builder (`trial_context_builder.py`). Of memory only the samples are kept that are above all
+Gathered for the trial context (`trial_context_builder.py`). Of memory only the samples are kept that are above all
 before them, of the kernel's out-of-memory killer only the rises of its counter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_trial.invariants.trial_context import Epoch, OomRise, Peak
-
-if TYPE_CHECKING:
-    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+from kafka_trial.judge.history_names import HistoryNames
 
 Body = Mapping[str, Any]
 ASKED = ("no", "stop", "overdue", "kill")
@@ -48,18 +46,29 @@ class ResourceCollector:
             self._partitions[name] = body["partitions"]
             self.topic_changes.append(body["time_ns"])
 
-    def take_memory(self, member: str, incarnation: int, rss_bytes: int, source: int, seq: int) -> None:
-        """Keeps a sample that is above all before it."""
-        life = member, incarnation
-        if rss_bytes > self._highest.get(life, -1):
-            self._highest[life] = rss_bytes
-            self.peaks.append(Peak(member, incarnation, rss_bytes, source, seq))
+    def take_resources(self, source: int, body: Body) -> None:
+        """Keeps a sample of an incarnation's memory that is above all before it."""
+        member, incarnation, rss_bytes = body.get("member"), body.get("incarnation", 0), body.get("rss_bytes", 0)
+        if not (isinstance(member, str) and _whole(incarnation) and _whole(rss_bytes)):
+            return
+        if rss_bytes > self._highest.get((member, incarnation), -1):
+            self._highest[member, incarnation] = rss_bytes
+            self.peaks.append(Peak(member, incarnation, rss_bytes, source, body["seq"]))
 
-    def take_oom(self, count: int, time_ns: int, source: int, seq: int) -> None:
-        """Keeps a rise of the counter."""
+    def take_oom_kills(self, source: int, body: Body) -> None:
+        """Keeps a rise of the counter of the kernel's out-of-memory killer."""
+        count: Any = body.get("count")
+        if not _whole(count):
+            return
         if self._oom is not None and count > self._oom[1]:
-            self.oom_rises.append(OomRise(self._oom[0], time_ns, count - self._oom[1], source, seq))
-        self._oom = time_ns, count
+            self.oom_rises.append(OomRise(self._oom[0], body["time_ns"], count - self._oom[1], source, body["seq"]))
+        self._oom = body["time_ns"], count
+
+    def take_epoch(self, names: HistoryNames, source: int, body: Body) -> None:
+        """Takes the group's generation, or its epoch, of a record of the offsets log."""
+        if names.is_of_group(body) and _whole(body.get("epoch")):
+            wall_ns = body["source_wall_ns"] if _whole(body.get("source_wall_ns")) else None
+            self.epochs.append(Epoch(body["epoch"], wall_ns, body["time_ns"], source, body["seq"]))
 
 
 def exit_words(body: Body) -> dict[str, Any]:
@@ -75,31 +84,6 @@ def exit_words(body: Body) -> dict[str, Any]:
     return words
 
 
-def _resources(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    member, incarnation, rss_bytes = body.get("member"), body.get("incarnation", 0), body.get("rss_bytes", 0)
-    if isinstance(member, str) and _whole(incarnation) and _whole(rss_bytes):
-        builder.resource_samples.take_memory(member, int(incarnation), int(rss_bytes), source, body["seq"])
-
-
-def _oom_kills(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    if _whole(body.get("count")):
-        builder.resource_samples.take_oom(body["count"], body["time_ns"], source, body["seq"])
-
-
-def take_epoch(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    """Takes the group's generation, or its epoch, of a record of the offsets log."""
-    if builder.group not in (None, body.get("group")) or not _whole(body.get("epoch")):
-        return
-    wall_ns = body["source_wall_ns"] if _whole(body.get("source_wall_ns")) else None
-    builder.resource_samples.epochs.append(Epoch(body["epoch"], wall_ns, body["time_ns"], source, body["seq"]))
-
-
 def _whole(value: Any) -> Any:
     """Tells whether a value is a whole number that the columns can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) < value < 2**63 - 1
-
-
-VITAL_TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
-    "resources": _resources,
-    "oom_kills": _oom_kills,
-}

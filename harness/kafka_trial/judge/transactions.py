@@ -1,23 +1,21 @@
 """Transactions: how they ended in each log, what their producers had asked for, and what was left open.
 
 Stands beside `history_reader.py`. Markers and granted EndTxn requests become rows of the slice of no partition, for a
-transaction spans logs; what was open at the snapshot is little, and becomes builder. Nothing is judged here.
+transaction spans logs; what was open at the snapshot is little and goes into the trial context. Nothing is judged here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import NOWHERE, Kind
+from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.trial_context import OpenTransaction
 from kafka_trial.judge.columns import Columns
-
-if TYPE_CHECKING:
-    from kafka_trial.judge.trial_context_builder import TrialContextBuilder
+from kafka_trial.judge.history_names import HistoryNames
 
 OFFSETS_LOG = "__consumer_offsets"
 STATES = {"commit": 1, "abort": 2}
@@ -38,6 +36,28 @@ class Transactions:
         """Returns the number of a log; without a topic, of a partition of the offsets log."""
         return self.logs.setdefault(f"{topic or OFFSETS_LOG}-{partition}", len(self.logs))
 
+    def take_open(self, source: int, body: Body) -> None:
+        """Takes a transaction that was open when its log was read."""
+        topic, inside = body.get("topic"), "log_partition" in body
+        numbers = [body.get(name) for name in ("producer_id", "log_partition" if inside else "partition")]
+        place = body.get("log_offset" if inside else "offset")
+        producer, partition = (number if isinstance(number, int) else None for number in numbers)
+        named = inside or isinstance(topic, str)
+        if producer is None or partition is None or not isinstance(place, int) or not named:
+            return
+        log = self.log(None if inside else str(topic), partition)
+        epoch, wall_ns = body.get("producer_epoch"), body.get("source_wall_ns")
+        self.opened[log, producer] = {
+            "producer_id": producer,
+            "producer_epoch": epoch if isinstance(epoch, int) else -1,
+            "log": log,
+            "place": place,
+            "began_wall_ns": wall_ns if isinstance(wall_ns, int) else None,
+            "read_ns": body["time_ns"],
+            "source": source,
+            "seq": body["seq"],
+        }
+
     def trial_context(self) -> dict[str, Any]:
         """Returns the fields of `TrialContext` that these are."""
         timeouts = self.timeouts_ms
@@ -53,21 +73,21 @@ class Transactions:
         }
 
 
-def transaction_rows(builder: TrialContextBuilder, columns: Columns) -> dict[str, Array] | None:
+def transaction_rows(names: HistoryNames, known: Transactions, columns: Columns) -> dict[str, Array] | None:
     """Returns the columns of the rows of a block; None where nothing in it ended a transaction."""
-    _take_timeouts(builder.transactions, columns)
+    _take_timeouts(known, columns)
     state = columns.codes("state", STATES)
-    known = (state > 0) & (columns["producer_id"] != NONE)
-    ends = np.flatnonzero(columns.is_kind("transaction_marker") & known)
+    named = (state > 0) & (columns["producer_id"] != NONE)
+    ends = np.flatnonzero(columns.is_kind("transaction_marker") & named)
     granted = (columns.codes("api", {"ENDTXN": 1}, fold=True) == 1) & (columns["error"] == 0)
-    asks = np.flatnonzero(columns.is_kind("request") & granted & known)
+    asks = np.flatnonzero(columns.is_kind("request") & granted & named)
     if not len(ends) + len(asks):
         return None
     rows = np.concatenate([ends, asks])
-    log, place = _where(builder.transactions, columns, ends)
+    log, place = _where(known, columns, ends)
     kinds = [np.where(state[some] == 1, *pair) for some, pair in ((ends, _ENDED), (asks, _ASKED))]
     return {
-        "slice": np.full(len(rows), _nowhere(builder)),
+        "slice": np.full(len(rows), names.slice_of_nowhere()),
         "kind": np.concatenate(kinds),
         "seq": columns["seq"][rows],
         "time_ns": columns["time_ns"][rows],
@@ -82,10 +102,6 @@ def transaction_rows(builder: TrialContextBuilder, columns: Columns) -> dict[str
 
 _ENDED = (int(Kind.ENDED_COMMITTED), int(Kind.ENDED_ABORTED))
 _ASKED = (int(Kind.ASKED_COMMIT), int(Kind.ASKED_ABORT))
-
-
-def _nowhere(builder: TrialContextBuilder) -> int:
-    return builder.slices.setdefault((builder.topic or "", NOWHERE), len(builder.slices))
 
 
 def _where(known: Transactions, columns: Columns, ends: Array) -> tuple[Array, Array]:
@@ -112,27 +128,3 @@ def _take_timeouts(known: Transactions, columns: Columns) -> None:
     for row in np.flatnonzero(columns.is_kind("request") & told).tolist():
         producer, timeout_ms = int(columns["producer_id"][row]), int(columns["timeout_ms"][row])
         known.timeouts_ms[producer] = max(timeout_ms, known.timeouts_ms.get(producer, 0))
-
-
-def _opened(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    topic, inside = body.get("topic"), "log_partition" in body
-    numbers = [body.get(name) for name in ("producer_id", "log_partition" if inside else "partition")]
-    place = body.get("log_offset" if inside else "offset")
-    producer, partition = (number if isinstance(number, int) else None for number in numbers)
-    if producer is None or partition is None or not isinstance(place, int) or not (inside or isinstance(topic, str)):
-        return
-    log = builder.transactions.log(None if inside else str(topic), partition)
-    epoch, wall_ns = body.get("producer_epoch"), body.get("source_wall_ns")
-    builder.transactions.opened[log, producer] = {
-        "producer_id": producer,
-        "producer_epoch": epoch if isinstance(epoch, int) else -1,
-        "log": log,
-        "place": place,
-        "began_wall_ns": wall_ns if isinstance(wall_ns, int) else None,
-        "read_ns": body["time_ns"],
-        "source": source,
-        "seq": body["seq"],
-    }
-
-
-TRANSACTION_TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {"transaction_open": _opened}

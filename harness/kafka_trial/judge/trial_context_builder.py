@@ -13,37 +13,28 @@ from typing import Any
 
 from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
-from kafka_trial.judge.clock_samples import PULSE_TAKERS, ClockCollector
+from kafka_trial.judge.clock_samples import ClockCollector
 from kafka_trial.judge.connections import Connections
 from kafka_trial.judge.declared_timeouts import TimeoutCollector, take_told
 from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.heartbeat_runs import HeartbeatRunCollector
+from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.membership import membership_of
 from kafka_trial.judge.own_clients import OwnClients
-from kafka_trial.judge.resource_samples import VITAL_TAKERS, ResourceCollector, exit_words, take_epoch
-from kafka_trial.judge.transactions import TRANSACTION_TAKERS, Transactions
+from kafka_trial.judge.resource_samples import ResourceCollector, exit_words
+from kafka_trial.judge.transactions import Transactions
 
 Body = Mapping[str, Any]
 TELLS = ("invokes", "assigns", "delivers", "completes")  # what a member's file tells of at all
 
 
 @dataclass
-class TrialContextBuilder:
-    """What has been gathered so far. Numbers are places in `sources`, `members`, `member_ids` and `slices`."""
+class TrialContextBuilder(HistoryNames):
+    """What has been gathered so far, and the names of what it was gathered of."""
 
-    topic: str | None = None
-    group: str | None = None
-    topics_by_id: dict[str, str] = field(default_factory=dict)
-    slices: dict[tuple[str, int], int] = field(default_factory=dict)
-    sources: list[str] = field(default_factory=list)
-    members: dict[str, int] = field(default_factory=dict)
-    member_ids: dict[str, int] = field(default_factory=dict)
-    lanes: dict[int, int] = field(default_factory=dict)
     fetching: set[int] = field(default_factory=set)
     shared_lanes: set[int] = field(default_factory=set)
     lanes_of_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    lives: dict[int, dict[str, Any]] = field(default_factory=dict)
-    phases: dict[str, int] = field(default_factory=dict)
     refusals: list[tuple[int, int, int]] = field(default_factory=list)
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     injecting: dict[int, int] = field(default_factory=dict)  # when each fault began to be put in force
@@ -80,18 +71,6 @@ class TrialContextBuilder:
         taker = TAKERS.get(str(body.get("kind")))
         if taker is not None:
             taker(self, source, body)
-
-    def life(self, source: int) -> dict[str, Any] | None:
-        """Returns what is known of the incarnation whose file this is."""
-        return self.lives.get(source)
-
-    def member(self, name: str) -> int:
-        """Returns the number of a member."""
-        return self.members.setdefault(name, len(self.members))
-
-    def member_id(self, name: str) -> int:
-        """Returns the number of a member id."""
-        return self.member_ids.setdefault(name, len(self.member_ids))
 
     def trial_context(self, settings: Settings) -> TrialContext:
         """Returns all of it as one frozen value."""
@@ -168,10 +147,6 @@ def _stopped(builder: TrialContextBuilder, source: int, body: Body) -> None:
         life |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
 
 
-def _bad_line(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    builder.bad_lines.take(source, body)
-
-
 def _exited(builder: TrialContextBuilder, source: int, body: Body) -> None:
     _stopped(builder, source, body)
     builder.bad_lines.take_exit(source, body)
@@ -202,7 +177,7 @@ def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
         if body["kind"] == f"{name}_named" and isinstance(body.get(name), str):
             setattr(builder, name, body[name])
     if body["kind"] == "group_named":
-        take_told(builder, source, body)
+        take_told(builder.told, builder, body)
 
 
 def _environment(builder: TrialContextBuilder, source: int, body: Body) -> None:
@@ -283,7 +258,7 @@ def _healed(builder: TrialContextBuilder, source: int, body: Body) -> None:
 
 
 def _membership(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    if builder.group is not None and body.get("group") != builder.group:
+    if not builder.is_of_group(body):
         return
     name = body.get("member_id")
     number = builder.member_id(name) if isinstance(name, str) else -1
@@ -294,8 +269,8 @@ def _membership(builder: TrialContextBuilder, source: int, body: Body) -> None:
 
 def _group(builder: TrialContextBuilder, source: int, body: Body) -> None:
     _membership(builder, source, body)
-    take_epoch(builder, source, body)
-    take_told(builder, source, body)
+    builder.resource_samples.take_epoch(builder, source, body)
+    take_told(builder.told, builder, body)
 
 
 TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
@@ -303,7 +278,7 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "client_named": _client_named,
     "stopped": _stopped,
     "exited": _exited,
-    "bad_line": _bad_line,
+    "bad_line": lambda builder, source, body: builder.bad_lines.take(source, body),
     "phase": _phase,
     "calibrated": _calibrated,
     "group_named": _named,
@@ -317,14 +292,17 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "witness": _witness,
     "undecodable": _undecodable,
     "group": _group,
-    "group_epoch": take_epoch,
-    "member": take_told,
+    "group_epoch": lambda builder, source, body: builder.resource_samples.take_epoch(builder, source, body),
+    "member": lambda builder, _, body: take_told(builder.told, builder, body),
     "member_assignment": _membership,
     "group_tombstone": _membership,
     "injecting": _injecting,
     "injected": _injected,
     "healed": _healed,
-    **PULSE_TAKERS,
-    **VITAL_TAKERS,
-    **TRANSACTION_TAKERS,
+    "clock": lambda builder, _, body: builder.clock_samples.take_clock(body),
+    "scheduling_delay": lambda builder, _, body: builder.clock_samples.take_scheduling_delay(body),
+    "reading_delay": lambda builder, _, body: builder.clock_samples.take_reading_delay(body),
+    "resources": lambda builder, source, body: builder.resource_samples.take_resources(source, body),
+    "oom_kills": lambda builder, source, body: builder.resource_samples.take_oom_kills(source, body),
+    "transaction_open": lambda builder, source, body: builder.transactions.take_open(source, body),
 }
