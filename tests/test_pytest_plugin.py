@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import orjson
 import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import INTERRUPTED
+from kafka_trial.report.calibrated import TABLE, calibrated
 
 OUTCOMES = """
 import pytest
@@ -232,7 +234,7 @@ def test_warnings_of_our_clients_libraries_stay_out_of_the_summary(pytester: pyt
 
 def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
     """Given the wheel alone, then `pytest --pyargs kafka_trial.suites` finds every suite, the references, and both
-    consumers of the demonstration."""
+    consumers of the demonstration; and `explain` has the table of the calibration."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, registry.CHECKOUT]
     subprocess.run(build, check=True)
@@ -256,6 +258,17 @@ def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
         check=True,
     )
     assert {"python-poll-and-work", "commits-backwards"} <= {line.split()[0] for line in found.stdout.splitlines()}
+    anomaly = next(iter(orjson.loads(TABLE.read_bytes())["anomalies"]))
+    explained = subprocess.run(
+        [sys.executable, "-m", "kafka_trial", "explain", anomaly],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (tmp_path / "site" / "kafka_trial" / "report" / TABLE.name).read_bytes() == TABLE.read_bytes()
+    assert explained.stdout.splitlines()[-1] == calibrated(anomaly)
     items = [line for line in listed.stdout.splitlines() if "::" in line]
     assert len(items) == len(registry.suites()), listed.stdout + listed.stderr
     assert all(item.startswith("site/kafka_trial/suites/") for item in items)

@@ -85,11 +85,15 @@ def show(options: Namespace) -> int:
 
 
 def explain(options: Namespace) -> int:
-    """`explain ANOMALY`: its definition, its usual cause, and what to change."""
+    """`explain ANOMALY`: its definition, its usual cause, what to change, and how often it was found where it was."""
+    from kafka_trial.report.calibrated import calibrated
     from kafka_trial.report.explain import explain as section
     from kafka_trial.report.explain import page
 
-    print(page() if options.all else section(options.anomaly), end="" if options.all else "\n")
+    if options.all:
+        print(page(), end="")  # figures that every measurement changes have no place in a page
+    else:
+        print(section(options.anomaly), calibrated(options.anomaly), sep="\n\n")
     return PASS
 
 

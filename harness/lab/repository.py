@@ -9,6 +9,9 @@ from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.errors import INTERRUPTED, InputError, KafkaTrialError
+from kafka_trial.report.calibrated import TABLE
+
+MEASURED = ("reports", TABLE.relative_to(registry.CHECKOUT).as_posix())
 
 
 def reports_folder() -> Path:
@@ -26,10 +29,19 @@ def reports_folder() -> Path:
 def git_revision() -> str:
     """Returns the short commit of the checkout, with + when its code was changed since; `-` outside a checkout.
 
-    The reports are no code: they change while they are being made.
+    The reports are no code: they change while they are being made. So does the table that the wheel ships of them.
     """
     at = _git("describe", "--always", "--exclude=*")
-    return "-" if at is None else at + ("+" if _git("status", "--porcelain", "--", ".", ":!reports") else "")
+    return (
+        "-"
+        if at is None
+        else at + ("+" if _git("status", "--porcelain", "--", ".", *(f":!{path}" for path in MEASURED)) else "")
+    )
+
+
+def commit_date(commit: str) -> str:
+    """Returns the day of a commit, of what was changed since too (+); nothing where git does not know it."""
+    return _git("show", "--no-patch", "--format=%cs", commit.removesuffix("+"), "--") or ""
 
 
 def exit_status(name: str, work: Callable[[], int]) -> int:

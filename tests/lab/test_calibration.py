@@ -9,10 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import orjson
 import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import InputError
+from kafka_trial.report.calibrated import TABLE, calibrated
+from lab.calibration.__main__ import main
 from lab.calibration.attempts import (
     NOT_BEGUN,
     QUIET_SCENARIOS,
@@ -30,7 +33,8 @@ from lab.calibration.attempts import (
 from lab.calibration.campaign import PAGE, RUNS, calibrate, trial_digest
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
-from lab.repository import git_revision, reports_folder
+from lab.calibration.table import calibration_table, table_bytes
+from lab.repository import commit_date, git_revision, reports_folder
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
 SOUND = Row(Attempt("python-at-least-once", "control"), (), "pass", (), (), (), {"kafka": "4.3.1"}, "d", "t", "c")
@@ -51,11 +55,59 @@ QUIET = replace(
 )
 
 
+@pytest.fixture(autouse=True)
+def _the_table_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A calibration of a test writes its table beside its own rows, never the one that is committed."""
+    monkeypatch.setattr("lab.calibration.campaign.TABLE", tmp_path / TABLE.name)
+
+
 def test_the_committed_page_is_made_of_the_committed_rows() -> None:
     """Byte for byte."""
     rows = read_rows(reports_folder() / ROWS_NAME)
     assert rows, "no calibration has been committed"
     assert (reports_folder() / PAGE).read_text() == page(rows)
+
+
+def test_the_committed_table_is_made_of_the_committed_rows() -> None:
+    """Byte for byte; the day is that of the last row's commit, where this clone has it."""
+    rows = read_rows(reports_folder() / ROWS_NAME)
+    date = orjson.loads(TABLE.read_bytes())["date"]
+    assert TABLE.read_bytes() == table_bytes(calibration_table(rows, date=date))
+    assert date == (commit_date(rows[-1].commit) or date)
+
+
+def test_the_table_counts_as_the_page_does() -> None:
+    """The newest rows only, one judged again once; what was not found, or not begun, was to be found all the same. Sins
+    switched off are sound, quiet ones that show nothing are neither."""
+    elsewhere = replace(SIN, attempt=replace(SIN.attempt, scenario="control"), commit="c2")
+    off, mute = (replace(SOUND, attempt=replace(SIN.attempt, sin=sin)) for sin in (False, True))
+    missed = replace(elsewhere, verdict="fail", violations=("skipped",))
+    before = replace(SOUND, verdict="fail", source_digest="old", commit="c0")
+    again = replace(SOUND, verdict="fail", violations=("skipped",), rejudged=True, commit="c3")
+    not_begun = replace(SIN, verdict=NOT_BEGUN, violations=())
+    table = calibration_table(
+        [before, SOUND, QUIET, off, mute, SIN, not_begun, elsewhere, missed, again], date="2026-11-24"
+    )
+    assert table == {
+        "anomalies": {"zombie-commit": {"found": 2, "trials": 4, "suites": ["control", "member-paused"]}},
+        "commits": ["c", "c2", "c3"],
+        "date": "2026-11-24",
+        "sound": {"pass": 1, "fail": 1, "unknown": 1},
+    }
+    assert calibrated("zombie-commit", table) == (
+        "calibrated: found in 2 of 4 trials of consumers that commit it (1 of 3 sound trials failed), "
+        "measured at 3 commits, the last c3 of 2026-11-24"
+    )
+
+
+def test_page_and_table_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where git does not know the commit, without the day."""
+    monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
+    append_row(tmp_path / ROWS_NAME, SIN)
+    assert main(["--page"]) == 0
+    assert (tmp_path / PAGE).read_text() == page([SIN])
+    table = orjson.loads((tmp_path / TABLE.name).read_bytes())
+    assert calibrated("zombie-commit", table).endswith("(0 of 0 sound trials failed), measured at c")
 
 
 def test_the_grid_is_whole() -> None:
@@ -328,13 +380,15 @@ def test_a_commit_is_marked_where_code_was_changed_and_not_where_reports_were(
     monkeypatch.setattr("kafka_trial.registry.CHECKOUT", tmp_path)
     told = [git_revision()]
     git("init")
-    for place in ("code", "reports"):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "file").write_text("1")
+    table = tmp_path / "harness" / "kafka_trial" / "report" / "calibration.json"
+    for file in (tmp_path / "code" / "file", tmp_path / "reports" / "file", table):
+        file.parent.mkdir(parents=True)
+        file.write_text("1")
     git("add", ".")
     git("commit", "-m", "first")
     told.append(git_revision())
     (tmp_path / "reports" / "file").write_text("2")
+    table.write_text("2")
     told.append(git_revision())
     (tmp_path / "code" / "file").write_text("2")
     told.append(git_revision())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
-from kafka_trial.errors import InputError
+from kafka_trial.cli import main
+from kafka_trial.errors import PASS, InputError
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.registry import CHECKOUT
+from kafka_trial.report.calibrated import TABLE, calibrated
 from kafka_trial.report.explain import explain, page
 
 
@@ -31,3 +34,25 @@ def test_an_unknown_anomaly_is_wrong_input() -> None:
     """The nearest name is offered."""
     with pytest.raises(InputError, match="Did you mean 'commit-ahead'"):
         explain("commit-ahed")
+
+
+def test_one_anomaly_is_told_with_how_often_it_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the last line of its section, by the table that the wheel has; the page of all of them has no such line."""
+    name, row = next(iter(orjson.loads(TABLE.read_bytes())["anomalies"].items()))
+    assert main(["explain", name]) == PASS
+    told = capsys.readouterr().out
+    assert told == f"{explain(name)}\n\n{calibrated(name)}\n"
+    assert f"\ncalibrated: found in {row['found']} of {row['trials']} trials of consumers that commit it (" in told
+    assert "calibrated: found" not in page()
+
+
+def test_a_table_that_has_no_row_of_an_anomaly_says_so() -> None:
+    """Of a plug-in's, say; one commit is told by itself, a day that nobody knows is not."""
+    row = {"found": 45, "trials": 45, "suites": ["control"]}
+    sound = {"pass": 370, "fail": 0, "unknown": 3}
+    table = {"anomalies": {"skipped": row}, "commits": ["abc1234"], "date": "", "sound": sound}
+    told = (
+        "calibrated: found in 45 of 45 trials of consumers that commit it (0 of 373 sound trials failed), "
+        "measured at abc1234"
+    )
+    assert (calibrated("skipped", table), calibrated("odd-record", table)) == (told, "not calibrated")

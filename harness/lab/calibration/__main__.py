@@ -25,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn at random from this seed")
     parser.add_argument("--store", action="store_true", help="keep a right history of each sin and twin in fixtures/")
-    parser.add_argument("--page", action="store_true", help="only write the page again from the rows")
+    parser.add_argument(
+        "--page", action="store_true", help="only write the page, and the table of the wheel, again from the rows"
+    )
     options = parser.parse_args(arguments)
     if options.page:
         return exit_status("calibration", write_page)

@@ -21,6 +21,7 @@ from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import FAIL, PASS, KafkaTrialError
 from kafka_trial.history.packed import SUFFIX, pack
 from kafka_trial.history.store import RunFolder
+from kafka_trial.report.calibrated import TABLE
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.run_metadata import folder_digest
@@ -41,7 +42,8 @@ from lab.calibration.attempts import (
 )
 from lab.calibration.page import page
 from lab.calibration.source_digests import judging_digest, making_digest
-from lab.repository import git_revision, reports_folder
+from lab.calibration.table import calibration_table, table_bytes
+from lab.repository import commit_date, git_revision, reports_folder
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"
@@ -98,10 +100,11 @@ def calibrate(
 
 
 def write_page() -> int:
-    """Writes the page from the rows; 1 when one of the newest source contradicts what its consumer must show."""
+    """Writes the page and the wheel's table; 1 when a row of the newest source contradicts what it must show."""
     folder = reports_folder()
     rows = read_rows(folder / ROWS_NAME)
     (folder / PAGE).write_text(page(rows))
+    TABLE.write_bytes(table_bytes(calibration_table(rows, date=commit_date(rows[-1].commit) if rows else "")))
     return PASS if all(row.as_expected for row in newest(rows)) else FAIL
 
 

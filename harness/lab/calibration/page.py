@@ -154,7 +154,7 @@ def _sums(rows: Sequence[Row]) -> list[str]:
                 name,
                 len(group),
                 sum(any(row.faults_bit) for row in group),
-                *_verdicts(group),
+                *verdicts(group),
                 _right(group),
                 _bound(group),
             ]
@@ -185,7 +185,7 @@ def _line(key: tuple[str, str], rows: Sequence[Row]) -> list[Any]:
     return [
         *key,
         "; ".join(sorted(must)),
-        *_verdicts(rows),
+        *verdicts(rows),
         _right(rows),
         _found(rows),
         "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items())),
@@ -198,7 +198,7 @@ def _must(row: Row) -> str:
     return "unknown for its silence alone" if row.silent else "pass"
 
 
-def _verdicts(rows: Sequence[Row]) -> tuple[int, int, int]:
+def verdicts(rows: Sequence[Row]) -> tuple[int, int, int]:
     """Counts pass, fail and everything else."""
     verdicts = Counter(row.verdict for row in rows)
     return verdicts["pass"], verdicts["fail"], len(rows) - verdicts["pass"] - verdicts["fail"]
