@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafka_trial import __version__, plugins, verbs
 from kafka_trial.errors import INTERRUPTED, KafkaTrialError
+from kafka_trial.process.unbroken_output import unbroken
 
 if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -33,7 +34,9 @@ EXAMPLES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one verb and returns the exit status."""
+    """Runs one verb and returns the exit status, whether or not somebody still reads what it prints."""
+    if arguments is None:
+        sys.stdout, sys.stderr = unbroken(sys.stdout), unbroken(sys.stderr)
     options = _parser().parse_args(arguments)
     try:
         plugins.load(options.plugin or ())
@@ -44,8 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("kafka-trial: interrupted; everything was healed and cleaned up", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        return 0  # the reader of our output has seen enough
 
 
 def _call(function: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:

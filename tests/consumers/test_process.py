@@ -120,7 +120,7 @@ def test_a_member_that_exits_at_once_is_named(tmp_path: Path) -> None:
     assert (failure.member, failure.what, failure.message) == (
         "m0",
         "exited",
-        "exited by itself, with status 3; its last words in logs/m0-0.stderr: no such broker",
+        "with status 3; its last words in logs/m0-0.stderr: no such broker",
     )
     assert told(tmp_path)[-1] == {"kind": "exited", "code": 3, "asked": "no"}
     assert (tmp_path / "run" / "logs" / "m0-0.stderr").read_text() == "no such broker\n"

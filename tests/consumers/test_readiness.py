@@ -21,8 +21,7 @@ def test_the_last_words_are_quoted(tmp_path: Path) -> None:
     file = tmp_path / "m0-0.stderr"
     file.write_text("Traceback\n  one\n  two\n\nModuleNotFoundError: No module named 'orders'\n")
     assert exited(member(file)).message == (
-        "exited by itself, with status 1; its last words in logs/m0-0.stderr: "
-        "one / two / ModuleNotFoundError: No module named 'orders'"
+        "with status 1; its last words in logs/m0-0.stderr: one / two / ModuleNotFoundError: No module named 'orders'"
     )
 
 

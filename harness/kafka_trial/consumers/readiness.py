@@ -37,7 +37,7 @@ def never_assigned(member: ProcessMember, within_s: float) -> MemberFailure:
 
 def exited(member: ProcessMember) -> MemberFailure:
     """Returns the failure of a member that ended without being asked to."""
-    return MemberFailure(member.name, member.incarnation, "exited", f"exited by itself, {_ending(member)}")
+    return MemberFailure(member.name, member.incarnation, "exited", _ending(member))
 
 
 def _ending(member: ProcessMember) -> str:

@@ -39,13 +39,11 @@ class Plan:
     faults: tuple[Planned, ...] = ()
 
     @property
-    def length_s(self) -> float:
-        """When the last fault is healed at the earliest, in seconds after the start of the faults phase."""
-        ends_s = 0.0
-        for planned in self.faults:
-            from_s = planned.reached_s if planned.reached_s is not None else ends_s if planned.after else 0.0
-            ends_s = max(ends_s, from_s + planned.at_s + planned.for_s)
-        return ends_s
+    def length_s(self) -> float | None:
+        """When the last fault is to be healed, in seconds after the start of the faults phase; None where one waits."""
+        if any(planned.after and planned.reached_s is None for planned in self.faults):
+            return None
+        return max((planned.at_s + planned.for_s + (planned.reached_s or 0.0) for planned in self.faults), default=0.0)
 
     @property
     def breaks_brokers(self) -> bool:
@@ -167,10 +165,10 @@ def run_schedule(
         with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
             show.stop = thread_group.stop
             acts = [thread_group.start(f"{p.no}-{p.fault}", show.play, p) for p in plan.faults]
-            ends_s = time.monotonic() + plan.length_s
+            ends_s = None if plan.length_s is None else time.monotonic() + plan.length_s
             while any(act.is_alive() for act in acts) and not thread_group.errors and not pause(TICK_S, stop=stop):
                 if progress:
-                    progress(show.in_force(), left_s=ends_s - time.monotonic())
+                    progress(show.in_force(), left_s=None if ends_s is None else ends_s - time.monotonic())
     finally:
         show.heal_rest()
     done = {outcome.planned.no: outcome for outcome in show.outcomes}

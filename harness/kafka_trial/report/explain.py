@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.invariants.invariant import Invariant, list_invariants
+from kafka_trial.verdict.fault_outcomes import FAILURE_HELP
 from kafka_trial.verdict.rule_evaluation import breaks
 
 PAGE = "docs/anomalies.md"
@@ -27,15 +28,24 @@ def explain(name: str) -> str:
         InputError: no anomaly has this name.
     """
     known = {one.name: one for one in list_invariants()}
+    if name in FAILURE_HELP:
+        return failure_section(name)
     if name not in known:
-        raise InputError("anomaly", unknown_name("anomaly", name, sorted(known)))
+        raise InputError("anomaly", unknown_name("anomaly", name, sorted([*known, *FAILURE_HELP])))
     return section(known[name])
 
 
 def page() -> str:
     """Returns `docs/anomalies.md`: a section for each anomaly, the worst first."""
     ordered = sorted(list_invariants(), key=lambda one: (one.severity, one.name))
-    return "\n\n".join([HEAD.rstrip(), *map(section, ordered)]) + "\n"
+    return "\n\n".join([HEAD.rstrip(), *map(section, ordered), *map(failure_section, FAILURE_HELP)]) + "\n"
+
+
+def failure_section(name: str) -> str:
+    """Returns the section of a plain failure of a member's process, as Markdown."""
+    definition, cause, remedy = FAILURE_HELP[name]
+    told = "A failure of the member itself, told by the harness. Every claim excludes it."
+    return "\n\n".join([f"## {name}", definition, f"**Usually** {cause}", f"**Change** {remedy}", told])
 
 
 def section(invariant: Invariant) -> str:

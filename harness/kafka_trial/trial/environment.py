@@ -261,7 +261,7 @@ class TrialEnvironment:
         if short:
             raise UnjudgeableError(short)
 
-    def _playing(self, text: str, *, left_s: float) -> None:
+    def _playing(self, text: str, *, left_s: float | None) -> None:
         self.expect_room()
         self.console.progress(text, left_s=left_s)
 

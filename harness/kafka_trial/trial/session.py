@@ -128,6 +128,8 @@ class Session:
         """Runs one trial without judging it; returns its run folder."""
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.console.say(f"run folder {folder.path}, seed {asked.seed}")
+        if asked.plays_other_steps:
+            self.console.say(f"plays the schedule it was given; the steps of scenario {asked.scenario.name} are others")
         with self._cluster_for(asked) as cluster:
             run_trial(asked, cluster, folder, console=self.console, at_faults=self._at_faults)
         return folder

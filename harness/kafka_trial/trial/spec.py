@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
@@ -37,9 +38,18 @@ class TrialSpec:
         return self.scenario.members or self.consumer.members
 
     @property
+    def plays_other_steps(self) -> bool:
+        """Whether the schedule that it was given is not the one its scenario asks for."""
+        return _steps(make_plan(self.scenario.schedule, seed=self.seed)) != _steps(self.plan)
+
+    @property
     def lanes(self) -> int:
         """How many lanes its trial takes: one for each member, spare ones, and the workload's."""
         return self.members + SPARE_LANES + 1
+
+
+def _steps(plan: Plan) -> list[tuple[Any, ...]]:
+    return [(one.fault, one.target, one.at_s, one.for_s, one.options, one.after) for one in plan.faults]
 
 
 def make_trial_spec(

@@ -17,6 +17,24 @@ FAILURES = {
     "exited": "exited by itself",
     "never-stopped": "did not stop when asked",
 }
+# What explains each: what it is, what usually causes it, what to change.
+FAILURE_HELP = {
+    "never-assigned": (
+        "A member did not get a partition in the time it had to become ready, where a control member of ours got one.",
+        "a broker's address, group or topic that is not the one it was given, or a session longer than the wait.",
+        "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`.",
+    ),
+    "exited": (
+        "A member's process ended although nobody had asked it to: before the first fault, or after it.",
+        "an error that nobody handles: a record it cannot take, or a client that gives up when its group expels it.",
+        "read its last words in `logs/`, handle what was thrown, and have it join again instead of ending.",
+    ),
+    "never-stopped": (
+        "A member that was asked to stop went on beyond `[stop] within_s`, and was killed.",
+        "a signal that is not handled, or a close that waits for records, locks or a broker.",
+        "handle the signal named in `[stop]`, and bound everything that its close waits for.",
+    ),
+}
 TOLD_BY = {"exited": "crash-loop", "never-stopped": "unbounded-close"}  # of the same member: nothing is told twice
 Said = Mapping[str, Sequence[Event]]
 
