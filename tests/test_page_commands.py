@@ -91,6 +91,7 @@ def test_a_command_on_a_stored_run_works(
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_a_command_that_runs_a_trial_works(tmp_path: Path) -> None:
     """With the consumer of the README's five minutes, as the page has it."""

@@ -116,6 +116,7 @@ def test_an_anomaly_is_judged_in_sparks_workers(files: dict[str, Path], tmp_path
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_all_four_take_part_in_a_trial(files: dict[str, Path], tmp_path: Path) -> None:
     """The fault had an effect, the anomaly was found by the judge of the trial, and the replay names the files."""

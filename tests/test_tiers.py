@@ -20,19 +20,19 @@ def test_many(number): pass
 def test_kinds(kind, target): pass
 
 def test_each_time(): pass
-
-@pytest.mark.rotates(together="both")
-def test_one(): pass
-
-@pytest.mark.rotates(together="both")
-def test_other(): pass
+"""
+WHOLE = """
+import pytest
+pytestmark = pytest.mark.rotates(together="dear")
+def test_one_of_{0}(): pass
+def test_other_of_{0}(): pass
 """
 
 
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, rotation: int | str, *more: str) -> set[str]:
     """The tests that ran in a rotation."""
     monkeypatch.setenv("ROTATION", str(rotation))
-    pytester.makepyfile(test_turns=MODULE)
+    pytester.makepyfile(test_turns=MODULE, test_dear=WHOLE.format("dear"), test_dearer=WHOLE.format("dearer"))
     pytester.makeini("[pytest]\nmarkers = rotates")
     result = pytester.inline_run("-p", "tiers", *(more or ("--tier", "everyday")))
     return {
@@ -43,13 +43,14 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, rotation: in
 def test_every_test_has_its_turn_within_five_rotations(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of twelve two or three at a time, of every kind one target each time, of those that take turns together one; what
-    does not rotate runs always."""
+    """Of twelve two or three at a time, of every kind one target each time, of two files that take turns one as a
+    whole; what does not rotate runs always."""
     runs = [run(pytester, monkeypatch, rotation) for rotation in range(tiers.TURNS)]
     times = Counter(name for names in runs for name in names)
-    assert len(times) == 19
-    assert [len({"test_one", "test_other"} & names) for names in runs] == [1] * tiers.TURNS
-    assert min(times["test_one"], times["test_other"]) == tiers.TURNS // 2
+    assert len(times) == 21
+    files = [{name.partition("_of_")[2]: name for name in names if "_of_" in name} for names in runs]
+    assert [list(file) for file in files] == [["dear"], ["dearer"], ["dear"], ["dearer"], ["dear"]]
+    assert times["test_one_of_dear"] == times["test_other_of_dear"] == 3
     assert {name: count for name, count in times.items() if name.startswith("test_many") and count != 1} == {}
     assert times["test_each_time"] == times["test_kinds[kill-member]"] == tiers.TURNS
     assert [sum(name.startswith("test_kinds[stall") for name in names) for names in runs] == [1] * tiers.TURNS
@@ -57,7 +58,7 @@ def test_every_test_has_its_turn_within_five_rotations(
 
 def test_all_is_all(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the rotation."""
-    assert len(run(pytester, monkeypatch, 3, "--tier", "all")) == 19
+    assert len(run(pytester, monkeypatch, 3, "--tier", "all")) == 21
 
 
 def test_the_rotation_is_told_and_follows_from_the_commit(

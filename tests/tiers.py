@@ -3,10 +3,10 @@
     pytest --tier everyday   leaves out, of what is marked `rotates`, what has its turn another time
     pytest                   runs all of it, as `make test-all` does
 
-Tests of one function that are marked `rotates` (those with the same arguments of the marker) take turns: every one
-runs within `TURNS` rotations, and some of them in each. So do those of several functions, in whatever files, that are
-marked `rotates(together="a name")`. Which rotation it is follows from the number of commits, so
-that the next commit has the next one; `ROTATION=n` chooses it.
+Tests of one function that are marked `rotates` (those with the same arguments of the marker) take turns: every one runs
+within `TURNS` rotations, and some of them in each. Whole files whose tests are marked `rotates(together="a name")` take
+turns with each other: what they set up is dear, and serves all of their tests. Which rotation it is follows from the
+number of commits, so that the next commit has the next one; `ROTATION=n` chooses it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out what has its turn in another rotation."""
     if config.getoption("--tier") == ALL:
         return
-    rests = {id(item) for group in _groups(items) for item in group if group.index(item) not in selected(len(group))}
+    rests = {
+        id(item)
+        for group in _groups(items)
+        for number, unit in enumerate(group)
+        if number not in selected(len(group))
+        for item in unit
+    }
     config.hook.pytest_deselected(items=[item for item in items if id(item) in rests])
     items[:] = [item for item in items if id(item) not in rests]
 
@@ -66,11 +72,12 @@ def _commits() -> int:
     return int(done.stdout) if done.returncode == 0 else 0
 
 
-def _groups(items: list[pytest.Item]) -> list[list[pytest.Item]]:
-    """Returns the tests that take turns with each other, in the order of their names."""
-    groups: dict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
+def _groups(items: list[pytest.Item]) -> list[list[list[pytest.Item]]]:
+    """Returns what takes turns with each other, in the order of names: single tests, or the tests of whole files."""
+    groups: dict[tuple[object, ...], dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         if (marker := item.get_closest_marker("rotates")) is not None:
             together = marker.kwargs.get("together")
-            groups[(together,) if together else (item.nodeid.partition("[")[0], *marker.args)].append(item)
-    return [sorted(group, key=lambda item: item.nodeid) for group in groups.values()]
+            group = (together,) if together else (item.nodeid.partition("[")[0], *marker.args)
+            groups[group][item.nodeid.partition("::")[0] if together else item.nodeid].append(item)
+    return [[units[name] for name in sorted(units)] for units in groups.values()]

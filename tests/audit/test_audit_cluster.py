@@ -23,7 +23,7 @@ from kafka_trial.kafka_protocol.connection import Connection
 from kafka_trial.process.waiting import wait_until
 from staged_incident import PROTOCOLS, RECORDS, STANDS_S, Staged, staged
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
 # Fetch, ListOffsets, Metadata; DescribeGroups, DescribeConfigs, ConsumerGroupDescribe (which the log leaves out)
 READS = {1, 2, 3, 15, 32, 69}

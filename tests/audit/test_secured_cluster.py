@@ -32,7 +32,7 @@ from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.process.waiting import wait_until
 from secured_broker import PASSWORD, SecuredBroker, all_but, granted, secured_broker
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
 TOPIC, GROUP = "orders", "billing"
 RECORDS, LEFT = 12, 3

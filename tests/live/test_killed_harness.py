@@ -18,7 +18,7 @@ from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
 from kafka_trial.history.follow import Follower
 from kafka_trial.process.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
 QUICK = Path(__file__).with_name("quick.toml")
 PHASES = ("prepare", "steady", "faults", "heal", "drain", "snapshot", "stop")
@@ -30,7 +30,6 @@ HEARS_CTRL_C = (
 )
 
 
-@pytest.mark.rotates
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_in_any_phase_leaves_nothing_running(phase: str, tmp_path: Path) -> None:
     """Its processes and its cluster's folder are gone, its ports free; the half-written run is judged unknown (4)."""

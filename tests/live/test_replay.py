@@ -13,7 +13,7 @@ import pytest
 
 from kafka_trial.errors import PASS, WRONG_INPUT
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
 SCENARIO = Path(__file__).with_name("one-broker.toml")
 PLANNED = ("no", "fault", "target", "at_s", "for_s", "options", "seed")

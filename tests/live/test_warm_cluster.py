@@ -14,7 +14,7 @@ import pytest
 from kafka_trial.cluster.attached import attach
 from kafka_trial.errors import PASS, StartError
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
 SCENARIO = Path(__file__).with_name("one-broker.toml")
 NAME = "warm"

@@ -15,7 +15,7 @@ from kafka_trial.process.waiting import wait_until
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
 WITNESSES = {"offsets_log": "offsets", "request_log": "requests-b0", "observe": "observer"}
 
