@@ -1,11 +1,15 @@
-"""One member's network stands still for longer than its session; connections stay, nothing moves, then all does."""
+"""One member's network stands still for longer than its session; connections stay, nothing moves, then all does.
+
+The load has flowed for so long by then that who takes a while over a record has a batch in hand, and more to do.
+"""
 
 from kafka_trial.pytest_plugin import Trial
-from kafka_trial.scenario import Scenario, Step
+from kafka_trial.scenario import Load, Scenario, Step
 
 SCENARIO = Scenario(
     name="stalled-network",
     summary="one member's network stalled past its session",
+    load=Load(steady_s=5),
     schedule=(Step("stall", "member", at_s=1, for_s=12),),
 )
 

@@ -49,11 +49,11 @@ class Attempt:
 class Row:
     """One attempt with what came out; a line of the rows file.
 
-    `expected` are the anomalies that must be found, none for a sound consumer. `verdict` is pass, fail, unknown, or
-    `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the harness's,
-    `making_digest` that of its part that makes histories, `judging_digest` of the part that judges them (rows of
-    earlier versions lack both), `trial_digest` that of consumer and scenario. `rejudged`: the kept history of an
-    earlier row, judged again by another judge. `silent`: the consumer says nothing of what it does, so that a sound
+    `expected` are the anomalies that must be found, none for a sound consumer, `at_times` those that may. `verdict` is
+    pass, fail, unknown, or `not begun`. `faults_bit` has one entry for each planned fault. `source_digest` is the
+    harness's, `making_digest` that of its part that makes histories, `judging_digest` of the part that judges them
+    (rows of earlier versions lack both), `trial_digest` that of consumer and scenario. `rejudged`: the kept history of
+    an earlier row, judged again by another judge. `silent`: the consumer says nothing of what it does, so that a sound
     one cannot pass: it is rightly *unknown* for its silence alone. `twin_of`: the sin that a sound one looks like.
     `stored`: the digest of the file that keeps its history, where one does.
     """
@@ -74,6 +74,7 @@ class Row:
     making_digest: str = ""
     judging_digest: str = ""
     rejudged: bool = False
+    at_times: tuple[str, ...] = ()
 
     @property
     def made_by(self) -> str:
@@ -87,10 +88,11 @@ class Row:
 
     @property
     def as_expected(self) -> bool:
-        """Whether it shows what its consumer must: a sin exactly its anomalies, a sound one a pass."""
+        """Whether it shows what its consumer must: a sin its anomalies and no others, a sound one a pass."""
         if self.silent and not self.expected and self.verdict == "unknown":
             return not self.violations and for_silence_alone(self.reasons)
-        return self.verdict == ("fail" if self.expected else "pass") and set(self.violations) == set(self.expected)
+        right = set(self.expected) <= set(self.violations) <= {*self.expected, *self.at_times}
+        return right and self.verdict == ("fail" if self.expected else "pass")
 
 
 def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
@@ -152,6 +154,12 @@ def expected_of(attempt: Attempt) -> tuple[str, ...]:
     return shown_at(levels_of(spec_from_toml(registry.find_consumer(attempt.consumer)).evidence), header)
 
 
+def at_times_of(attempt: Attempt) -> tuple[str, ...]:
+    """Returns the anomalies that an attempt may show besides, by its header."""
+    header = header_of(attempt.consumer)
+    return header.at_times if header is not None and attempt.sin else ()
+
+
 def newest(rows: Sequence[Row]) -> list[Row]:
     """Returns the rows of what was calibrated last: what has made their histories, consumer and scenario included, is
     the newest there is; where one was judged again, that row stands for it."""
@@ -202,5 +210,6 @@ def header_of(consumer: str) -> FixtureHeader | None:
 def _row(table: dict[str, Any]) -> Row:
     digests = {name: table.get(name, "") for name in ("making_digest", "trial_digest")}
     table |= {name: SAME.get(digest, digest) for name, digest in digests.items()}
-    lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit")}
+    table |= {"at_times": (), **table}  # rows of earlier versions promise nothing besides
+    lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit", "at_times")}
     return Row(**(table | lists | {"attempt": Attempt(**table["attempt"])}))

@@ -33,6 +33,7 @@ from lab.calibration.attempts import (
     Row,
     append_row,
     ask,
+    at_times_of,
     expected_of,
     grid,
     header_of,
@@ -139,7 +140,8 @@ def _judge_again(rows: Sequence[Row], file: Path, console: Console) -> None:
 
     for row in rows:
         folder = RunFolder(_folder(row.attempt) / "run")
-        same = row.judging_digest == judging_digest() and row.expected == expected_of(row.attempt)
+        expected, at_times = expected_of(row.attempt), at_times_of(row.attempt)
+        same = row.judging_digest == judging_digest() and (row.expected, row.at_times) == (expected, at_times)
         if same or not folder.history.is_dir():
             continue
         verdict = check_run(folder)
@@ -148,11 +150,12 @@ def _judge_again(rows: Sequence[Row], file: Path, console: Console) -> None:
             verdict=verdict.verdict,
             violations=tuple(sorted({violation.anomaly for violation in verdict.violations})),
             reasons=tuple(verdict.reasons),
-            expected=expected_of(row.attempt),
             source_digest=source_digest(),
             judging_digest=judging_digest(),
             commit=git_revision(),
             rejudged=True,
+            expected=expected,
+            at_times=at_times,
         )
         append_row(file, again)
         console.say(
@@ -175,6 +178,7 @@ def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError) -> Row:
     header = header_of(attempt.consumer)
     about: dict[str, Any] = {
         "expected": expected_of(attempt),
+        "at_times": at_times_of(attempt),
         "source_digest": source_digest(),
         "making_digest": making_digest(),
         "judging_digest": judging_digest(),

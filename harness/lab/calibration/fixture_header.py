@@ -21,13 +21,14 @@ class FixtureHeader:
     """What the docstring of a `main.py` promises; of a twin `sin` is the name of the fixture it is the twin of.
 
     `quiet`: what must be found where it says nothing of what it does, if that is not just what can be seen so of
-    `anomalies`; empty where nothing can.
+    `anomalies`; empty where nothing can. `at_times`: what comes besides where a fault happens to hit at such a moment.
     """
 
     sin: str
     suite: str
     anomalies: tuple[str, ...]
     quiet: tuple[str, ...] | None = None
+    at_times: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -38,13 +39,13 @@ def fixture_header(folder: Path) -> FixtureHeader:
     """Returns the header of a fixture: of its `main.py`'s docstring the lines `Sin:`, `Suite:`, `Anomalies:`; of a twin
     `Twin of:`, `Suite:`. Where it is stored as a patch, these are lines that the patch adds.
 
-    A line `Quiet:` names anomalies too, or says `nothing`; there may be none.
+    A line `Quiet:` names anomalies too, or says `nothing`; there may be none, and none `At times:`.
 
     Raises:
         InputError: the program has no such header.
     """
     text = ast.get_docstring(ast.parse(program_source(folder))) or ""
-    lines = re.findall(r"^(Sin|Suite|Anomalies|Quiet|Twin of):\s*(.+)$", text, re.MULTILINE)
+    lines = re.findall(r"^(Sin|Suite|Anomalies|At times|Quiet|Twin of):\s*(.+)$", text, re.MULTILINE)
     found = {name.lower(): value.strip() for name, value in lines}
     if "twin of" in found and "suite" in found:
         return FixtureHeader(found["twin of"], found["suite"], ())
@@ -59,6 +60,7 @@ def fixture_header(folder: Path) -> FixtureHeader:
         found["suite"],
         _names(found["anomalies"]),
         None if quiet is None else () if quiet == "nothing" else _names(quiet),
+        _names(found.get("at times", "")),
     )
 
 

@@ -194,7 +194,8 @@ def _line(key: tuple[str, str], rows: Sequence[Row]) -> list[Any]:
 
 def _must(row: Row) -> str:
     if row.expected:
-        return "fail: " + ", ".join(sorted(row.expected))
+        besides = f" (at times {', '.join(sorted(row.at_times))})" if row.at_times else ""
+        return "fail: " + ", ".join(sorted(row.expected)) + besides
     return "unknown for its silence alone" if row.silent else "pass"
 
 

@@ -30,10 +30,12 @@ MAKING_FOLDERS = (
 FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
-    # Imported in circles: what a fault, an injection and their evidence are stood in other modules. Called the failure of
-    # a member that had exited by other words.
+    # Imported in circles: what a fault, an injection and their evidence are stood in other modules. Called the failure
+    # of a member that had exited by other words.
     "b8467080c529b04d": "61db1965d45c48e3",
-    "bc8c294eb07e85da": "cf87af1417ec67bb",  # stores-batches-at-hand-out: its header promises another anomaly
+    # stores-batches-at-hand-out: its header promises what it may show besides.
+    "bc8c294eb07e85da": "a470cb0ed2d6fb4f",
+    "cf87af1417ec67bb": "a470cb0ed2d6fb4f",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("check", "trial.judge_process")
