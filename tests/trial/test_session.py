@@ -45,9 +45,9 @@ def test_what_spark_writes_goes_with_the_session(places: tuple[Path, Path]) -> N
 def test_a_judge_that_died_is_told(places: tuple[Path, Path]) -> None:
     """Not a broken pipe: whoever waits for the verdict hears that its judge has died."""
     with Session() as session:
-        child = session._started_judge()._rpc.child
-        child.kill()
-        child.wait(within_s=10)
+        assert session._judge is not None
+        session._judge._rpc.child.kill()
+        session._judge._rpc.child.wait(within_s=10)
         with pytest.raises(UnjudgeableError, match=r"the judgement on .*: it has exited with -9"):
             session.check(open_run_folder(places[1]))
 

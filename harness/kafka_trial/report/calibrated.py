@@ -26,7 +26,8 @@ def calibrated(anomaly: str, table: dict[str, Any] | None = None) -> str:
         return NOT_CALIBRATED
     shown = f"{row['found']} of {row['trials']} trials of consumers that commit it"
     sound = table["sound"]
-    failed = f"{sound['fail']} of {sum(sound.values())} sound trials failed"
+    total = sum(sound.values())
+    failed = f"{sound['fail']} of {total} sound trials failed" if total else "sound ones were not tried since"
     return f"calibrated: found in {shown} ({failed}), measured at {_measured(table)}"
 
 

@@ -7,8 +7,6 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
@@ -22,17 +20,8 @@ DRAIN_MARGIN_S = 2.0
 STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`declared_timeouts.py`)
 
 
-def run_trial(
-    trial_spec: TrialSpec,
-    cluster: Cluster,
-    folder: RunFolder,
-    *,
-    console: Console,
-    at_faults: Callable[[], object] = lambda: None,
-) -> None:
+def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, console: Console) -> None:
     """Runs one trial on `cluster` and leaves its history in `folder`.
-
-    `at_faults` is called when the faults begin: from there on much of a trial is waiting, for whoever has to prepare.
 
     Raises:
         StartError: no history could be begun.
@@ -40,20 +29,17 @@ def run_trial(
         Interrupted: Ctrl-C; faults were healed and everything was stopped before this left.
     """
     try:
-        _tell(trial_spec, cluster, folder, console, at_faults)
+        _tell(trial_spec, cluster, folder, console)
     except OSError as error:
         message = f"the history in {folder.path} was cut, and can only be judged unknown: {error}; free space, or"
         raise UnjudgeableError(f"{message} choose another place with --out") from error
 
 
-def _tell(
-    trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console, at_faults: Callable[[], object]
-) -> None:
+def _tell(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: Console) -> None:
     with open_trial_environment(trial_spec, cluster, folder, console) as environment:
         try:
             if prepare(environment):
                 steady(environment)
-                at_faults()
                 faults(environment)
                 heal(environment)
                 drain(environment)

@@ -85,9 +85,8 @@ class Session:
         self.console = console or Console(quiet=True)
         self._attached = cluster
         self._stack = ExitStack()
-        self._judging = judging
-        self._judge: JudgeProcess | None = None
-        self._judge_lock = threading.Lock()
+        # It warms up while the cluster boots; later it would slow down members just when a fault hits them.
+        self._judge = self._start_judge() if judging else None
         self.clusters = self._stack.enter_context(ClusterPool(lanes=lanes))
         self._stack.enter_context(preferred())  # from here on nothing can fail
         self._stack.enter_context(frozen_heap())
@@ -131,7 +130,7 @@ class Session:
         if asked.plays_other_steps:
             self.console.say(f"plays the schedule it was given; the steps of scenario {asked.scenario.name} are others")
         with self._cluster_for(asked) as cluster:
-            run_trial(asked, cluster, folder, console=self.console, at_faults=self._at_faults)
+            run_trial(asked, cluster, folder, console=self.console)
         return folder
 
     def _cluster_for(self, asked: TrialSpec) -> AbstractContextManager[Cluster]:
@@ -200,22 +199,13 @@ class Session:
 
     def check(self, folder: RunFolder) -> Verdict:
         """Has a run folder judged by the session's judge, and returns the verdict."""
-        judge = self._started_judge()
+        if self._judge is None:
+            self._judge = self._start_judge()
         began_s = time.monotonic()
         self.console.phase("check", judging_told(folder))
-        return judge.check(
+        return self._judge.check(
             folder, meanwhile=lambda: self.console.progress(f"{time.monotonic() - began_s:.0f} s so far")
         )
-
-    def _at_faults(self) -> None:
-        """Has the judge warm up; earlier it would slow down brokers and members that start."""
-        if self._judging:
-            self._started_judge()
-
-    def _started_judge(self) -> JudgeProcess:
-        with self._judge_lock:
-            self._judge = self._judge or self._start_judge()
-            return self._judge
 
     def _start_judge(self) -> JudgeProcess:
         scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))

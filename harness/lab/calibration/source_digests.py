@@ -31,8 +31,9 @@ FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
     # Imported in circles: what a fault, an injection and their evidence are stood in other modules. Called the failure
-    # of a member that had exited by other words.
-    "b8467080c529b04d": "61db1965d45c48e3",
+    # of a member that had exited by other words. Had the judge of a session warm up when the first trial's faults began.
+    "b8467080c529b04d": "9814cdd913803656",
+    "61db1965d45c48e3": "9814cdd913803656",
     # stores-batches-at-hand-out: its header promises what it may show besides.
     "bc8c294eb07e85da": "a470cb0ed2d6fb4f",
     "cf87af1417ec67bb": "a470cb0ed2d6fb4f",
