@@ -31,7 +31,7 @@ FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
     # Imported in circles: what a fault, an injection and their evidence are stood in other modules. Called the failure
-    # of a member that had exited by other words. Had the judge of a session warm up when the first trial's faults began.
+    # of a member that had exited by other words. The judge of a session warmed up when its first trial's faults began.
     "b8467080c529b04d": "9814cdd913803656",
     "61db1965d45c48e3": "9814cdd913803656",
     # stores-batches-at-hand-out: its header promises what it may show besides.
