@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from signal import SIGKILL, SIGSTOP
 
@@ -117,7 +117,14 @@ def test_a_port_of_the_dead_that_another_uses_is_not_their_connection() -> None:
         accepted.close()
         heir = stack.enter_context(socket.socket())
         heir.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        heir.bind(("127.0.0.1", port))
+
+        def took_it() -> bool:
+            with suppress(OSError):  # the kernel frees the port a moment after the reset
+                heir.bind(("127.0.0.1", port))
+                return True
+            return False
+
+        wait_until(took_it, within_s=5, what=f"port {port} of the dead to be free")
         heir.connect(new.getsockname())
         assert sampling.process(child.pid, child.exit_code, inodes).sockets == 0
 
