@@ -67,7 +67,7 @@ class Step:
     """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase.
 
     `after = "stable"`: `at_s` counts from the instant at which the steps before it are over and the group is stable
-    again, with every member it had before the faults and a few more records on every partition.
+    again, with as many members as when the faults began and a few more records on every partition.
     """
 
     fault: str

@@ -11,6 +11,7 @@ from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.calibrated import TABLE, calibrated
 from kafka_trial.report.explain import explain, page
+from kafka_trial.verdict.fault_outcomes import FAILURE_HELP, FAILURES
 
 
 def test_every_anomaly_has_advice() -> None:
@@ -28,6 +29,17 @@ def test_a_section_says_what_it_is_its_cause_and_the_change() -> None:
     section = explain("commit-ahead")
     places = [section.index(part) for part in ("## commit-ahead", "Smallest history:", "**Usually**", "**Change**")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_plain_failure_of_a_member_has_advice_too(name: str) -> None:
+    """A report names it as it names an anomaly, so whoever asks is told."""
+    definition, cause, remedy = FAILURE_HELP[name]
+    text = explain(name)
+    assert text.startswith(f"## {name}\n\n{definition}")
+    assert f"**Usually** {cause}" in text
+    assert f"**Change** {remedy}" in text
+    assert text in page()
 
 
 def test_an_unknown_anomaly_is_wrong_input() -> None:

@@ -51,3 +51,16 @@ def test_crash_points_want_a_sink(tmp_path: Path) -> None:
     text = CONSUMER.read_text().replace('events = "jsonl"', 'events = "jsonl"\nsink = "http"')
     with_sink.write_text(text.replace('"main.py"', f'"{CONSUMER.parent / "main.py"}"'))
     assert make_trial_spec(scenario, with_sink, seed=1).plan.faults[0].fault == "crash-point"
+
+
+def test_a_schedule_of_other_steps_is_told_from_the_scenarios_own(tmp_path: Path) -> None:
+    """A replay of the scenario plays its steps, whoever its roles were; another schedule does not."""
+    steps = (Step("kill", "member", for_s=2), Step("pause", "member", after="stable"))
+    consumer = registry.find_consumer("python-at-least-once")
+    drawn = make_trial_spec(Scenario("x", schedule=steps), consumer, seed=7)
+    table = plan_to_table(drawn.plan)
+    table["faults"][0]["resolved"], table["faults"][1]["reached_s"] = "m1", 7.5
+    (tmp_path / "schedule.json").write_bytes(orjson.dumps(table))
+    for scenario, other in ((Scenario("x", schedule=steps), False), (Scenario("x", schedule=steps[:1]), True)):
+        replayed = make_trial_spec(scenario, consumer, seed=7, schedule=tmp_path / "schedule.json")
+        assert (drawn.plays_other_steps, replayed.plays_other_steps) == (False, other)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from kafka_trial.cluster.processes import ProcessCluster, process_cluster
@@ -97,12 +97,11 @@ class ClusterPool:
             warm.cluster = None
         if warm.cluster is None:
             warm.stack = ExitStack()
-            warm.cluster = warm.stack.enter_context(self._booted(warm))
+            warm.cluster = warm.stack.enter_context(
+                process_cluster(warm.version, brokers=warm.brokers, lanes=self._lanes)
+            )
             warm.cluster.rebuilt_because = because
         return warm.cluster
-
-    def _booted(self, warm: _Warm) -> AbstractContextManager[ProcessCluster]:
-        return process_cluster(warm.version, brokers=warm.brokers, lanes=self._lanes)
 
     def __enter__(self) -> ClusterPool:
         return self

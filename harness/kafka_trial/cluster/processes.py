@@ -185,7 +185,9 @@ def class_data_archive(version: str) -> Path:
     with made_once(place, f"archive-{version}") as temporary:
         if temporary is not None:
             with process_cluster(version, lanes=2, train=temporary) as cluster:
-                train_archive(cluster, temporary)
+                train_archive(cluster)
+                last_words = cluster.brokers[0].last_words
+                wait_until(temporary.exists, within_s=5, what=f"the archive {temporary.name}", detail=last_words)
     return place
 
 

@@ -280,15 +280,14 @@ class TrialEnvironment:
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
         return shortage(self.folder.path) or next(died, None)
 
-    def _await_fed(self, given_up: Callable[[], str | None]) -> None:
-        """Waits until the group is stable, with all it had before the faults, and every partition got some records
-        since.
+    def _await_fed(self, each_round: Callable[[], str | None]) -> None:
+        """Waits until the group is stable and as large as when the faults began, and every partition got some records.
 
         While a group waits for a long session to expire, the load is held after a while: a backlog of minutes would
         tell no more. Bounded by the time in which the group must have noticed whom it lost.
 
         Raises:
-            WaitTimeout: it took longer, or `given_up` says why to wait no longer.
+            WaitTimeout: it took longer, or `each_round`, which is called each round, returned why to wait no longer.
         """
         timing = self.timing(backlog=0)
         lost_s = max(0.0, self.watch.lost_until_ns() / 1e9 - time.monotonic())
@@ -298,7 +297,7 @@ class TrialEnvironment:
             within_s=lost_s + timing.session_timeout_s + timing.poll_interval_s + FED_WITHIN_S,
             what=f"{FRESH_MIN} records more on every partition since the group last changed",
             every_s=0.1,
-            alive=lambda: given_up() or fed.given_up(),
+            alive=lambda: each_round() or fed.given_up(),
         )
 
     def _tell_feeding(self) -> None:
