@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plugins": {"errors", "registry", "invariants", "nemesis"},
     "judge": {"plugins", "errors", "claim", "history", "process", "invariants", "cluster.spark_java"},
     "verdict": {"errors", "claim", "scenario", "history", "invariants", "judge", "witness.clock_sampler"},
-    "report": {"errors", "claim", "history", "invariants", "verdict"},
+    "report": {"errors", "claim", "history", "invariants", "verdict", "judge.cache", "judge.line_index"},
     "trial.console": set(),
     "audit": {
         *("__version__", "errors", "claim", "history", "process", "invariants", "judge", "verdict", "witness"),

@@ -52,7 +52,6 @@ EXCEPTIONS = {
     "lab.scale.cases": "the cases of that campaign",
     "kafka_trial.judge.slices.found_frame": "the Spark frame of what was found",
     "kafka_trial.audit.preconditions.look": "it looks whether all is there",
-    "kafka_trial.report.blocks.read_through": "it reads a file to its end",
 }
 
 

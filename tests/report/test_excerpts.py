@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +11,8 @@ import hypothesis.strategies as st
 import pytest
 
 from kafka_trial.history.event import Event, to_line
-from kafka_trial.report import blocks
+from kafka_trial.judge import line_index
+from kafka_trial.judge.line_index import index_of
 from kafka_trial.report.excerpts import Wanted, excerpts
 
 
@@ -31,11 +31,11 @@ def written(history: Sequence[Event], folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 
 
-def names(history: Sequence[Event], wanted: Wanted, *, around: int = 2, block_lines: int = 3) -> list[str]:
+def names(history: Sequence[Event], wanted: Wanted, *, around: int = 2, stretch_lines: int = 3) -> list[str]:
     """Returns the names of an excerpt's rows, marked ones with a star."""
     with TemporaryDirectory() as folder:
         files = written(history, Path(folder))
-        (rows,) = excerpts(files, [wanted], Counter(), around=around, block_lines=block_lines)
+        (rows,) = excerpts(index_of(files, stretch_lines=stretch_lines), [wanted], around=around)
     return [row.name.partition("#")[2] + "*" * row.marked for row in rows]
 
 
@@ -73,15 +73,15 @@ def test_proofs_that_are_not_in_the_history_show_nothing() -> None:
 
 
 def test_lines_that_are_no_events_are_counted_by_file(tmp_path: Path) -> None:
-    """Whole blocks of them too; what stands after them is found."""
+    """Whole stretches of them too; what stands after them is found."""
     (file,) = written([delivered(seq) for seq in range(9)], tmp_path)
     lines = file.read_bytes().splitlines(keepends=True)
     torn = [b'{"schema":2}\n', b"\xff\xfe\n", b"[]\n", b'{"schema":1,"source":"consumer-m0-0","seq":true}\n', b"\r\n"]
     file.write_bytes(b"".join(lines[:4] + torn + lines[4:]) + b'{"schema":1,"sour')
-    damaged: Counter[str] = Counter()
-    (rows,) = excerpts([file], [Wanted(("t", 0), ("consumer-m0-0#6",))], damaged, around=4, block_lines=2)
+    lines = index_of([file], stretch_lines=2)
+    (rows,) = excerpts(lines, [Wanted(("t", 0), ("consumer-m0-0#6",))], around=4)
     assert [row.name for row in rows] == [f"consumer-m0-0#{seq}" for seq in range(2, 9)]
-    assert damaged == {file.name: 6}
+    assert lines.damaged == {file.name: 6}
 
 
 def test_a_topic_id_that_is_none_names_no_topic() -> None:
@@ -90,10 +90,10 @@ def test_a_topic_id_that_is_none_names_no_topic() -> None:
     assert names([odd, delivered(1), delivered(2)], Wanted(("t", 0), ("consumer-m0-0#1",))) == ["1*", "2"]
 
 
-def test_only_blocks_that_may_hold_a_nearer_event_are_read_again(
+def test_only_stretches_that_may_hold_a_nearer_event_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of ten thousand events in two files, those of the few blocks around the proof."""
+    """Of ten thousand events in two files, those of the few stretches around the proof."""
     read: list[str] = []
 
     def from_line(line: bytes) -> Event:
@@ -101,13 +101,13 @@ def test_only_blocks_that_may_hold_a_nearer_event_are_read_again(
         read.append(event.name)
         return event
 
-    given = blocks.from_line
-    monkeypatch.setattr(blocks, "from_line", from_line)
+    given = line_index.from_line
+    monkeypatch.setattr(line_index, "from_line", from_line)
     history = [delivered(seq, source=f"consumer-m{seq % 2}-0") for seq in range(10_000)]
     wanted = Wanted(("t", 0), ("consumer-m1-0#4001",))
-    (rows,) = excerpts(written(history, tmp_path), [wanted], Counter(), around=6, block_lines=100)
+    (rows,) = excerpts(index_of(written(history, tmp_path), stretch_lines=100), [wanted], around=6)
     assert [int(row.name.partition("#")[2]) for row in rows] == list(range(3995, 4008))
-    assert len(read) <= 500  # the proof's block when it is found, then one of each file, or two where one ends
+    assert len(read) <= 500  # the proof's stretch when it is found, then one of each file, or two where one ends
 
 
 @hypothesis.settings(max_examples=400)
@@ -115,15 +115,15 @@ def test_only_blocks_that_may_hold_a_nearer_event_are_read_again(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=60), st.data()
 )
 def test_the_rows_are_those_of_a_search_through_all(drawn: list[tuple[int, int, int]], data: st.DataObject) -> None:
-    """Times in any order, equal ones among them, files and blocks of any length: nothing nearer is missed."""
+    """Times in any order, equal ones among them, files and stretches of any length: nothing nearer is missed."""
     history = [
         Event(f"consumer-m{member}-0", seq, time_ns, "delivered", topic="t", partition=partition, offset=seq)
         for seq, (time_ns, member, partition) in enumerate(drawn)
     ]
     marks = data.draw(st.lists(st.sampled_from(history), min_size=1, max_size=3, unique_by=lambda event: event.seq))
-    around, block_lines = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 7))
+    around, stretch_lines = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 7))
     wanted = Wanted(("t", 0), tuple(mark.name for mark in marks))
-    assert names(history, wanted, around=around, block_lines=block_lines) == _searched(history, marks, around)
+    assert names(history, wanted, around=around, stretch_lines=stretch_lines) == _searched(history, marks, around)
 
 
 def _searched(history: Sequence[Event], marks: Sequence[Event], around: int) -> list[str]:

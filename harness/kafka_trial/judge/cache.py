@@ -1,4 +1,4 @@
-"""The cache of a run folder: slice rows as Parquet, and the trial context, made from the history by `check`.
+"""The cache of a run folder: slice rows and line index as Parquet, and the trial context, made from the history.
 
 JSONL is the truth: the cache is used only while every history file has the size and checksum it was made from, and can
 be deleted at any time. Earlier outputs in the folder are never read.
@@ -21,11 +21,14 @@ from kafka_trial.invariants.trial_context import Settings, TrialContext
 from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.history_defects import missing_files
 from kafka_trial.judge.history_reader import read_history
+from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
-CACHE_SCHEMA = 9
+CACHE_SCHEMA = 10
 CHUNK_BYTES = 8 * 1024 * 1024
 ROW_GROUP = 250_000
+ROWS_FILE, LINES = "rows.parquet", "lines.parquet"
+_CHECKSUMS: dict[tuple[Any, ...], int] = {}  # of files that this process has read, by what they were then
 
 
 @dataclass(frozen=True)
@@ -44,19 +47,43 @@ def slice_rows(folder: RunFolder) -> SliceRows:
     A folder that cannot be written gets its cache elsewhere, for this process.
     """
     files = folder.history_files()
-    made_from = _digest(files)
-    known = _read(folder.cache, made_from)
+    known = _read(folder.cache, files)
     if known is not None:
         return known
     try:
-        return _made(folder.cache, files, made_from)
+        return _made(folder.cache, files)
     except PermissionError:
-        return _made(Path(tempfile.mkdtemp(prefix="kafka-trial-cache-")), files, made_from)
+        return _made(Path(tempfile.mkdtemp(prefix="kafka-trial-cache-")), files)
+
+
+def line_index(folder: RunFolder) -> LineIndex:
+    """Returns where the lines of a run folder's history lie, from the cache if it fits, else read anew.
+
+    Raises:
+        InputError: an event is of a newer schema.
+    """
+    files = folder.history_files()
+    if _read(folder.cache, files) is None:
+        return index_of(files)
+    return read_index(folder.cache / LINES, folder.history)
 
 
 def _digest(files: list[Path]) -> dict[str, list[int]]:
     """Returns the size and checksum of each file."""
-    return {path.name: [path.stat().st_size, _checksum(path)] for path in files}
+    return {path.name: [path.stat().st_size, _checksum_of(path)] for path in files}
+
+
+def _checksum_of(path: Path) -> int:
+    """Returns the checksum of a file, known already where this process has read it as it is now."""
+    now = _state(path)
+    if now not in _CHECKSUMS:
+        _CHECKSUMS[now] = _checksum(path)
+    return _CHECKSUMS[now]
+
+
+def _state(path: Path) -> tuple[Any, ...]:
+    status = path.stat()
+    return path.absolute(), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _checksum(path: Path) -> int:
@@ -67,31 +94,34 @@ def _checksum(path: Path) -> int:
     return found
 
 
-def _read(place: Path, made_from: dict[str, list[int]]) -> SliceRows | None:
+def _read(place: Path, files: list[Path]) -> SliceRows | None:
     """Returns the cache, or None where there is none, or it was made from something else, or cut off."""
-    rows, file = place / "rows.parquet", place / "trial_context.json"
+    rows, file = place / ROWS_FILE, place / "trial_context.json"
     try:
         plain = orjson.loads(file.read_bytes())
-        fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == made_from
-        if not fits or pq.ParquetFile(rows).metadata.num_rows != plain["rows"]:
+        fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == _digest(files)
+        whole = pq.ParquetFile(rows).metadata.num_rows == plain["rows"] and pq.ParquetFile(place / LINES)
+        if not fits or not whole:
             return None
         return SliceRows(rows, plain["rows"], from_plain(plain["trial_context"]), tuple(plain["defects"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # deleted, cut off, or by another version: it is only a cache
 
 
-def _made(place: Path, files: list[Path], made_from: dict[str, list[int]]) -> SliceRows:
+def _made(place: Path, files: list[Path]) -> SliceRows:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    rows = place / "rows.parquet"
+    rows, states, lines = place / ROWS_FILE, {path.name: _state(path) for path in files}, LineIndexBuilder()
     with pq.ParquetWriter(rows, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=False) as writer:
-        builder = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP))
+        builder = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP), lines)
+    lines.write(place / LINES)
+    _CHECKSUMS.update({states[name]: checksum for name, (_, checksum) in lines.made_from.items()})
     count = pq.ParquetFile(rows).metadata.num_rows
     trial_context = builder.trial_context(Settings())
     defects = [*builder.defects, *missing_files(trial_context, builder.brokers)]
     plain: dict[str, Any] = {
         "schema": CACHE_SCHEMA,
-        "made_from": made_from,
+        "made_from": lines.made_from,
         "rows": count,
         "trial_context": to_plain(trial_context),
         "defects": defects,

@@ -9,13 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import NONE, Array
+from kafka_trial.judge.lines import ENTRIES
 
 
 class Columns:
-    """The columns of a block as numpy arrays, made when asked for; absent numbers are NONE."""
+    """The columns of a block as numpy arrays, made when asked for; absent numbers are NONE.
+
+    A field that no row has need not be among the columns.
+    """
 
     def __init__(self, events: pa.Table) -> None:
         self._events = events
+        self._whole: dict[str, pa.Array] = {}
         self._made: dict[Any, Array] = {}
         self._texts: dict[str, tuple[list[str], Array]] = {}
 
@@ -24,7 +29,7 @@ class Columns:
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._made:
-            column = self._events[name].combine_chunks()
+            column = self._column(name, pa.int64())
             self._made[name] = pc.fill_null(column, NONE).to_numpy(zero_copy_only=False)
         return self._made[name]
 
@@ -34,16 +39,16 @@ class Columns:
 
     def reals(self, name: str) -> Array:
         """Returns a column of real numbers; NaN where absent."""
-        return np.asarray(self._events[name].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
+        return np.asarray(self._column(name, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
     def text(self, name: str, rows: Array | None = None) -> pa.Array:
         """Returns a column of text, or some rows of it."""
-        column = self._events[name].combine_chunks()
+        column = self._column(name, pa.string())
         return column if rows is None else column.take(pa.array(rows))
 
     def absent(self, name: str) -> Array:
         """Returns where the field is absent."""
-        return np.asarray(self._events[name].combine_chunks().is_null().to_numpy(zero_copy_only=False))
+        return np.asarray(self._column(name, pa.null()).is_null().to_numpy(zero_copy_only=False))
 
     def codes(self, name: str, codes: dict[str, Any], *, fold: bool = False) -> Array:
         """Returns the code of each text, 0 where it has none; `fold`: OFFSET_COMMIT is OffsetCommit."""
@@ -56,14 +61,14 @@ class Columns:
     def encoded(self, name: str) -> tuple[list[str], Array]:
         """Returns the different texts of a column, and which of them each row has; -1: none."""
         if name not in self._texts:
-            encoded = self._events[name].combine_chunks().dictionary_encode()
+            encoded = self._column(name, pa.string()).dictionary_encode()
             places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
             self._texts[name] = encoded.dictionary.to_pylist(), places
         return self._texts[name]
 
     def codes_of_true(self, name: str) -> Array:
         """Returns where a column of truth values is true."""
-        column = pc.fill_null(self._events[name].combine_chunks(), False)
+        column = pc.fill_null(self._column(name, pa.bool_()), False)
         return np.asarray(column.to_numpy(zero_copy_only=False), np.bool_)
 
     def is_kind(self, *kinds: str) -> Array:
@@ -78,13 +83,21 @@ class Columns:
 
     def entry_counts(self, name: str = "entries") -> Array:
         """Returns how many entries each row lists."""
-        column = self._events[name].combine_chunks()
-        return np.asarray(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False))
+        lengths = pc.list_value_length(self._column(name, ENTRIES))
+        return np.asarray(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False))
 
     def entries(self, name: str, mask: Array) -> tuple[Array, Columns]:
         """Returns the row number and the fields of every entry of the masked rows."""
         rows = np.flatnonzero(mask)
-        lists = self._events[name].combine_chunks().take(pa.array(rows))
+        lists = self._column(name, ENTRIES).take(pa.array(rows))
         parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
         fields = pa.Table.from_struct_array(pc.list_flatten(lists))
         return rows[parents], Columns(fields)
+
+    def _column(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Returns a column in one piece; one of nulls, of this type, where no row has the field."""
+        if name not in self._events.column_names:
+            return pa.nulls(len(self), kind)
+        if name not in self._whole:
+            self._whole[name] = self._events[name].combine_chunks()
+        return self._whole[name]

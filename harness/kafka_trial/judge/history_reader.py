@@ -7,7 +7,7 @@ is judged here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,8 @@ from kafka_trial.judge.group_answers import take_group_answers
 from kafka_trial.judge.history_defects import HistoryDefects
 from kafka_trial.judge.id_index import IdIndex, id_hashes
 from kafka_trial.judge.id_joins import IdJoins
-from kafka_trial.judge.lines import Block, LineStats, read_blocks
+from kafka_trial.judge.line_index import LineIndexBuilder
+from kafka_trial.judge.lines import Block, LineStats, read_ahead, read_blocks
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.own_times import OwnTimes
 from kafka_trial.judge.record_ids import RecordIds
@@ -74,23 +75,41 @@ POSITIONED = (
 FIRST_FILES = ("run", "observer", "transactions", "workload")
 
 
-def read_history(files: Sequence[Path], emit: Emit) -> TrialContextBuilder:
+def read_history(files: Sequence[Path], emit: Emit, index: LineIndexBuilder | None = None) -> TrialContextBuilder:
     """Reads history files, hands their slice rows to `emit` table by table, and returns the context's builder.
+
+    `index` takes where their lines lie.
 
     Raises:
         InputError: an event is of a newer schema.
     """
     builder, ids, known = TrialContextBuilder(), RecordIds(wanted=any(path.stem == "sink" for path in files)), IdIndex()
-    for path in sorted(files, key=_turn):
-        line_stats, source = LineStats(), len(builder.sources)
-        builder.sources.append(path.stem)
-        reader = FileReader(builder, source, ids, known)
-        for block in read_blocks(path, line_stats):
+    reader = None
+    for path, line_stats, block in read_ahead(_blocks(sorted(files, key=_turn))):
+        if reader is None:
+            builder.sources.append(path.stem)
+            reader = FileReader(builder, len(builder.sources) - 1, ids, known)
+        if block is not None:
             emit(reader.rows(block))
+            if index is not None:
+                index.take(path, block)
+            continue
         emit(reader.rest())
         builder.defects += line_stats.defects(path.stem) + reader.defects()
         builder.counts[path.stem] = line_stats.events
+        if index is not None:
+            index.end(path, line_stats)
+        reader = None
     return builder
+
+
+def _blocks(files: Sequence[Path]) -> Iterator[tuple[Path, LineStats, Block | None]]:
+    """Yields the blocks of all files, and None after the last one of each."""
+    for path in files:
+        line_stats = LineStats()
+        for block in read_blocks(path, line_stats):
+            yield path, line_stats, block
+        yield path, line_stats, None
 
 
 def _turn(path: Path) -> tuple[int, str]:

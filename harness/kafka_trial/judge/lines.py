@@ -1,22 +1,27 @@
 """Lines to columns: the JSON lines of one history file as Arrow tables, block by block.
 
-The fast path hands whole blocks to Arrow with an explicit schema. A block that Arrow refuses is read line by line: what
-is no event is counted and named, never dropped in silence, and a field of the wrong type is as good as absent.
+Arrow reads whole blocks, and tells itself which fields there are: a column that must be there costs as much where it is
+empty. A block that Arrow refuses, or in which a field is of another type, is read line by line: what is no event is
+counted and named, never dropped in silence, and a field of the wrong type is as good as absent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
+from numpy.typing import NDArray
 
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import SCHEMA
@@ -24,8 +29,11 @@ from kafka_trial.history.event import SCHEMA
 BLOCK_BYTES = 32 * 1024 * 1024
 PARSE_BYTES = 4 * 1024 * 1024
 QUOTED_MAX = 3
+NEWLINE, OPENING = b"\n{"
 LINE_BYTES_MAX = 16 * 1024 * 1024  # of the longest event there is: a sink takes no body above that
 NUMBER_MAX = 2**62  # of times and places in a file: what lies beyond is no clock's, and sums of it would overflow
+
+Read = TypeVar("Read")
 
 ENTRY = pa.struct(
     [
@@ -40,6 +48,7 @@ ENTRY = pa.struct(
         ("size_bytes", pa.int64()),
     ]
 )
+ENTRIES = pa.list_(ENTRY)
 EVENTS = pa.schema(
     [
         ("schema", pa.int64()),
@@ -48,6 +57,7 @@ EVENTS = pa.schema(
         ("time_ns", pa.int64()),
         ("kind", pa.string()),
         ("topic", pa.string()),
+        ("topic_id", pa.string()),
         ("partition", pa.int64()),
         ("offset", pa.int64()),
         ("committed_offset", pa.int64()),
@@ -72,8 +82,8 @@ EVENTS = pa.schema(
         ("client_id", pa.string()),
         ("complete", pa.bool_()),
         ("duration_ms", pa.float64()),
-        ("entries", pa.list_(ENTRY)),
-        ("pending", pa.list_(ENTRY)),
+        ("entries", ENTRIES),
+        ("pending", ENTRIES),
         ("producer_id", pa.int64()),
         ("producer_epoch", pa.int64()),
         ("own_epoch", pa.bool_()),
@@ -83,9 +93,9 @@ EVENTS = pa.schema(
         ("timeout_ms", pa.int64()),
     ]
 )
-NO_NUMBERS = (b"NaN", b"Inf")  # Arrow takes them for numbers, JSON has none such
-_NO_NUMBER = re.compile(rb"[:,\[]\s*-?(NaN|Inf)")
+_NO_NUMBER = re.compile(rb"[:,\[]\s*-?(NaN|Inf)")  # Arrow takes them for numbers, JSON has none such
 NEEDED = ("source", "seq", "time_ns", "kind")
+ALWAYS = ("schema", *NEEDED)
 
 
 @dataclass
@@ -98,6 +108,8 @@ class LineStats:
     misfits: int = 0
     misfit_examples: list[str] = field(default_factory=list)
     torn: bool = False
+    size: int = 0  # of the whole file, in bytes
+    checksum: int = 0  # its CRC-32
     out_of_turn: int = 0
     turn_examples: list[str] = field(default_factory=list)
     strangers: set[str] = field(default_factory=set)
@@ -128,17 +140,18 @@ def _counted(count: int, one: str, several: str, examples: Sequence[str]) -> str
 
 @dataclass(frozen=True)
 class Block:
-    """Some consecutive events of one file: their columns, and their lines where someone asks for them."""
+    """Some consecutive events of one file: their columns, of EVENTS those that any of them has, and where their lines
+    lie: from `starts` to `ends` (without the newline) in `raw`, which begins at byte `at` of the file."""
 
     events: pa.Table
     raw: bytes
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    at: int = 0
 
     def bodies(self, rows: Any) -> list[dict[str, Any]]:
         """Returns some events as plain data."""
-        if not len(rows):
-            return []
-        lines = [line for line in self.raw.split(b"\n") if line]
-        bodies = [orjson.loads(lines[row]) for row in rows.tolist()]
+        bodies = [orjson.loads(self.raw[self.starts[row] : self.ends[row]]) for row in rows.tolist()]
         return [body for body in bodies if isinstance(body, dict)]
 
 
@@ -148,14 +161,23 @@ def read_blocks(path: Path, line_stats: LineStats) -> Iterator[Block]:
     Raises:
         InputError: a line is of a newer schema.
     """
-    source, number, expected = path.stem, 0, 0
+    source, number, expected, at, typed = path.stem, 0, 0, 0, set(ALWAYS)
     for raw in _raw_blocks(path, line_stats):
-        block = _parsed(raw) or _line_by_line(raw, number, line_stats)
-        number += raw.count(b"\n")
+        block = _parsed(raw, at, typed) or _line_by_line(raw, at, number, line_stats)
+        number, at = number + raw.count(b"\n"), at + len(raw)
         _check_schema(path, block)
         expected = _check_turns(block.events, source, expected, line_stats)
         line_stats.events += block.events.num_rows
         if block.events.num_rows:
+            yield block
+
+
+def read_ahead(blocks: Iterator[Read]) -> Iterator[Read]:
+    """Yields what an iterator yields, none of it None, and has it read the next one meanwhile."""
+    with ThreadPoolExecutor(1, "history-reader") as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
             yield block
 
 
@@ -167,6 +189,8 @@ def _raw_blocks(path: Path, line_stats: LineStats) -> Iterator[bytes]:
     rest = b""
     with path.open("rb") as file:
         while chunk := file.read(BLOCK_BYTES):
+            line_stats.size += len(chunk)
+            line_stats.checksum = zlib.crc32(chunk, line_stats.checksum)
             cut = chunk.rfind(b"\n") + 1
             if not cut:
                 rest = (rest + chunk)[: LINE_BYTES_MAX + 1]
@@ -176,29 +200,65 @@ def _raw_blocks(path: Path, line_stats: LineStats) -> Iterator[bytes]:
     line_stats.torn = bool(rest)
 
 
-def _parsed(raw: bytes) -> Block | None:
-    """Returns the block as Arrow reads it; None where a line is no event, or a field of another type."""
+def _parsed(raw: bytes, at: int, typed: set[str]) -> Block | None:
+    """Returns the block as Arrow reads it; None where a line is no event, or a field of another type.
+
+    `typed` are the fields whose type Arrow is told; those that it has taken for something else are added.
+    """
+    ends = np.flatnonzero(np.frombuffer(raw, np.uint8) == NEWLINE)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    longest = int((ends - starts).max(initial=0)) + 1
+    objects = (np.frombuffer(raw, np.uint8)[starts] == OPENING).all()
+    if not objects or longest > LINE_BYTES_MAX + 1 or not _is_text(raw):
+        return None
+    events = _events_of(raw, longest, typed)
+    if events is None or events.num_rows != len(ends) or any(events[name].null_count for name in NEEDED):
+        return None
+    known = events.select([name for name in EVENTS.names if name in events.column_names])
+    return None if _wrong_schema(known) or _out_of_range(known) else Block(known, raw, starts, ends, at)
+
+
+def _events_of(raw: bytes, longest: int, typed: set[str]) -> pa.Table | None:
+    """Returns the fields of the lines, ours with their types; None where one of these is of another."""
     try:
-        raw.decode()
-        events = pj.read_json(
-            pa.BufferReader(raw),
-            read_options=pj.ReadOptions(block_size=max(PARSE_BYTES, _longest(raw)), use_threads=True),
-            parse_options=pj.ParseOptions(explicit_schema=EVENTS, unexpected_field_behavior="ignore"),
-        )
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        return None
-    if any(word in raw for word in NO_NUMBERS) and _NO_NUMBER.search(raw):
-        return None
-    lines = raw.count(b"\n")
-    whole = events.num_rows == lines == raw.count(b"\n{") + raw.startswith(b"{")
-    if not whole or _longest(raw) > LINE_BYTES_MAX + 1 or any(events[name].null_count for name in NEEDED):
-        return None
-    return Block(events, raw) if not _wrong_schema(events) and not _out_of_range(events) else None
+        events = _read(raw, longest, typed, "infer")
+        mistaken = {item.name for item in events.schema if item.type != _TYPES.get(item.name, item.type)}
+        if mistaken:
+            typed |= mistaken
+            events = _read(raw, longest, typed, "infer")
+        return None if _holds_no_numbers(events.columns) else events
+    except pa.ArrowInvalid:  # perhaps because of a field that is nothing to us
+        with suppress(pa.ArrowInvalid):
+            return None if _NO_NUMBER.search(raw) else _read(raw, longest, EVENTS.names, "ignore")
+    return None
 
 
-def _longest(raw: bytes) -> int:
-    ends = np.flatnonzero(np.frombuffer(raw, np.uint8) == 10)
-    return int(np.diff(ends, prepend=-1).max(initial=0)) + 1
+def _read(raw: bytes, longest: int, typed: Collection[str], others: str) -> pa.Table:
+    schema = pa.schema([item for item in EVENTS if item.name in typed])
+    return pj.read_json(
+        pa.BufferReader(raw),
+        read_options=pj.ReadOptions(block_size=max(PARSE_BYTES, longest), use_threads=True),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
+    )
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        return raw.isascii() or bool(raw.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _holds_no_numbers(columns: Sequence[pa.ChunkedArray]) -> bool:
+    """Tells whether a real number anywhere is NaN or infinite."""
+    for column in columns:
+        if pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False:
+            return True
+        if pa.types.is_list(column.type) and _holds_no_numbers([pc.list_flatten(column)]):
+            return True
+        if pa.types.is_struct(column.type) and _holds_no_numbers(column.flatten()):
+            return True
+    return False
 
 
 def _wrong_schema(events: pa.Table) -> bool:
@@ -211,19 +271,20 @@ def _out_of_range(events: pa.Table) -> bool:
     return any(not 0 <= bound["min"].as_py() <= bound["max"].as_py() < NUMBER_MAX for bound in bounds)
 
 
-def _line_by_line(raw: bytes, before: int, line_stats: LineStats) -> Block:
-    bodies, lines = [], []
+def _line_by_line(raw: bytes, at: int, before: int, line_stats: LineStats) -> Block:
+    bodies, places, start = [], [], 0
     for number, line in enumerate(raw.split(b"\n")[:-1], before + 1):
-        body = _body(line)
+        body, begins, start = _body(line), start, start + len(line) + 1
         if isinstance(body, str):
             line_stats.bad_lines += 1
             if len(line_stats.bad_examples) < QUOTED_MAX:
                 line_stats.bad_examples.append(f"line {number}, {body}")
         else:
             bodies.append({name: _fitting(body.get(name), kind) for name, kind in _TYPES.items()})
-            lines.append(line)
+            places.append((begins, start - 1))
             line_stats.take_misfits(number, body)
-    return Block(pa.Table.from_pylist(bodies, schema=EVENTS), b"\n".join(lines) + b"\n")
+    starts, ends = np.array(places, np.int64).reshape(-1, 2).T
+    return Block(pa.Table.from_pylist(bodies, schema=EVENTS), raw, starts, ends, at)
 
 
 def _body(line: bytes) -> dict[str, Any] | str:

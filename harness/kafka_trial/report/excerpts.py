@@ -1,23 +1,21 @@
 """Excerpts: the events around each anomaly, so that a stranger can see it in the history.
 
-The history is read through once to find the events that prove the shown anomalies (by name, `source#seq`); then, block
-by block outwards from these, until no further block can hold a nearer one, for the nearest events of the same partition
-before and after. Memory is bounded. Order between files is by time of receipt, ties by file and place, so that the same
-history gives the same page.
+The line index says where the events lie that prove the shown anomalies (by name, `source#seq`). From these outwards,
+one stretch of lines after the other, the nearest events of the same partition before and after are looked for, until no
+further stretch can hold a nearer one. Memory is bounded. Order between files is by time of receipt, ties by file and
+place, so that the same history gives the same page.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from kafka_trial.history.event import Event
-from kafka_trial.report.blocks import BLOCK_LINES, Block, read_through
+from kafka_trial.judge.line_index import LineIndex, Stretch
 from kafka_trial.report.words import in_words, who
 
 AROUND = 6
@@ -56,37 +54,27 @@ class Wanted:
     events: tuple[str, ...]
 
 
-def excerpts(
-    files: Iterable[Path],
-    wanted: Sequence[Wanted],
-    damaged: Counter[str],
-    *,
-    around: int = AROUND,
-    block_lines: int = BLOCK_LINES,
-) -> list[list[Row]]:
-    """Returns for each wanted anomaly the events around its proofs, in order of time.
-
-    `damaged` counts the lines of each file that are no events.
-    """
-    marks, topics, blocks = _find(files, wanted, damaged, block_lines)
-    began_ns = min((block.first_ns for block in blocks), default=0)
+def excerpts(lines: LineIndex, wanted: Sequence[Wanted], *, around: int = AROUND) -> list[list[Row]]:
+    """Returns for each wanted anomaly the events around its proofs, in order of time."""
+    marks = _find(lines.stretches, wanted)
+    began_ns = min((stretch.first_ns for stretch in lines.stretches), default=0)
     windows = [
         _Window(one, [marks[name] for name in one.events[:MARKS_MAX] if name in marks], around) for one in wanted
     ]
-    _fill(windows, blocks, topics)
+    _fill(windows, lines)
     return [window.rows(began_ns) for window in windows]
 
 
-def _fill(windows: Sequence[_Window], blocks: Iterable[Block], topics: Mapping[str, str]) -> None:
+def _fill(windows: Sequence[_Window], lines: LineIndex) -> None:
     by_slice: dict[Slice, list[_Window]] = defaultdict(list)
     for window in windows:
         if window.wanted.slice is not None:
             by_slice[window.wanted.slice].append(window)
     times = sorted({mark.time_ns for window in windows for mark in window.marks})
-    for block in sorted(blocks, key=lambda block: _distance_ns(block, times)):
-        if any(window.may_take_from(block) for window in windows):
-            for event in block.events():
-                for window in _concerned(event, windows, by_slice, topics):
+    for stretch in sorted(lines.stretches, key=lambda stretch: _distance_ns(stretch, times)):
+        if any(window.may_take_from(stretch) for window in windows):
+            for event in stretch.events():
+                for window in _concerned(event, windows, by_slice, lines.topics):
                     window.offer(event)
 
 
@@ -100,11 +88,11 @@ def _concerned(
     return [window for slice_ in _slices(event, topics) for window in by_slice.get(slice_, ())]
 
 
-def _distance_ns(block: Block, times: Sequence[int]) -> int:
-    """Returns how far a block is from the nearest of some times, in order; 0 where it covers one, or there is none."""
-    place = bisect_left(times, block.first_ns)
-    before = [block.first_ns - times[place - 1]] if place > 0 else []
-    after = [max(0, times[place] - block.last_ns)] if place < len(times) else []
+def _distance_ns(stretch: Stretch, times: Sequence[int]) -> int:
+    """Returns how far a stretch is from the nearest of some sorted times; 0 where it covers one, or there is none."""
+    place = bisect_left(times, stretch.first_ns)
+    before = [stretch.first_ns - times[place - 1]] if place > 0 else []
+    after = [max(0, times[place] - stretch.last_ns)] if place < len(times) else []
     return min(before + after, default=0)
 
 
@@ -128,11 +116,11 @@ class _Window:
             elif order > place:
                 _keep(after, _Entry(order, event, reverse=True), self.around)
 
-    def may_take_from(self, block: Block) -> bool:
-        """Tells whether a block may hold an event that is nearer to a mark than one that is kept."""
+    def may_take_from(self, stretch: Stretch) -> bool:
+        """Tells whether a stretch may hold an event that is nearer to a mark than one that is kept."""
         return any(
-            (block.first_ns <= mark[0] and (len(before) < self.around or block.last_ns >= before[0].order[0]))
-            or (block.last_ns >= mark[0] and (len(after) < self.around or block.first_ns <= after[0].order[0]))
+            (stretch.first_ns <= mark[0] and (len(before) < self.around or stretch.last_ns >= before[0].order[0]))
+            or (stretch.last_ns >= mark[0] and (len(after) < self.around or stretch.first_ns <= after[0].order[0]))
             for mark, before, after in self._near
         )
 
@@ -173,28 +161,19 @@ def _keep(heap: list[_Entry], entry: _Entry, most: int) -> None:
         heapq.heapreplace(heap, entry)
 
 
-def _find(
-    files: Iterable[Path], wanted: Sequence[Wanted], damaged: Counter[str], block_lines: int
-) -> tuple[dict[str, Event], Mapping[str, str], list[Block]]:
-    """Returns the events asked for by name, the topics by topic id, and the blocks of the history."""
+def _find(stretches: Iterable[Stretch], wanted: Sequence[Wanted]) -> dict[str, Event]:
+    """Returns the events asked for, by name."""
     names = {name for one in wanted for name in one.events[:MARKS_MAX]}
-    sources = {name.rpartition("#")[0] for name in names}
-    holders: list[Block] = []
-    topics: dict[str, str] = {}
-    blocks: list[Block] = []
-    for file in files:
-        for block, events in read_through(file, damaged, block_lines=block_lines):
-            blocks.append(block)
-            if any(event["source"] in sources and f"{event['source']}#{event['seq']}" in names for event in events):
-                holders.append(block)
-            topics.update(_topics_by_id(events))
-    found = {event.name: event for block in holders for event in block.events() if event.name in names}
-    return found, topics, blocks
-
-
-def _topics_by_id(events: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
-    named = [(event["topic_id"], event.get("topic")) for event in events if "topic_id" in event]
-    return {topic_id: topic for topic_id, topic in named if isinstance(topic_id, str) and isinstance(topic, str)}
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for source, _, number in (name.rpartition("#") for name in names):
+        if number.isdecimal():
+            numbers[source].append(int(number))
+    holders = (
+        stretch
+        for stretch in stretches
+        if any(stretch.first_seq <= number <= stretch.last_seq for number in numbers.get(stretch.file.stem, ()))
+    )
+    return {event.name: event for stretch in holders for event in stretch.events() if event.name in names}
 
 
 def _slices(event: Event, topics: Mapping[str, str]) -> set[Slice]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,11 @@ import orjson
 
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.blocks import read_through
+from kafka_trial.judge.cache import line_index
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.series import Lag, read_lag
 from kafka_trial.report.words import TEXT_MAX, bounded
+from kafka_trial.verdict.collect import own_events
 from kafka_trial.verdict.rule_evaluation import severity
 
 REPORT_SCHEMA = 1
@@ -162,9 +162,9 @@ def _excerpts(folder: RunFolder, gaps: list[str]) -> tuple[Excerpt, ...]:
     shown = _shown(folder, gaps)
     if not shown:
         return ()
-    damaged: Counter[str] = Counter()
-    found = excerpts(folder.history_files(), [_wanted(row) for row in shown], damaged)
-    gaps += [f"{name}: {count} line{'s' * (count > 1)} could not be read" for name, count in damaged.items()]
+    lines = line_index(folder)
+    found = excerpts(lines, [_wanted(row) for row in shown])
+    gaps += [f"{name}: {count} line{'s' * (count > 1)} could not be read" for name, count in lines.damaged.items()]
     return tuple(
         Excerpt(
             anomaly=bounded(row.get("anomaly")),
@@ -208,11 +208,8 @@ def _where(line: Mapping[str, Any]) -> str:
 
 
 def _phases(folder: RunFolder) -> tuple[tuple[str, float], ...]:
-    path = folder.history / "run.jsonl"
-    if not path.exists():
-        return ()
-    phases = [event for _, events in read_through(path, Counter()) for event in events if event["kind"] == "phase"]
-    return tuple((str(event.get("phase")), (event["time_ns"] - phases[0]["time_ns"]) / 1e9) for event in phases)
+    phases = [event for event in own_events(folder) if event.kind == "phase"]
+    return tuple((str(event.details.get("phase")), (event.time_ns - phases[0].time_ns) / 1e9) for event in phases)
 
 
 def _optional(folder: RunFolder, name: str, gaps: list[str]) -> Mapping[str, Any]:
