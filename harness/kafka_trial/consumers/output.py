@@ -101,8 +101,11 @@ def drain(
         try:
             while streams:
                 ready = {key.fd for key, _ in selector.select(LOOK_EVERY_S)}
-                if probe is not None and probe.descriptor in ready and not probe.take():
-                    selector.unregister(probe.descriptor)
+                if probe is not None and probe.descriptor in ready:
+                    if not probe.take():
+                        selector.unregister(probe.descriptor)
+                    # What came after the look above, and before what the probe took, must be read before it is told.
+                    ready = {key.fd for key, _ in selector.select(0)}
                 sizes = {descriptor: _read(descriptor, readers[descriptor]) for descriptor in sorted(ready & streams)}
                 for descriptor in [descriptor for descriptor, size in sizes.items() if not size]:
                     selector.unregister(descriptor)
