@@ -13,7 +13,7 @@ from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import Incarnation, Settings, TrialContext, Window
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import (
     SERIES,
@@ -31,6 +31,9 @@ from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput
 from literal_run import make_folder
 
 WELL = TrialContext(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
+
+
+PLANNED = Scope(2, planned=({"no": 0, "fault": "kill", "target": "member"},))
 
 
 def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
@@ -259,6 +262,60 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
     assert failure.sentence == (
         "m2, m3 never got a partition, where a control member of the harness got its own: see m1.stderr"
     )
+
+
+S = 1_000_000_000
+KILL, PAUSE = (
+    Window(0, "kill", "member: m1", "m1", 20 * S, 30 * S),
+    Window(1, "pause", "all: all", None, 28 * S, 40 * S),
+)
+
+
+@pytest.mark.parametrize(
+    ("exited_s", "windows", "when"),
+    [
+        (14.5, (KILL, PAUSE), "4.5 s after its start, before the first fault"),
+        (22, (KILL, PAUSE), "12.0 s after its start, during fault 0 (kill)"),
+        (29, (KILL, PAUSE), "19.0 s after its start, during fault 0 (kill) and fault 1 (pause)"),
+        (31, (KILL,), "21.0 s after its start, after fault 0 (kill) was healed"),
+        (99, (replace(KILL, healed_ns=None),), "89.0 s after its start, during fault 0 (kill)"),
+        (14.5, (), "4.5 s after its start, before the first fault"),
+    ],
+)
+def test_an_exit_says_when_it_was(exited_s: float, windows: tuple[Window, ...], when: str) -> None:
+    """How long after the member's own start, and where among the faults; one that none was played before is before."""
+    assert exits({"m0": exited_s}, windows) == f"m0 exited by itself {when}: with status 3"
+
+
+def test_an_exit_in_a_trial_without_faults_says_so() -> None:
+    """There is no fault that it could have come of."""
+    assert exits({"m0": 12}, (), Scope(2)) == (
+        "m0 exited by itself 2.0 s after its start, in a trial without faults: with status 3"
+    )
+
+
+def test_of_several_that_exited_each_has_its_time() -> None:
+    """One whose file does not say when it went has none."""
+    assert exits({"m0": 12, "m1": None}, (KILL,)) == (
+        "m0, m1 exited by itself (m0 2.0 s after its start, before the first fault): with status 3"
+    )
+    assert exits({"m0": None}, (KILL,)) == "m0 exited by itself: with status 3"
+
+
+def exits(exited_s: dict[str, float | None], windows: tuple[Window, ...], scope: Scope = PLANNED) -> str:
+    """Returns what is said of members that were started at 10 s and exited by themselves, each at its instant."""
+    lives = [
+        Incarnation(number, number, 0, 10 * S, exited_ns=round(at_s * S) if at_s else None, code=3, asked="no")
+        for number, at_s in enumerate(exited_s.values())
+    ]
+    lives.append(Incarnation(8, 0, 1, 30 * S, exited_ns=90 * S, signal=15, asked="stop"))  # its next one was stopped
+    events = [
+        said("consumer_failure", seq=seq, member=member, name="exited", message="with status 3")
+        for seq, member in enumerate(exited_s)
+    ]
+    context = replace(WELL, windows=windows, members=tuple(exited_s), lives=tuple(lives))
+    (failure,) = collect(judgement(context), events, scope).failures
+    return failure.sentence
 
 
 @pytest.mark.parametrize(("name", "anomaly"), [("exited", "crash-loop"), ("never-stopped", "unbounded-close")])
