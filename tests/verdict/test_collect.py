@@ -119,7 +119,7 @@ def test_findings_keep_their_counts_and_reasons() -> None:
     )
 
 
-def test_too_little_to_judge_is_vacuous() -> None:
+def test_too_little_to_judge_is_a_gap() -> None:
     """Fewer records than it takes, and partitions without any, each have their sentence."""
     assert case(coverage=Coverage((part(0, 20), part(1, 0))), scope=Scope(3)).gaps == (
         "20 records were judged, fewer than the 100 it takes",
@@ -127,7 +127,7 @@ def test_too_little_to_judge_is_vacuous() -> None:
     )
 
 
-def test_too_few_handled_records_are_vacuous() -> None:
+def test_too_few_handled_records_are_a_gap() -> None:
     """Whoever lost all but one was not judged by the others; where none was handled, the partition is named."""
     lost = [replace(part(0), handled=1), replace(part(1), handled=0), part(2, 3)]
     assert case(coverage=Coverage(tuple(lost)), scope=Scope(3)).gaps == (
@@ -149,9 +149,9 @@ def test_of_a_silent_consumer_the_records_count() -> None:
     assert case(trial_context=silent, coverage=Coverage(parts)).gaps == ()
 
 
-IDLE, WHOLE = "m1 had no partition in hand when it was hit", "nothing went through m1 in the whole trial"
+IDLE, WHOLE = "m1 had no partition in hand when it was hit", "m1 did no work in the whole trial"
 AFTERWARDS = "nothing was done any more on the partitions m1 had in hand"
-MEANWHILE = "nothing went through m1 while it was in force"
+MEANWHILE = "m1 did no work while it was in force"
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ MEANWHILE = "nothing went through m1 while it was in force"
         ("latency", MemberCoverage(5, 5, 9, 9, {0: (0, 0, 9, 9)}), FaultCoverage(2, 9), MEANWHILE),
     ],
 )
-def test_a_fault_on_an_idle_member_is_vacuous(
+def test_a_fault_on_an_idle_member_proves_nothing(
     fault: str, m1: MemberCoverage, around: FaultCoverage, gap: str | None
 ) -> None:
     """What stops a member must hit one that had work in hand; under what lets traffic pass, some must have passed."""
     assert gaps_of(fault, m1, around, m0=MemberCoverage(9, 9, 2)) == (
-        (f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ()
+        (f"fault 0 ({fault}) proves nothing about the consumer: {gap}",) if gap else ()
     )
 
 
@@ -191,7 +191,7 @@ def test_of_members_that_say_nothing_what_moves_is_work(
 ) -> None:
     """Commits that rise and bytes that are fetched; a position that is only committed again is nothing."""
     found = gaps_of(fault, m1, around, m0=MemberCoverage(0, 0, 2, 2))
-    assert found == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
+    assert found == ((f"fault 0 ({fault}) proves nothing about the consumer: {gap}",) if gap else ())
 
 
 def gaps_of(fault: str, m1: MemberCoverage, around: FaultCoverage, *, m0: MemberCoverage) -> tuple[str, ...]:
