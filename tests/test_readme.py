@@ -30,6 +30,17 @@ def test_the_glossary_is_short() -> None:
 
 
 @pytest.mark.parametrize("name", PAGES_BY_NAME)
+def test_a_page_needs_no_insider_word(name: str) -> None:
+    """What newcomers asked us about is said in plain words: a fault takes effect, or has none that was measured."""
+    assert (
+        re.findall(
+            r"\b(?:vacuous|bitten|bite|NOT shown|because of its ground)\b|  bit  ", PAGES_BY_NAME[name].read_text()
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize("name", PAGES_BY_NAME)
 def test_the_commands_of_a_page_exist(name: str) -> None:
     """Every `kafka-trial VERB` and `make TARGET` it names is there."""
     text, makefile = PAGES_BY_NAME[name].read_text(), (CHECKOUT / "Makefile").read_text()
