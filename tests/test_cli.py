@@ -35,6 +35,7 @@ def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.Ca
     ("arguments", "said"),
     [
         (["run", "membr-killed", "--consumer", "python-at-least-once"], "Did you mean 'member-killed'"),
+        (["run", "nope.toml", "--consumer", "python-at-least-once"], "no such file: nope.toml"),
         (["run", "control", "--consumer", "nobody"], "no consumer of ours is called 'nobody'"),
         (["run", "control", "--consumer", "./mine.toml"], "no such file: ./mine.toml"),
         (["run", "control", "--consumer", "python-at-least-once", "--kafka", "9.9.9"], "Valid: 3.9.2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 import types
 import typing
 from collections.abc import Iterator
@@ -96,6 +97,28 @@ def test_every_fault_has_its_row_and_every_option_its_meaning() -> None:
     options = {option for fault in list_faults().values() for option in fault.options}
     assert {name: [cell.replace("`", "") for cell in rows.get(name, ())] for name in faults} == faults
     assert rows.keys() - faults.keys() == options | {"option"}
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (CONSUMERS, "by a folder that has a `consumer.toml` (`--consumer .`"),
+        (CONSUMERS, "the verdict can at best be *unknown*"),
+        (SCENARIOS, "counts the members that were there when the faults began"),
+        (SCENARIOS, "the longest drain. It ends earlier when all is handled and committed"),
+    ],
+)
+def test_what_newcomers_asked_is_answered(page: str, words: str) -> None:
+    """Each of these sentences stands where somebody looked for it in vain, or read the opposite."""
+    assert words in page.replace("\n", " ")
+
+
+def test_the_advice_on_kafkajs_is_what_our_own_consumer_declares() -> None:
+    """Session and rebalance timeout are the client's defaults, as in `kafkajs-each-message`."""
+    section = CONSUMERS.partition("## Node")[2].partition("\n## ")[0]
+    advised = tomllib.loads(section.partition("```toml\n")[2].partition("```")[0])
+    ours = tomllib.loads((CHECKOUT / "fixtures" / "unusual" / "kafkajs-each-message" / "consumer.toml").read_text())
+    assert advised == {name: ours[name] for name in advised}
 
 
 def _table(page: str, heading: str) -> Iterator[list[str]]:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from kafka_trial import __version__
 from kafka_trial.cli import EXAMPLES
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.verbs import LISTS, markdown
@@ -27,6 +28,25 @@ def test_the_glossary_is_short() -> None:
     """At most forty words, each once."""
     words = re.findall(r"^\| ([^|]+) \| ", PAGES_BY_NAME["glossary.md"].read_text(), re.MULTILINE)[2:]
     assert len(words) == len(set(words)) <= 40
+
+
+def test_the_changelog_has_this_version_and_no_word_of_ours() -> None:
+    """It is for whoever runs trials: short, by version, and without what only developers of this project do."""
+    text = (CHECKOUT / "CHANGELOG.md").read_text()
+    assert f"\n## {__version__}" in text
+    assert len(text.splitlines()) <= LINES_MAX
+    assert re.findall(r"make (?:mutate|test|lint)|digest|mutant|garbage collector|possession", text) == []
+
+
+@pytest.mark.parametrize("name", PAGES_BY_NAME)
+def test_a_page_needs_no_insider_word(name: str) -> None:
+    """What newcomers asked us about is said in plain words: a fault takes effect, or has none that was measured."""
+    assert (
+        re.findall(
+            r"\b(?:vacuous|bitten|bite|NOT shown|because of its ground)\b|  bit  ", PAGES_BY_NAME[name].read_text()
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("name", PAGES_BY_NAME)

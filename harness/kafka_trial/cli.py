@@ -85,8 +85,13 @@ def _verb(
 
 def _run(parsers: _Subparsers) -> None:
     parser = _verb(parsers, "run", verbs.run, "run one trial, judge it and print the report")
-    parser.add_argument("scenario", metavar="SCENARIO", help="a registered name (see `list scenarios`) or a TOML file")
-    parser.add_argument("--consumer", required=True, metavar="FILE", help="consumer.toml, or the name of a fixture")
+    parser.add_argument("scenario", metavar="SCENARIO", help="a name of `list scenarios`, or a TOML file")
+    parser.add_argument(
+        "--consumer",
+        required=True,
+        metavar="FILE",
+        help="consumer.toml, a folder with one in it, or a name of `list consumers`",
+    )
     _trial_options(parser)
     times = parser.add_mutually_exclusive_group()
     times.add_argument("--seeds", metavar="A..B", help="one trial for each of these seeds, in turn: 1..5, or 3,7,11")
@@ -96,7 +101,7 @@ def _run(parsers: _Subparsers) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="try a trial up to N times more whose ground made it unknown (the machine, a fault that did not bite)",
+        help="try a trial up to N times more whose environment made it unknown (the machine, a fault without effect)",
     )
     parser.add_argument(
         "--cluster", metavar="NAME", help="on this cluster of `cluster up`; only for scenarios that leave brokers alone"

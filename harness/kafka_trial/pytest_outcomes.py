@@ -54,7 +54,7 @@ class Outcomes:
                     junit.stats["error"] += 1
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Names the trials that were tried again because their ground had made them unknown."""
+        """Names the trials that were tried again because their environment had made them unknown."""
         reports = (report for reports in terminalreporter.stats.values() for report in reports)
         told = [
             (report.nodeid, text)

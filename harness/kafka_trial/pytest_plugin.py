@@ -41,7 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options of the plugin."""
     group = parser.getgroup("kafka-trial", "Kafka Trial: consumers on trial")
     group.addoption(
-        "--consumer", action="append", metavar="FILE", help="consumer.toml, or a fixture's name (repeatable)"
+        "--consumer",
+        action="append",
+        metavar="FILE",
+        help="consumer.toml, a folder with one, or a name of `kafka-trial list consumers` (repeatable)",
     )
     group.addoption("--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)")
     group.addoption("--consumer-image", metavar="IMAGE", help="a container image (not in this version yet)")
@@ -55,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="try a trial up to N times more whose ground made it unknown (default: 0)",
+        help="try a trial up to N times more whose environment made it unknown (default: 0)",
     )
     parser.addini(SETTING, "consumer.toml of tests that name no other, relative to this file", type="args", default=[])
 

@@ -25,7 +25,7 @@ Rows = list[dict[str, str]]
 
 def run(options: Namespace) -> int:
     """`run SCENARIO --consumer FILE`: one trial or several in turn, judged and reported."""
-    from kafka_trial.trial.runs import ask, run_all
+    from kafka_trial.trial.runs import ask, consumer_told, run_all
     from kafka_trial.trial.session import Session
 
     asked, cluster = ask(options)
@@ -33,6 +33,8 @@ def run(options: Namespace) -> int:
         Console() as console,
         Session(console=console, judging=not options.no_check, cluster=cluster) as session,
     ):
+        if told := consumer_told(options.consumer):
+            console.say(told)
         if not options.no_check:
             return run_all(session, asked, retry_unknown=options.retry_unknown)
         statuses = []

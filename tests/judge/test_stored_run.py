@@ -154,7 +154,7 @@ def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
             "is missing 1 time: scheduling_delay lacks every_ns",
         ),
         (lambda run: _edit(run, "run.jsonl", _but(seq=[]), kind="phase"), "1 line is no event"),
-        (lambda run: _edit(run, "nemesis.jsonl", _but(fault_no={}), kind="evidence"), "not shown to have bitten"),
+        (lambda run: _edit(run, "nemesis.jsonl", _but(fault_no={}), kind="evidence"), "had no measurable effect"),
         (
             lambda run: _edit(run, "nemesis.jsonl", _but(fault_no=[]), kind="healed"),
             "is missing 1 time: healed lacks",

@@ -10,7 +10,7 @@ from kafka_trial.errors import PASS, InputError
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.calibrated import TABLE, calibrated
-from kafka_trial.report.explain import explain, page
+from kafka_trial.report.explain import COUNTED, explain, page
 from kafka_trial.verdict.fault_outcomes import FAILURE_HELP, FAILURES
 
 
@@ -29,6 +29,14 @@ def test_a_section_says_what_it_is_its_cause_and_the_change() -> None:
     section = explain("commit-ahead")
     places = [section.index(part) for part in ("## commit-ahead", "Smallest history:", "**Usually**", "**Change**")]
     assert places == sorted(places)
+
+
+def test_a_count_that_is_a_lower_bound_is_called_one() -> None:
+    """In the section of its anomaly, and on the page on verdicts; each name is one that there is."""
+    assert COUNTED.keys() <= {one.name for one in list_invariants()}
+    assert "So the count is a lower bound" in explain("commit-ahead")
+    assert "**Counted**" not in explain("skipped")
+    assert "lower bound" in (CHECKOUT / "docs" / "verdicts.md").read_text()
 
 
 @pytest.mark.parametrize("name", FAILURES)

@@ -53,6 +53,18 @@ def test_a_folder_that_was_cut_off_is_still_told(folder: RunFolder) -> None:
     assert text.count("is missing: the run folder is not whole") == 2
 
 
+def test_a_fault_has_its_effect_in_plain_words(folder: RunFolder) -> None:
+    """In the text and on the page: it took effect, or no effect was measured."""
+    fault = {"kind": "pause", "target": "m0", "role": "member", "evidence": "it stood still"}
+    faults = [fault | {"bit": True}, fault | {"bit": False, "target": "m1"}]
+    folder.write_json("verdict.json", verdict("pass", violations=[], faults=faults))
+    told = text_report(folder).splitlines()
+    assert "  pause on m0  took effect         it stood still" in told
+    assert "  pause on m1  no effect measured  it stood still" in told
+    page = html_of(read_report(folder))
+    assert (">took effect<" in page, ">no effect measured<" in page, ">bit<" in page) == (True, True, False)
+
+
 def test_how_late_lines_were_read_is_told(folder: RunFolder) -> None:
     """In the text and on the page, where it was measured."""
     measured = {"lines read within ms, median": 31, "lines read within ms, worst": 64}

@@ -13,7 +13,7 @@ from kafka_trial.errors import FAIL, Interrupted
 from kafka_trial.history.store import RunFolder
 from kafka_trial.trial import runs
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.runs import ask, parse_seeds, run_all
+from kafka_trial.trial.runs import ask, consumer_told, find_scenario, parse_seeds, run_all
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.verdict.decide import decide
@@ -96,6 +96,28 @@ def test_a_cluster_that_stays_up_takes_what_leaves_its_brokers_alone(monkeypatch
         ask(_words("--cluster", "warm", "--kafka", "3.9.2", scenario="leader-lost"))
     told = str(refused.value)
     assert all(word in told for word in ("breaks brokers", "Kafka 4.3.1, not 3.9.2", "1 brokers")), told
+
+
+def test_a_scenario_file_that_is_not_there_is_called_that(tmp_path: Path) -> None:
+    """With the scenarios there are, the nearest first; a folder is none. What is there is read."""
+    with pytest.raises(
+        runs.InputError, match=r"no such file: nope.toml. Give the path of a file, or one of: .*control"
+    ):
+        find_scenario("nope.toml")
+    with pytest.raises(runs.InputError, match=r"no such file: membr-killed.toml. Did you mean 'member-killed'\?"):
+        find_scenario("membr-killed.toml")
+    with pytest.raises(runs.InputError, match="is a folder: name a TOML file in it"):
+        find_scenario(str(tmp_path))
+    (tmp_path / "mine.toml").write_text("members = 2\n")
+    assert (find_scenario(str(tmp_path / "mine.toml")).members, find_scenario("control").name) == (2, "control")
+
+
+def test_a_folder_is_told_which_file_was_taken(tmp_path: Path) -> None:
+    """`--consumer .` is the consumer.toml there; a file or a name needs no such line."""
+    (tmp_path / "consumer.toml").write_text("")
+    assert consumer_told(str(tmp_path)) == f"consumer {tmp_path / 'consumer.toml'} (of the folder {tmp_path})"
+    assert consumer_told(str(tmp_path / "consumer.toml")) is None
+    assert consumer_told("python-at-least-once") is None
 
 
 class _Cluster:

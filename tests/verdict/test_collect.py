@@ -13,7 +13,7 @@ from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.invariant import Anomaly
-from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import Incarnation, Settings, TrialContext, Window
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import (
     SERIES,
@@ -31,6 +31,9 @@ from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput
 from literal_run import make_folder
 
 WELL = TrialContext(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})
+
+
+PLANNED = Scope(2, planned=({"no": 0, "fault": "kill", "target": "member"},))
 
 
 def said(kind: str, source: str = "run", seq: int = 1, **details: Any) -> Event:
@@ -116,7 +119,7 @@ def test_findings_keep_their_counts_and_reasons() -> None:
     )
 
 
-def test_too_little_to_judge_is_vacuous() -> None:
+def test_too_little_to_judge_is_a_gap() -> None:
     """Fewer records than it takes, and partitions without any, each have their sentence."""
     assert case(coverage=Coverage((part(0, 20), part(1, 0))), scope=Scope(3)).gaps == (
         "20 records were judged, fewer than the 100 it takes",
@@ -124,7 +127,7 @@ def test_too_little_to_judge_is_vacuous() -> None:
     )
 
 
-def test_too_few_handled_records_are_vacuous() -> None:
+def test_too_few_handled_records_are_a_gap() -> None:
     """Whoever lost all but one was not judged by the others; where none was handled, the partition is named."""
     lost = [replace(part(0), handled=1), replace(part(1), handled=0), part(2, 3)]
     assert case(coverage=Coverage(tuple(lost)), scope=Scope(3)).gaps == (
@@ -146,9 +149,9 @@ def test_of_a_silent_consumer_the_records_count() -> None:
     assert case(trial_context=silent, coverage=Coverage(parts)).gaps == ()
 
 
-IDLE, WHOLE = "m1 had no partition in hand when it was hit", "nothing went through m1 in the whole trial"
+IDLE, WHOLE = "m1 had no partition in hand when it was hit", "m1 did no work in the whole trial"
 AFTERWARDS = "nothing was done any more on the partitions m1 had in hand"
-MEANWHILE = "nothing went through m1 while it was in force"
+MEANWHILE = "m1 did no work while it was in force"
 
 
 @pytest.mark.parametrize(
@@ -164,12 +167,12 @@ MEANWHILE = "nothing went through m1 while it was in force"
         ("latency", MemberCoverage(5, 5, 9, 9, {0: (0, 0, 9, 9)}), FaultCoverage(2, 9), MEANWHILE),
     ],
 )
-def test_a_fault_on_an_idle_member_is_vacuous(
+def test_a_fault_on_an_idle_member_proves_nothing(
     fault: str, m1: MemberCoverage, around: FaultCoverage, gap: str | None
 ) -> None:
     """What stops a member must hit one that had work in hand; under what lets traffic pass, some must have passed."""
     assert gaps_of(fault, m1, around, m0=MemberCoverage(9, 9, 2)) == (
-        (f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ()
+        (f"fault 0 ({fault}) proves nothing about the consumer: {gap}",) if gap else ()
     )
 
 
@@ -188,7 +191,7 @@ def test_of_members_that_say_nothing_what_moves_is_work(
 ) -> None:
     """Commits that rise and bytes that are fetched; a position that is only committed again is nothing."""
     found = gaps_of(fault, m1, around, m0=MemberCoverage(0, 0, 2, 2))
-    assert found == ((f"{gap}: fault 0 ({fault}) is vacuous",) if gap else ())
+    assert found == ((f"fault 0 ({fault}) proves nothing about the consumer: {gap}",) if gap else ())
 
 
 def gaps_of(fault: str, m1: MemberCoverage, around: FaultCoverage, *, m0: MemberCoverage) -> tuple[str, ...]:
@@ -259,6 +262,60 @@ def test_a_consumer_that_never_joins_has_failed_where_a_control_member_joined() 
     assert failure.sentence == (
         "m2, m3 never got a partition, where a control member of the harness got its own: see m1.stderr"
     )
+
+
+S = 1_000_000_000
+KILL, PAUSE = (
+    Window(0, "kill", "member: m1", "m1", 20 * S, 30 * S),
+    Window(1, "pause", "all: all", None, 28 * S, 40 * S),
+)
+
+
+@pytest.mark.parametrize(
+    ("exited_s", "windows", "when"),
+    [
+        (14.5, (KILL, PAUSE), "4.5 s after its start, before the first fault"),
+        (22, (KILL, PAUSE), "12.0 s after its start, during fault 0 (kill)"),
+        (29, (KILL, PAUSE), "19.0 s after its start, during fault 0 (kill) and fault 1 (pause)"),
+        (31, (KILL,), "21.0 s after its start, after fault 0 (kill) was healed"),
+        (99, (replace(KILL, healed_ns=None),), "89.0 s after its start, during fault 0 (kill)"),
+        (14.5, (), "4.5 s after its start, before the first fault"),
+    ],
+)
+def test_an_exit_says_when_it_was(exited_s: float, windows: tuple[Window, ...], when: str) -> None:
+    """How long after the member's own start, and where among the faults; one that none was played before is before."""
+    assert exits({"m0": exited_s}, windows) == f"m0 exited by itself {when}: with status 3"
+
+
+def test_an_exit_in_a_trial_without_faults_says_so() -> None:
+    """There is no fault that it could have come of."""
+    assert exits({"m0": 12}, (), Scope(2)) == (
+        "m0 exited by itself 2.0 s after its start, in a trial without faults: with status 3"
+    )
+
+
+def test_of_several_that_exited_each_has_its_time() -> None:
+    """One whose file does not say when it went has none."""
+    assert exits({"m0": 12, "m1": None}, (KILL,)) == (
+        "m0, m1 exited by itself (m0 2.0 s after its start, before the first fault): with status 3"
+    )
+    assert exits({"m0": None}, (KILL,)) == "m0 exited by itself: with status 3"
+
+
+def exits(exited_s: dict[str, float | None], windows: tuple[Window, ...], scope: Scope = PLANNED) -> str:
+    """Returns what is said of members that were started at 10 s and exited by themselves, each at its instant."""
+    lives = [
+        Incarnation(number, number, 0, 10 * S, exited_ns=round(at_s * S) if at_s else None, code=3, asked="no")
+        for number, at_s in enumerate(exited_s.values())
+    ]
+    lives.append(Incarnation(8, 0, 1, 30 * S, exited_ns=90 * S, signal=15, asked="stop"))  # its next one was stopped
+    events = [
+        said("consumer_failure", seq=seq, member=member, name="exited", message="with status 3")
+        for seq, member in enumerate(exited_s)
+    ]
+    context = replace(WELL, windows=windows, members=tuple(exited_s), lives=tuple(lives))
+    (failure,) = collect(judgement(context), events, scope).failures
+    return failure.sentence
 
 
 @pytest.mark.parametrize(("name", "anomaly"), [("exited", "crash-loop"), ("never-stopped", "unbounded-close")])

@@ -135,7 +135,7 @@ def test_nothing_seen_and_all_judged_is_a_pass() -> None:
     ],
 )
 def test_what_is_missing_keeps_a_clean_run_from_passing(lacking: dict[str, Any]) -> None:
-    """A fault that did not bite or heal, a vacuous history, a broken ground: unknown, status 4, with its reason."""
+    """A fault without effect or healing, too little to judge, a broken environment: unknown, 4, with its reason."""
     verdict = verdict_of(AT_LEAST_ONCE, **lacking)
     assert (verdict.verdict, verdict.exit, len(verdict.reasons)) == ("unknown", 4, 1)
 
@@ -144,7 +144,7 @@ def test_a_violation_stands_where_a_fault_did_not_bite() -> None:
     """A violation with its own evidence is a fail; what could not be shown is named beside it."""
     verdict = verdict_of(AT_LEAST_ONCE, found("skipped", offset=7), faults=(replace(BITTEN, bit=False),))
     assert (verdict.verdict, verdict.exit) == ("fail", 1)
-    assert verdict.reasons == ("fault 0 (member-pause on m0) is not shown to have bitten: stopped",)
+    assert verdict.reasons == ("fault 0 (member-pause on m0) had no measurable effect: stopped",)
 
 
 def test_a_broken_ground_acquits_and_convicts_nobody() -> None:
@@ -423,7 +423,17 @@ def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: boo
         ({"gaps": ("7 records were judged",)}, (), False),
         ({}, (AnomalyResult("skipped", undecided={"a line came late": 1}),), False),
     ],
-    ids=["pass", "ground", "of ground", "no bite", "fail", "no bite, no sink", "no sink", "vacuous", "undecided"],
+    ids=[
+        "pass",
+        "ground",
+        "of ground",
+        "no effect",
+        "fail",
+        "no effect, no sink",
+        "no sink",
+        "too little",
+        "undecided",
+    ],
 )
 def test_only_an_unknown_of_its_ground_is_worth_another_try(
     more: dict[str, Any], seen: tuple[AnomalyResult, ...], retriable: bool

@@ -96,8 +96,8 @@ def _faults(faults: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     names = [f"{fault['kind']} on {fault['target']}" for fault in faults]
     width = max(map(len, names), default=0)
     for name, fault in zip(names, faults, strict=True):
-        bit = "bit          " if fault["bit"] else "NOT shown    "
-        yield f"{name:{width}}  {bit}{bounded(fault['evidence'])}"
+        effect = "took effect         " if fault["bit"] else "no effect measured  "
+        yield f"{name:{width}}  {effect}{bounded(fault['evidence'])}"
 
 
 def _tolerated(rows: Sequence[Mapping[str, Any]]) -> list[str]:

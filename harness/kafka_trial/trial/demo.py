@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kafka_trial import registry
 from kafka_trial.errors import FAIL, PASS
+from kafka_trial.trial.runs import find_scenario
 from kafka_trial.trial.session import Session, Trialed
 
 
@@ -29,7 +30,7 @@ def demonstrate(
     session: Session, *, scenario: str, sound: str, faulty: str, kafka_version: str | None, seed: int
 ) -> Demonstration:
     """Puts both consumers through `scenario` under `seed`, in fresh run folders, and returns both trials judged."""
-    asked = registry.find_scenario(scenario)
+    asked = find_scenario(scenario)
     trials = []
     for role, name in (("sound", sound), ("faulty", faulty)):
         session.console.say(f"\n== the consumer that must be {'acquitted' if role == 'sound' else 'convicted'}: {name}")

@@ -23,8 +23,8 @@ from kafka_trial.process.rpc_client import start_child_rpc
 from kafka_trial.verdict.decide import Verdict
 
 JUDGED_WITHIN_S = 900.0
-START_S = 1.0  # of a judge that has warmed up
-SECONDS_PER_MB = 0.06  # 10^6 messages, a gigabyte of history, took 42 to 80 s on two cores
+LEAST_S = 1.0  # of a judge that has warmed up
+LEAST_S_PER_MB = 0.042  # 10^6 messages, a gigabyte of history, took 42 to 80 s on two cores that had nothing else to do
 
 
 class JudgeProcess:
@@ -64,9 +64,13 @@ class JudgeProcess:
 
 
 def judging_told(folder: RunFolder) -> str:
-    """Returns what judging a run is about to do and how long that takes, by the size of its history."""
+    """Returns what judging a run is about to do, and how long that takes at least, by the size of its history.
+
+    At most nobody knows: a judge that has not warmed up, or a busy machine, can take many times that.
+    """
     size_mb = sum(file.stat().st_size for file in folder.history_files()) / 1e6
-    return f"judging {size_mb:.0f} MB of history, about {START_S + SECONDS_PER_MB * size_mb:.0f} s"
+    least_s = LEAST_S + LEAST_S_PER_MB * size_mb
+    return f"judging {size_mb:.0f} MB of history: at least {least_s:.0f} s, longer on a busy machine or the first time"
 
 
 def main() -> None:

@@ -9,15 +9,18 @@ import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.cluster.attached import AttachedCluster, attach
 from kafka_trial.errors import InputError, worst
+from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 
 SEEDS_MAX = 10_000
+SCENARIO_FILES = (".toml", ".json")
 
 
 def ask(options: Namespace) -> tuple[list[TrialRequest], AttachedCluster | None]:
@@ -40,6 +43,29 @@ def ask(options: Namespace) -> tuple[list[TrialRequest], AttachedCluster | None]
     if cluster is not None:
         _check_fits(asked[0].trial_spec, cluster)
     return asked, cluster
+
+
+def find_scenario(given: str) -> Scenario:
+    """Returns the scenario of a registered name or a file, as `registry.find_scenario`; a file must be one.
+
+    Raises:
+        InputError: there is no such name or file, or the file is wrong.
+    """
+    names, path = sorted(registry.scenarios()), Path(given)
+    if given not in names and path.is_dir():
+        raise InputError("scenario", f"{given} is a folder: name a TOML file in it")
+    if given not in names and path.suffix in SCENARIO_FILES and not path.exists():
+        near = get_close_matches(path.stem, names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InputError(
+            "scenario", f"no such file: {given}.{hint} Give the path of a file, or one of: {', '.join(names)}"
+        )
+    return registry.find_scenario(given)
+
+
+def consumer_told(given: str) -> str | None:
+    """Returns the line that says which file was taken where a folder was given; None where a file or a name was."""
+    return f"consumer {registry.find_consumer(given)} (of the folder {given})" if Path(given).is_dir() else None
 
 
 def run_all(session: Session, asked: Sequence[TrialRequest], *, retry_unknown: int = 0) -> int:
@@ -103,7 +129,7 @@ def _seeds(options: Namespace) -> list[int | None]:
 
 def _question(options: Namespace, seed: int | None, cluster: AttachedCluster | None) -> TrialSpec:
     return make_trial_spec(
-        registry.find_scenario(options.scenario),
+        find_scenario(options.scenario),
         registry.find_consumer(options.consumer),
         kafka_version=options.kafka or (cluster.kafka_version if cluster else None),
         seed=seed,

@@ -30,6 +30,7 @@ from kafka_trial.trial.gc_freeze import frozen_heap
 from kafka_trial.trial.judge_process import JudgeProcess, judging_told
 from kafka_trial.trial.run import run_trial
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+from kafka_trial.trial.trial_console import TrialConsole
 from kafka_trial.verdict.decide import Verdict
 
 TRIAL_WITHIN_S = 900.0
@@ -37,7 +38,7 @@ TRIAL_WITHIN_S = 900.0
 
 @dataclass(frozen=True)
 class Trialed:
-    """One trial, run and judged; `earlier` are the tries of it that were unknown because of their ground."""
+    """One trial, run and judged; `earlier` are the tries of it that were unknown because of their environment."""
 
     folder: RunFolder
     verdict: Verdict
@@ -101,7 +102,7 @@ class Session:
         out: Path | None = None,
         retry_unknown: int = 0,
     ) -> Trialed:
-        """Runs one trial and judges it; one that is unknown because of its ground, up to `retry_unknown` times more.
+        """Runs one trial and judges it; one whose environment made it unknown, up to `retry_unknown` times more.
 
         Raises:
             InputError: the consumer, scenario or version is wrong; found before anything starts.
@@ -111,7 +112,7 @@ class Session:
         return self.try_spec(trial_spec, out=out, retry_unknown=retry_unknown)
 
     def try_spec(self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0) -> Trialed:
-        """Runs one trial and judges it; where it is unknown because of its ground, tries again with the same seed.
+        """Runs one trial and judges it; where its environment made it unknown, tries again with the same seed.
 
         Every try has a run folder of its own: `out`, then `out` with -try2, -try3 behind its name.
         """
@@ -120,7 +121,7 @@ class Session:
             last = self._trialed(self.run_one(asked, out=_place(out, len(earlier))))
             if len(earlier) >= retry_unknown or not last.verdict.retriable:
                 return replace(last, earlier=tuple(earlier)) if earlier else last
-            self.console.say(f"unknown because of its ground, is tried again: {last.verdict.reasons[0]}")
+            self.console.say(f"unknown because of its environment, is tried again: {last.verdict.reasons[0]}")
             earlier.append(last)
 
     def run_one(self, asked: TrialSpec, *, out: Path | None = None) -> RunFolder:
@@ -130,7 +131,7 @@ class Session:
         if asked.plays_other_steps:
             self.console.say(f"plays the schedule it was given; the steps of scenario {asked.scenario.name} are others")
         with self._cluster_for(asked) as cluster:
-            run_trial(asked, cluster, folder, console=self.console)
+            run_trial(asked, cluster, folder, console=TrialConsole(self.console, asked.scenario.limits))
         return folder
 
     def _cluster_for(self, asked: TrialSpec) -> AbstractContextManager[Cluster]:

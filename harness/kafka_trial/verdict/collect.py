@@ -30,11 +30,11 @@ SOURCES = ("run", "nemesis")
 def collect(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> VerdictInput:
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = by_kind(events)
-    failures, no_control = failures_of(said, told_with_proof(judgement))
     coverage = judgement.coverage
     faults = faults_of(
         said, scope.planned, [number for number, one in coverage.around.items() if one.traffic_after_heal]
     )
+    failures, no_control = failures_of(said, told_with_proof(judgement), judgement.trial_context, planned=bool(faults))
     return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,

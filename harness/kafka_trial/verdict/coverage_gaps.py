@@ -47,12 +47,12 @@ def _named(what: str, partitions: Sequence[int]) -> list[str]:
 
 
 def faults_without_traffic(coverage: Coverage, trial_context: TrialContext) -> list[str]:
-    """Returns the faults through whose target nothing went: they hit somebody who had nothing to do."""
+    """Returns the faults whose target did no work: they hit somebody who had nothing to do."""
     spoken = any(through.delivered or through.processed for through in coverage.members.values())
     if not spoken and not any(through.moved for through in coverage.members.values()):
         return []  # nothing tells who did what
     return [
-        f"{idle}: fault {window.number} ({window.fault}) is vacuous"
+        f"fault {window.number} ({window.fault}) proves nothing about the consumer: {idle}"
         for window in trial_context.windows
         if (idle := _idle(coverage, window, spoken=spoken)) is not None
     ]
@@ -66,12 +66,12 @@ def _idle(coverage: Coverage, window: Window, *, spoken: bool) -> str | None:
     Work is what members were delivered or processed; where none says anything (not `spoken`), what brokers see move.
     """
     hit = [through for name, through in coverage.members.items() if window.member in (None, name)]
-    who = window.member or "any member"
+    who = window.member or "the members"
     if not any(_worked((through.delivered, through.processed, 0, through.moved), spoken=spoken) for through in hit):
-        return f"nothing went through {who} in the whole trial"
+        return f"{who} did no work in the whole trial"
     if window.fault in LETS_PASS:
         passed = any(_worked(through.inside.get(window.number, ()), spoken=spoken) for through in hit)
-        return None if passed else f"nothing went through {who} while it was in force"
+        return None if passed else f"{who} did no work while it was in force"
     around = coverage.around.get(window.number, FaultCoverage(0, 0))
     if not around.held:
         return f"{who} had no partition in hand when it was hit"

@@ -8,8 +8,9 @@ decision:
 1. The ground failed (harness or cluster broke, a witness died, the cluster lost a write, the history is truncated):
    *unknown*, whatever was seen. Blame only what the environment cannot explain.
 2. A violation was seen: *fail*. Its own evidence is complete, or the judge would have left it undecided; so it stands
-   even where a fault did not bite or something else could not be judged.
-3. Something is missing (a fault that did not bite or heal, a claimed property not judged, undecided, or vacuous):
+   even where a fault had no measurable effect or something else could not be judged.
+3. Something is missing (a fault without a measurable effect or that did not heal, a claimed property that was not
+   judged, or is undecided, or too little to judge by):
    *unknown*. Pass means that every property claimed was judged.
 4. *pass*.
 """
@@ -54,8 +55,8 @@ class NotJudged:
 class Verdict:
     """pass, fail or unknown, with everything it rests on; the worst violation and the gravest reason come first.
 
-    `retriable`: it is unknown because of its ground (what failed on the harness's or the cluster's side, a fault that
-    did not bite), so that the same trial may be decided another time. One that lacks evidence stays as it is.
+    `retriable`: it is unknown because of its environment (what failed on the harness's or the cluster's side, a fault
+    without a measurable effect): the same trial may be decided another time. One that lacks evidence stays as it is.
     """
 
     verdict: str
@@ -102,7 +103,7 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         faults=collected.faults,
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
         notes=collected.notes,
-        # What failed on our side may be why something was not judged; a fault that did not bite never is.
+        # What failed on our side may be why something was not judged; a fault without an effect never is.
         retriable=word == "unknown" and bool(ground or (of_faults and not not_judged)),
     )
 
@@ -210,10 +211,8 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
 
 def _fault_gaps(faults: Sequence[Fault]) -> list[str]:
     numbered = [(f"fault {number} ({fault.kind} on {fault.target})", fault) for number, fault in enumerate(faults)]
-    did_not_bite = [
-        f"{name} is not shown to have bitten: {fault.evidence}" for name, fault in numbered if not fault.bit
-    ]
-    return did_not_bite + [
+    without_effect = [f"{name} had no measurable effect: {fault.evidence}" for name, fault in numbered if not fault.bit]
+    return without_effect + [
         f"{name}: traffic did not come back after healing" for name, fault in numbered if fault.bit and not fault.healed
     ]
 

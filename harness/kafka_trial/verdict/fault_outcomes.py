@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event
+from kafka_trial.verdict.exit_times import exit_time
 from kafka_trial.verdict.sanitize import plain
 from kafka_trial.verdict.verdict_input import Fault, Violation
 
 if TYPE_CHECKING:
+    from kafka_trial.invariants.trial_context import TrialContext
     from kafka_trial.judge.judge import Judgement
 
 FAILURES = {
@@ -25,7 +27,8 @@ FAILURE_HELP = {
         "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`.",
     ),
     "exited": (
-        "A member's process ended although nobody had asked it to: before the first fault, or after it.",
+        "A member's process ended although nobody had asked it to. The sentence of the report says how long after its "
+        "start that was, and before, during or after which fault.",
         "an error that nobody handles: a record it cannot take, or a client that gives up when its group expels it.",
         "read its last words in `logs/`, handle what was thrown, and have it join again instead of ending.",
     ),
@@ -106,8 +109,13 @@ def _fetching_by_hand(judgement: Judgement) -> list[str]:
     return [trial_context.members[trial_context.lanes[lane]] for lane in lanes]
 
 
-def failures_of(said: Said, told: Collection[tuple[str, str]] = ()) -> tuple[tuple[Violation, ...], list[str]]:
-    """Returns the consumer's plain failures; where not even a control member could join, the ground is at fault."""
+def failures_of(
+    said: Said, told: Collection[tuple[str, str]], trial_context: TrialContext, *, planned: bool
+) -> tuple[tuple[Violation, ...], list[str]]:
+    """Returns the consumer's plain failures; where not even a control member could join, the ground is at fault.
+
+    `told` are those that something else tells better. `planned`: whether the trial has faults at all.
+    """
     failed = said.get("consumer_failure", [])
     controls = said.get("control_member", [])
     if failed and any(event.details.get("state") == "failed" for event in controls):
@@ -117,14 +125,22 @@ def failures_of(said: Said, told: Collection[tuple[str, str]] = ()) -> tuple[tup
         name = str(event.details.get("name", "failed"))
         if (name, event.member) not in told:
             by_name.setdefault(name, []).append(event)
-    return tuple(_failure(name, events, controls) for name, events in sorted(by_name.items())), []
+    failures = []
+    for name, events in sorted(by_name.items()):
+        members = sorted({event.member or "?" for event in events})
+        when = _exit_times(members, trial_context, planned=planned) if name == "exited" else ""
+        beside = ", where a control member of the harness got its own" if controls else ""
+        sentence = f"{', '.join(members)} {FAILURES.get(name, 'failed')}{when}{beside}: {_message(events[0])}"
+        failures.append(Violation(name, len(members), sentence, tuple(event.name for event in events)))
+    return tuple(failures), []
 
 
-def _failure(name: str, events: Sequence[Event], controls: Sequence[Event]) -> Violation:
-    members = sorted({event.member or "?" for event in events})
-    beside = ", where a control member of the harness got its own" if controls else ""
-    told = f"{', '.join(members)} {FAILURES.get(name, 'failed')}{beside}: {_message(events[0])}"
-    return Violation(name, len(members), told, tuple(event.name for event in events))
+def _exit_times(members: Sequence[str], trial_context: TrialContext, *, planned: bool) -> str:
+    """Returns when each of these members exited, as the end of a clause; "" where nothing says it."""
+    times = {member: when for member in members if (when := exit_time(member, trial_context, planned=planned))}
+    if list(times) == list(members) and len(members) == 1:
+        return f" {times[members[0]]}"
+    return f" ({'; '.join(f'{member} {when}' for member, when in times.items())})" if times else ""
 
 
 def _message(event: Event) -> str:

@@ -33,7 +33,7 @@ class AnomalyResult:
 
 @dataclass(frozen=True)
 class Fault:
-    """One planned fault, and what the samples say: whether it bit, and whether traffic came back where it must."""
+    """One planned fault, and what the samples say: whether it took effect (`bit`), and whether traffic came back."""
 
     kind: str
     target: str
@@ -62,7 +62,7 @@ class VerdictInput:
     """Everything a verdict rests on.
 
     `ground` are sentences about what failed on the harness's or the cluster's side; `gaps` those about evidence that is
-    vacuous (too few records judged, none on a partition, none through a fault's target). `failures` are the consumer's
+    too thin (few records judged, none on a partition, no work of a fault's target). `failures` are the consumer's
     plain failures on a sound cluster (never assigned, exits, never stops), as anomaly and sentence with proofs. `notes`
     are worth knowing, and decide nothing.
     """
