@@ -13,8 +13,8 @@ def test_all_problems_are_listed_with_the_valid_choices() -> None:
     """A missing delivery, an unknown key, a wrong choice and a negative number: four sentences."""
     problems = claim_problems({"ordre": "key", "order": "total", "converge_within_s": -1})
     assert [problem.partition(" ")[2][:12] for problem in problems] == [
-        "has no key '",
-        "needs delive",
+        "unknown key ",
+        "delivery is ",
         "order = 'tot",
         "converge_wit",
     ]

@@ -39,8 +39,8 @@ IMPORTS = {name: list(_imports(module)) for name, module in MODULES.items()}
 MAY_IMPORT: dict[str, set[str]] = {
     "__version__": set(),
     "errors": set(),
-    "claim": set(),
-    "scenario": set(),
+    "claim": {"errors"},
+    "scenario": {"errors"},
     "history": {"errors"},
     "process": {"errors"},
     "invariants": {"claim", "history"},

@@ -24,8 +24,8 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     assert scenario is None
     assert [problem.split(".")[0] for problem in problems] == [
         "unknown key 'memebrs'",
-        "'load",
-        "'schedule[0]",
+        "load",
+        "schedule[0]",
     ]
     assert "members" in problems[0]
 

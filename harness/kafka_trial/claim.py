@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from kafka_trial.errors import none_of, unknown_name
+
 DELIVERY = ("at-least-once", "at-most-once", "exactly-once", "unclaimed")
 ORDER = ("partition", "key", "none")
 COMMITS = ("settling", "monotonic")
@@ -33,14 +35,14 @@ CHOICES = {"delivery": DELIVERY, "order": ORDER, "commits": COMMITS}
 def claim_problems(table: dict[str, Any]) -> list[str]:
     """Returns every problem of a [claim] table as a sentence; empty when it is sound."""
     valid = [field.name for field in fields(Claim)]
-    problems = [f"[claim] has no key {key!r}. Valid: {', '.join(valid)}" for key in table if key not in valid]
+    problems = [f"[claim] {unknown_name('key', key, valid)}" for key in table if key not in valid]
     if "delivery" not in table:
-        problems.append(f"[claim] needs delivery, one of: {', '.join(DELIVERY)}")
+        problems.append(f"[claim] delivery is missing; write one of: {', '.join(DELIVERY)}")
     for key, choices in CHOICES.items():
         if key in table and table[key] not in choices:
-            problems.append(f"[claim] {key} = {table[key]!r} is none of: {', '.join(choices)}")
+            problems.append(none_of(f"[claim] {key}", table[key], choices))
     if not isinstance(table.get("fenced", False), bool):
-        problems.append("[claim] fenced is true or false")
+        problems.append(f"[claim] fenced = {table['fenced']!r} must be true or false")
     return problems + [
         f"[claim] {key} = {table[key]!r} must be a positive number"
         for key in ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")

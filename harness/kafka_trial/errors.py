@@ -67,6 +67,13 @@ def unknown_name(what: str, given: str, valid: Iterable[str]) -> str:
     return f"unknown {what} {given!r}.{hint} Valid: {', '.join(choices) or '(none)'}"
 
 
+def none_of(place: str, given: object, choices: Sequence[str]) -> str:
+    """Returns the sentence for a value that is none of the choices: all of them, then the nearest."""
+    near = get_close_matches(str(given), choices, n=1, cutoff=0.7)
+    hint = f". Did you mean {near[0]!r}?" if near else ""
+    return f"{place} = {given!r} is none of: {', '.join(choices)}{hint}"
+
+
 def worst(statuses: Iterable[int]) -> int:
     """Returns the worst of several exit statuses: interrupted, fail, unknown, not begun, pass."""
     order = (INTERRUPTED, FAIL, UNKNOWN, NOT_BEGUN)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafka_trial.errors import none_of, unknown_name
+
 SCENARIO_SCHEMA = 1
 
 
@@ -106,6 +108,7 @@ KEYS = ("uniform", "zipf", "hot")
 COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd")
 FORMATS = ("json", "bytes")
 STABLE = "stable"
+WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 CONDITIONS = ("", STABLE)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 
@@ -114,10 +117,9 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     """Returns every value that makes no sense, as sentences naming the place; empty when the scenario is sound."""
     load, topic = scenario.load, scenario.topic
     checks = {
-        f"load.keys = {load.keys!r} is none of: {', '.join(KEYS)}": load.keys in KEYS,
-        f"load.compression = {load.compression!r} is none of: {', '.join(COMPRESSION)}": load.compression
-        in COMPRESSION,
-        f"load.format = {load.format!r} is none of: {', '.join(FORMATS)}": load.format in FORMATS,
+        none_of("load.keys", load.keys, KEYS): load.keys in KEYS,
+        none_of("load.compression", load.compression, COMPRESSION): load.compression in COMPRESSION,
+        none_of("load.format", load.format, FORMATS): load.format in FORMATS,
         f"load sizes must hold 64 <= min <= max <= {SIZE_BYTES_LIMIT}": 64
         <= load.size_bytes_min
         <= load.size_bytes_max
@@ -137,7 +139,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     for number, step in enumerate(scenario.schedule):
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
-        checks[f"{place}: after = {step.after!r} is none of: {STABLE}"] = step.after in CONDITIONS
+        checks[none_of(f"{place}: after", step.after, (STABLE,))] = step.after in CONDITIONS
     return [sentence for sentence, holds in checks.items() if not holds]
 
 
@@ -193,7 +195,7 @@ def _built(kind: Any, table: Mapping[str, Any], place: str, problems: list[str])
     hints = typing.get_type_hints(kind)
     for key in table:
         if key not in hints:
-            problems.append(f"unknown key {place + key!r}. Valid: {', '.join(place + name for name in hints)}")
+            problems.append(unknown_name("key", place + key, [place + name for name in hints]))
     values = {key: _value(hints[key], value, place + key, problems) for key, value in table.items() if key in hints}
     missing = [
         place + item.name
@@ -202,7 +204,7 @@ def _built(kind: Any, table: Mapping[str, Any], place: str, problems: list[str])
         and item.default is dataclasses.MISSING
         and item.default_factory is dataclasses.MISSING
     ]
-    problems.extend(f"{name!r} is missing" for name in missing)
+    problems.extend(f"{name} is missing" for name in missing)
     return None if missing else kind(**values)
 
 
@@ -210,17 +212,17 @@ def _value(hint: Any, value: Any, place: str, problems: list[str]) -> Any:
     if dataclasses.is_dataclass(hint):
         if isinstance(value, Mapping):
             return _built(hint, value, place + ".", problems)
-        problems.append(f"{place!r} must be a table")
+        problems.append(f"{place} must be a table")
     elif typing.get_origin(hint) is tuple:
         if isinstance(value, list | tuple):
             inner = typing.get_args(hint)[0]
             return tuple(_value(inner, part, f"{place}[{n}]", problems) for n, part in enumerate(value))
-        problems.append(f"{place!r} must be a list")
+        problems.append(f"{place} must be a list")
     elif typing.get_origin(hint) is types.UnionType:
         if value is not None:
             return _value(typing.get_args(hint)[0], value, place, problems)
     elif not _fits(hint, value):
-        problems.append(f"{place!r} = {value!r} must be a {getattr(hint, '__name__', 'table')}")
+        problems.append(f"{place} = {value!r} must be {WORDS.get(hint, 'a table')}")
     return value
 
 

@@ -350,7 +350,7 @@ def test_the_claim_is_that_of_the_run_folder(tmp_path: Path) -> None:
     toml.write_text('[claim]\ndelivery = "at-most-once"\norder = "key"\n')
     assert claim_of(folder) == (Claim("at-most-once", order="key"), [])
     toml.write_text("[claim]\n")
-    assert claim_of(folder)[1][0].startswith("nobody knows what was claimed: [claim] needs delivery")
+    assert claim_of(folder)[1][0].startswith("nobody knows what was claimed: [claim] delivery is missing")
     toml.write_text("[cla")
     assert claim_of(folder)[1] == ["nobody knows what was claimed: consumer.toml cannot be read (TOMLDecodeError)"]
 

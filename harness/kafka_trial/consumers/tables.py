@@ -11,7 +11,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from kafka_trial.errors import unknown_name
+from kafka_trial.errors import none_of, unknown_name
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def read_table(kind: type[T], table: Mapping[str, Any], *, place: str, problems:
 
 def choice_problem(place: str, given: object, choices: tuple[str, ...]) -> list[str]:
     """Returns the sentence for a value that is none of the choices; nothing when it is one."""
-    return [] if given in choices else [f"{place} = {given!r} is none of: {', '.join(choices)}"]
+    return [] if given in choices else [none_of(place, given, choices)]
 
 
 def _wrong(hint: Any, value: Any, *, place: str) -> list[str]:

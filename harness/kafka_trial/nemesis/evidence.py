@@ -16,7 +16,7 @@ from typing import Any
 from kafka_trial.nemesis.measures import Route, all_rates, figures, kept_routes, rises, saturated_rates
 from kafka_trial.nemesis.samples import ANSWERS, REFUSED, REQUESTS, Flow, LinkSnapshot, Probe, flows
 
-NO_CONNECTION = "the target had no live connection through its proxies: nothing to bite"
+NO_CONNECTION = "the target had no live connection through its proxies: nothing that the fault could act on"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Hits:
         if not hits:
             return Evidence(False, idle, details)
         if unreached:
-            return Evidence(False, f"not shown for {', '.join(unreached)}: {idle}", details)
+            return Evidence(False, f"no effect measured for {', '.join(unreached)}: {idle}", details)
         return Evidence(True, f"{hit} ({', '.join(_names(hits))})", details)
 
 
@@ -212,7 +212,7 @@ def refused(
         clients=clients,
         hit="every connection was closed and new ones are refused",
         miss="connections were kept or accepted",
-        idle="no new connection was tried: not shown",
+        idle="no new connection was tried",
     )
 
 

@@ -335,14 +335,14 @@ class TrialEnvironment:
         return lag, max(0, progress.records(ends) - progress.handled_total())
 
     def _drained(self, count: int, *, until_s: float) -> int:
-        """Waits until `count` records are through, or until the time is up; returns how many are."""
+        """Waits until `count` records are handled and committed, or until the time is up; returns how many are."""
         while True:
             self._expect_witnesses()
             lag, unhandled = self._behind(self.ends())
-            through = count - max(lag, unhandled)
-            if through >= count or time.monotonic() >= until_s:
-                return max(0, through)
-            self.console.progress(f"{through} of {count} through", left_s=until_s - time.monotonic())
+            done = count - max(lag, unhandled)
+            if done >= count or time.monotonic() >= until_s:
+                return max(0, done)
+            self.console.progress(f"{done} of {count} records handled and committed", left_s=until_s - time.monotonic())
             pause(0.1)
 
     def _burst_at(self, burst: Burst, began_s: float, thread_group: ThreadGroup) -> None:

@@ -11,6 +11,7 @@ from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.bounds import convergence_bound_s, stall_window_s
+from kafka_trial.scenario import Limits
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import TrialEnvironment
 from kafka_trial.trial.setup import open_trial_environment
@@ -100,8 +101,16 @@ def drain(environment: TrialEnvironment) -> None:
     bound_s = convergence_bound_s(environment.timing(backlog=environment.progress.update().lag(ends)))
     window_s = max(bound_s, stall_window_s(environment.timing(backlog=0))) + DRAIN_MARGIN_S
     window_s = min(window_s, environment.trial_spec.scenario.limits.drain_s)  # cut short, lateness is left undecided
-    environment.phase("drain", f"converge within {bound_s:.1f} s")
+    environment.phase("drain", drain_told(bound_s, environment.trial_spec.scenario.limits))
     environment.wait_converged(ends, within_s=window_s)
+
+
+def drain_told(bound_s: float, limits: Limits) -> str:
+    """Returns what ends the drain: all is done, or the group's time is up, or the scenario's where that is less."""
+    until = "until all is handled and committed"
+    if bound_s <= limits.drain_s:
+        return f"{until}; the group may take {bound_s:.0f} s"
+    return f"{until}, cut off after {limits.drain_s:.0f} s (limits.drain_s); the group might take {bound_s:.0f} s"
 
 
 def snapshot(environment: TrialEnvironment) -> None:

@@ -30,7 +30,6 @@ from kafka_trial.trial.gc_freeze import frozen_heap
 from kafka_trial.trial.judge_process import JudgeProcess, judging_told
 from kafka_trial.trial.run import run_trial
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
-from kafka_trial.trial.trial_console import TrialConsole
 from kafka_trial.verdict.decide import Verdict
 
 TRIAL_WITHIN_S = 900.0
@@ -131,7 +130,7 @@ class Session:
         if asked.plays_other_steps:
             self.console.say(f"plays the schedule it was given; the steps of scenario {asked.scenario.name} are others")
         with self._cluster_for(asked) as cluster:
-            run_trial(asked, cluster, folder, console=TrialConsole(self.console, asked.scenario.limits))
+            run_trial(asked, cluster, folder, console=self.console)
         return folder
 
     def _cluster_for(self, asked: TrialSpec) -> AbstractContextManager[Cluster]:
