@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.judge.lines import LineStats, read_blocks
+from kafka_trial.judge.lines import EVENTS, LineStats, read_blocks
 
 GOOD = b'{"schema":1,"source":"s","seq":%d,"time_ns":5,"kind":"delivered","topic":"t","partition":0,"offset":%d}\n'
 
@@ -122,3 +124,43 @@ def test_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [GOOD % (number, number) for number in range(20)]
     offsets, defects = read(tmp_path, *lines[:12], b"garbage\n", *lines[12:])
     assert (offsets, defects) == (list(range(20)), ["s: 1 line is no event (first: line 13, not JSON)"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ['"details":{"a":"2026-01-01"}', '"details":{"a":"x"}'],
+        ['"details":1', '"details":"x"'],
+        ['"details":{}', '"details":[]'],
+        ['"id":"2026-01-01","key":null', '"id":"2026-01-02"'],
+        ['"id":"2026-01-01"', '"id":"o-1"'],
+        ['"duration_ms":3', '"duration_ms":2.5'],
+        ['"duration_ms":3', '"duration_ms":4'],
+        ['"entries":[{"topic":"t","partition":1,"odd":[1]}]', '"entries":[]'],
+        ['"topic_id":"AA","complete":true', '"epoch":null'],
+        ['"when":"2026-01-01T00:00:00Z"', '"when":"never"'],
+    ],
+)
+def test_what_arrow_takes_fields_for_makes_no_difference(tmp_path: Path, more: list[str]) -> None:
+    """Dates in texts, whole numbers among real ones, fields of ours that are all null, others of any type: the columns
+    are those that each line says, and nothing is wrong with any of them."""
+    texts = [(GOOD % (seq, seq)).decode().rstrip("}\n") + f",{fields}}}\n" for seq, fields in enumerate(more)]
+    path, line_stats = tmp_path / "s.jsonl", LineStats()
+    path.write_text("".join(texts))
+    (block,) = read_blocks(path, line_stats)
+    bodies = [json.loads(text) for text in texts]
+    for item in EVENTS:
+        known = block.events[item.name].to_pylist() if item.name in block.events.column_names else [None, None]
+        said = [body.get(item.name) for body in bodies]
+        if item.name == "entries":
+            known = [[{k: v for k, v in one.items() if v is not None} for one in row or ()] for row in known]
+            said = [[{k: v for k, v in one.items() if k != "odd"} for one in row or ()] for row in said]
+        assert known == said, item.name
+    assert (block.bodies(np.arange(2)), line_stats.defects("s")) == (bodies, [])
+
+
+def test_a_number_that_is_none_is_found_in_any_field(tmp_path: Path) -> None:
+    """JSON has no NaN; neither has a field that is nothing to us, however deep it stands in there."""
+    line = (GOOD % (0, 7)).rstrip(b"}\n") + b',"odd":[{"deep":NaN}]}\n'
+    offsets, (said, *_) = read(tmp_path, line, GOOD % (1, 8))
+    assert (offsets, said) == ([8], "s: 1 line is no event (first: line 1, not JSON)")

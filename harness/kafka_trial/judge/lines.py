@@ -215,6 +215,7 @@ def _parsed(raw: bytes, at: int, typed: set[str]) -> Block | None:
     if events is None or events.num_rows != len(ends) or any(events[name].null_count for name in NEEDED):
         return None
     known = events.select([name for name in EVENTS.names if name in events.column_names])
+    known = known.cast(pa.schema([EVENTS.field(name) for name in known.column_names]))  # entries have fields of others
     return None if _wrong_schema(known) or _out_of_range(known) else Block(known, raw, starts, ends, at)
 
 
@@ -222,13 +223,13 @@ def _events_of(raw: bytes, longest: int, typed: set[str]) -> pa.Table | None:
     """Returns the fields of the lines, ours with their types; None where one of these is of another."""
     try:
         events = _read(raw, longest, typed, "infer")
-        mistaken = {item.name for item in events.schema if item.type != _TYPES.get(item.name, item.type)}
+        mistaken = {item.name for item in events.schema if item.type != _TYPES.get(item.name, item.type)} - typed
         if mistaken:
             typed |= mistaken
             events = _read(raw, longest, typed, "infer")
         return None if _holds_no_numbers(events.columns) else events
-    except pa.ArrowInvalid:  # perhaps because of a field that is nothing to us
-        with suppress(pa.ArrowInvalid):
+    except pa.ArrowException:  # perhaps because of a field that is nothing to us
+        with suppress(pa.ArrowException):
             return None if _NO_NUMBER.search(raw) else _read(raw, longest, EVENTS.names, "ignore")
     return None
 
