@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 
@@ -120,7 +124,7 @@ def test_a_newer_schema(tmp_path: Path) -> None:
 
 def test_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines are never cut, however small the blocks are; numbers of bad lines count over all of them."""
-    monkeypatch.setattr("kafka_trial.judge.lines.BLOCK_BYTES", 150)
+    monkeypatch.setattr("kafka_trial.judge.lines.SPLIT_BYTES", 150)
     lines = [GOOD % (number, number) for number in range(20)]
     offsets, defects = read(tmp_path, *lines[:12], b"garbage\n", *lines[12:])
     assert (offsets, defects) == (list(range(20)), ["s: 1 line is no event (first: line 13, not JSON)"])
@@ -164,3 +168,38 @@ def test_a_number_that_is_none_is_found_in_any_field(tmp_path: Path) -> None:
     line = (GOOD % (0, 7)).rstrip(b"}\n") + b',"odd":[{"deep":NaN}]}\n'
     offsets, (said, *_) = read(tmp_path, line, GOOD % (1, 8))
     assert (offsets, said) == ([8], "s: 1 line is no event (first: line 1, not JSON)")
+
+
+@hypothesis.settings(max_examples=150, deadline=None)
+@hypothesis.given(
+    st.lists(
+        st.sampled_from([GOOD % (0, 7), b"garbage\n", b"\n", b'{"key":"' + 90 * b"x" + b'"}\n', b"x" * 400 + b"\n"])
+    ),
+    st.sampled_from([b"", b'{"schema"', b"x" * 333]),
+    st.integers(1, 300),
+)
+def test_a_file_is_the_same_in_splits_of_any_size(lines: list[bytes], torn: bytes, split_bytes: int) -> None:
+    """Events, where their lines lie, and what is wrong with the others, by the numbers of their lines; a line longer
+    than a split, or than a line may be, belongs to the split it begins in."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "s.jsonl"
+        path.write_bytes(b"".join(lines) + torn)
+        patch.setattr("kafka_trial.judge.lines.LINE_BYTES_MAX", 200)
+        whole, (events, line_stats) = path.read_bytes(), _all_of(path)
+        patch.setattr("kafka_trial.judge.lines.SPLIT_BYTES", split_bytes)
+        in_splits, of_splits = _all_of(path)
+    assert [whole[first:last] for _, first, last in events] == [GOOD.strip() % (0, 7)] * lines.count(GOOD % (0, 7))
+    assert (in_splits, of_splits.defects("s")) == (events, line_stats.defects("s"))
+    assert (of_splits.size, of_splits.torn) == (len(whole), 0 < len(torn) <= 200)
+    assert of_splits.checksums == [zlib.crc32(whole[at : at + split_bytes]) for at in range(0, len(whole), split_bytes)]
+
+
+def _all_of(path: Path) -> tuple[list[tuple[bytes, int, int]], LineStats]:
+    """Returns the line of each event with the place that it is said to have in the file, and what was found."""
+    line_stats = LineStats()
+    blocks = list(read_blocks(path, line_stats))
+    return [
+        (block.line(row), int(block.begins[row]), int(block.finishes[row]))
+        for block in blocks
+        for row in range(block.events.num_rows)
+    ], line_stats

@@ -22,13 +22,13 @@ from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.history_defects import missing_files
 from kafka_trial.judge.history_reader import read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
+from kafka_trial.judge.lines import SPLIT_BYTES
 from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
 CACHE_SCHEMA = 10
-CHUNK_BYTES = 8 * 1024 * 1024
 ROW_GROUP = 250_000
 ROWS_FILE, LINES = "rows.parquet", "lines.parquet"
-_CHECKSUMS: dict[tuple[Any, ...], int] = {}  # of files that this process has read, by what they were then
+_CHECKSUMS: dict[tuple[Any, ...], list[int]] = {}  # of files that this process has read, by what they were then
 
 
 @dataclass(frozen=True)
@@ -69,29 +69,22 @@ def line_index(folder: RunFolder) -> LineIndex:
 
 
 def _digest(files: list[Path]) -> dict[str, list[int]]:
-    """Returns the size and checksum of each file."""
-    return {path.name: [path.stat().st_size, _checksum_of(path)] for path in files}
+    """Returns the size of each file, and the checksums of its splits."""
+    return {path.name: [path.stat().st_size, *_checksums_of(path)] for path in files}
 
 
-def _checksum_of(path: Path) -> int:
-    """Returns the checksum of a file, known already where this process has read it as it is now."""
+def _checksums_of(path: Path) -> list[int]:
+    """Returns the checksums of a file, known already where this process has read it as it is now."""
     now = _state(path)
     if now not in _CHECKSUMS:
-        _CHECKSUMS[now] = _checksum(path)
+        with path.open("rb") as file:
+            _CHECKSUMS[now] = [zlib.crc32(split) for split in iter(lambda: file.read(SPLIT_BYTES), b"")]
     return _CHECKSUMS[now]
 
 
 def _state(path: Path) -> tuple[Any, ...]:
     status = path.stat()
     return path.absolute(), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _checksum(path: Path) -> int:
-    found = 0
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            found = zlib.crc32(chunk, found)
-    return found
 
 
 def _read(place: Path, files: list[Path]) -> SliceRows | None:
@@ -115,7 +108,7 @@ def _made(place: Path, files: list[Path]) -> SliceRows:
     with pq.ParquetWriter(rows, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=False) as writer:
         builder = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP), lines)
     lines.write(place / LINES)
-    _CHECKSUMS.update({states[name]: checksum for name, (_, checksum) in lines.made_from.items()})
+    _CHECKSUMS.update({states[name]: checksums for name, (_, *checksums) in lines.made_from.items()})
     count = pq.ParquetFile(rows).metadata.num_rows
     trial_context = builder.trial_context(Settings())
     defects = [*builder.defects, *missing_files(trial_context, builder.brokers)]

@@ -60,7 +60,7 @@ class LineIndex:
 
 @dataclass
 class LineIndexBuilder:
-    """Takes the blocks of all files, each file's in order; `made_from` is the size and the CRC-32 of each."""
+    """Takes the blocks of all files, each file's in order; `made_from` is the size of each, and its splits' CRC-32."""
 
     stretch_lines: int = STRETCH_LINES
     topics: dict[str, str] = field(default_factory=dict)
@@ -72,8 +72,7 @@ class LineIndexBuilder:
         """Notes where the lines of a block lie."""
         firsts = np.arange(0, block.events.num_rows, self.stretch_lines)
         lasts = np.append(firsts[1:], block.events.num_rows) - 1
-        columns = {"at": block.at + block.starts[firsts]}
-        columns["size"] = block.at + block.ends[lasts] + 1 - columns["at"]
+        columns = {"at": block.begins[firsts], "size": block.finishes[lasts] + 1 - block.begins[firsts]}
         for name, column in (("ns", "time_ns"), ("seq", "seq")):
             values = block.events[column].to_numpy()
             columns |= {f"first_{name}": np.minimum.reduceat(values, firsts)}
@@ -85,7 +84,7 @@ class LineIndexBuilder:
         """Notes what was read of a file in all."""
         if damaged := line_stats.bad_lines + line_stats.torn:
             self.damaged[file.name] = damaged
-        self.made_from[file.name] = [line_stats.size, line_stats.checksum]
+        self.made_from[file.name] = [line_stats.size, *line_stats.checksums]
 
     def write(self, path: Path) -> None:
         """Writes the index as a Parquet file."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from kafka_trial.errors import InputError
 from kafka_trial.history.event import SCHEMA
 
-BLOCK_BYTES = 32 * 1024 * 1024
+SPLIT_BYTES = 32 * 1024 * 1024
 PARSE_BYTES = 4 * 1024 * 1024
 QUOTED_MAX = 3
 NEWLINE, OPENING = b"\n{"
@@ -102,14 +102,15 @@ ALWAYS = ("schema", *NEEDED)
 class LineStats:
     """What one file holds: events read, and whatever is wrong with it, as sentences."""
 
+    lines: int = 0
     events: int = 0
     bad_lines: int = 0
-    bad_examples: list[str] = field(default_factory=list)
+    bad_examples: list[tuple[int, str]] = field(default_factory=list)  # the number of the line, and what is wrong
     misfits: int = 0
-    misfit_examples: list[str] = field(default_factory=list)
+    misfit_examples: list[tuple[int, str]] = field(default_factory=list)
     torn: bool = False
-    size: int = 0  # of the whole file, in bytes
-    checksum: int = 0  # its CRC-32
+    size: int = 0  # in bytes
+    checksums: list[int] = field(default_factory=list)  # the CRC-32 of each split
     out_of_turn: int = 0
     turn_examples: list[str] = field(default_factory=list)
     strangers: set[str] = field(default_factory=set)
@@ -119,13 +120,27 @@ class LineStats:
         wrong = [name for name, kind in _TYPES.items() if _misfits(body.get(name), kind)]
         self.misfits += len(wrong)
         room = QUOTED_MAX - len(self.misfit_examples)
-        self.misfit_examples += [f"line {number}, {name}" for name in wrong[:room]]
+        self.misfit_examples += [(number, name) for name in wrong[:room]]
+
+    def add(self, split: LineStats) -> None:
+        """Adds what the next split of the file holds, its lines numbered from 1."""
+        for mine, its in ((self.bad_examples, split.bad_examples), (self.misfit_examples, split.misfit_examples)):
+            mine += [(self.lines + number, said) for number, said in its[: QUOTED_MAX - len(mine)]]
+        self.lines += split.lines
+        self.bad_lines += split.bad_lines
+        self.misfits += split.misfits
+        self.torn |= split.torn
+        self.size += split.size
+        self.checksums += split.checksums
 
     def defects(self, source: str) -> list[str]:
         """Returns the sentences: each is a reason why the history cannot be trusted."""
-        found = [_counted(self.bad_lines, "line is no event", "lines are no events", self.bad_examples)]
-        fields = ("field is of the wrong type", "fields are of the wrong type")
-        found += [_counted(self.misfits, *fields, self.misfit_examples)]
+        bad, misfits = (
+            [f"line {number}, {said}" for number, said in examples]
+            for examples in (self.bad_examples, self.misfit_examples)
+        )
+        found = [_counted(self.bad_lines, "line is no event", "lines are no events", bad)]
+        found += [_counted(self.misfits, "field is of the wrong type", "fields are of the wrong type", misfits)]
         found += ["its last line is torn: its writer was killed in mid-write"] if self.torn else []
         turns = ("place has events missing or repeated", "places have events missing or repeated")
         found += [_counted(self.out_of_turn, *turns, self.turn_examples)]
@@ -140,19 +155,29 @@ def _counted(count: int, one: str, several: str, examples: Sequence[str]) -> str
 
 @dataclass(frozen=True)
 class Block:
-    """Some consecutive events of one file: their columns, of EVENTS those that any of them has, and where their lines
-    lie: from `starts` to `ends` (without the newline) in `raw`, which begins at byte `at` of the file."""
+    """Some consecutive events of one file: their columns, of EVENTS those that any of them has; their lines, from
+    `starts` to `ends` (without the newline) in `raw`; and where these lie in the file, from `begins` to `finishes`."""
 
     events: pa.Table
     raw: bytes
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    at: int = 0
+    begins: NDArray[np.int64]
+    finishes: NDArray[np.int64]
+
+    def line(self, row: int) -> bytes:
+        """Returns the line of an event."""
+        return self.raw[self.starts[row] : self.ends[row]]
 
     def bodies(self, rows: Any) -> list[dict[str, Any]]:
         """Returns some events as plain data."""
-        bodies = [orjson.loads(self.raw[self.starts[row] : self.ends[row]]) for row in rows.tolist()]
+        bodies = [orjson.loads(self.line(row)) for row in rows.tolist()]
         return [body for body in bodies if isinstance(body, dict)]
+
+
+def splits_of(path: Path) -> range:
+    """Returns where the splits of a file begin, in bytes."""
+    return range(0, path.stat().st_size, SPLIT_BYTES)
 
 
 def read_blocks(path: Path, line_stats: LineStats) -> Iterator[Block]:
@@ -161,15 +186,41 @@ def read_blocks(path: Path, line_stats: LineStats) -> Iterator[Block]:
     Raises:
         InputError: a line is of a newer schema.
     """
-    source, number, expected, at, typed = path.stem, 0, 0, 0, set(ALWAYS)
-    for raw in _raw_blocks(path, line_stats):
-        block = _parsed(raw, at, typed) or _line_by_line(raw, at, number, line_stats)
-        number, at = number + raw.count(b"\n"), at + len(raw)
+    typed = set(ALWAYS)
+    return checked((read_split(path, at, typed) for at in splits_of(path)), path, line_stats)
+
+
+def checked(splits: Iterable[tuple[Block, LineStats]], path: Path, line_stats: LineStats) -> Iterator[Block]:
+    """Yields the blocks of a file's splits, in order, that hold events, and notes in `line_stats` what is wrong.
+
+    Raises:
+        InputError: a line is of a newer schema.
+    """
+    expected = 0
+    for block, split in splits:
+        line_stats.add(split)
         _check_schema(path, block)
-        expected = _check_turns(block.events, source, expected, line_stats)
+        expected = _check_turns(block.events, path.stem, expected, line_stats)
         line_stats.events += block.events.num_rows
         if block.events.num_rows:
             yield block
+
+
+def read_split(path: Path, at: int, typed: set[str] | None = None) -> tuple[Block, LineStats]:
+    """Returns the events on the lines of a file that begin in the split at byte `at`, and what is wrong with them.
+
+    `typed` are the fields whose type Arrow is told; those that it takes for something else are added.
+    """
+    line_stats = LineStats()
+    raw, begins = _lines_of(path, at, line_stats)
+    ends = np.flatnonzero(np.frombuffer(raw, np.uint8) == NEWLINE)
+    line_stats.lines = len(ends)
+    starts = np.concatenate([[0], ends[:-1] + 1])[: len(ends)]
+    events = _parsed(raw, starts, ends, set(ALWAYS) if typed is None else typed)
+    if events is None:
+        events, good = _line_by_line(raw, line_stats)
+        starts, ends = starts[good], ends[good]
+    return Block(events, raw, starts, ends, begins + starts, begins + ends), line_stats
 
 
 def read_ahead(blocks: Iterator[Read]) -> Iterator[Read]:
@@ -181,42 +232,44 @@ def read_ahead(blocks: Iterator[Read]) -> Iterator[Read]:
             yield block
 
 
-def _raw_blocks(path: Path, line_stats: LineStats) -> Iterator[bytes]:
-    """Yields whole lines, some megabytes at a time; a last line without its newline is torn.
+def _lines_of(path: Path, at: int, line_stats: LineStats) -> tuple[bytes, int]:
+    """Returns the whole lines that begin in a split, and where the first one begins.
 
-    Of a line that is too long only so much is kept as shows that it is.
+    A last line without its newline is torn. Of a line that is too long only so much is kept as shows that it is.
     """
-    rest = b""
     with path.open("rb") as file:
-        while chunk := file.read(BLOCK_BYTES):
-            line_stats.size += len(chunk)
-            line_stats.checksum = zlib.crc32(chunk, line_stats.checksum)
-            cut = chunk.rfind(b"\n") + 1
-            if not cut:
-                rest = (rest + chunk)[: LINE_BYTES_MAX + 1]
-                continue
-            yield rest + chunk[:cut]
-            rest = chunk[cut:]
-    line_stats.torn = bool(rest)
+        file.seek(max(0, at - 1))
+        at_line = at == 0 or file.read(1) == b"\n"
+        raw = file.read(SPLIT_BYTES)
+        line_stats.size, line_stats.checksums = len(raw), [zlib.crc32(raw)]
+        skipped = 0 if at_line else raw.find(b"\n") + 1
+        if not at_line and not skipped:
+            return b"", at  # the midst of one long line
+        raw = raw[skipped:]
+        last = len(raw) - raw.rfind(b"\n") - 1  # so much of a line whose end is not here
+        rest = file.readline(max(1, LINE_BYTES_MAX + 2 - last)) if last else b"\n"
+        if not rest.endswith(b"\n"):
+            too_long = last + len(rest) > LINE_BYTES_MAX
+            rest, line_stats.torn = rest + b"\n", not too_long
+        if line_stats.torn:
+            raw = raw[:-last]
+        elif last:
+            raw = b"".join([raw, rest])
+    return raw, at + skipped
 
 
-def _parsed(raw: bytes, at: int, typed: set[str]) -> Block | None:
-    """Returns the block as Arrow reads it; None where a line is no event, or a field of another type.
-
-    `typed` are the fields whose type Arrow is told; those that it has taken for something else are added.
-    """
-    ends = np.flatnonzero(np.frombuffer(raw, np.uint8) == NEWLINE)
-    starts = np.concatenate([[0], ends[:-1] + 1])
+def _parsed(raw: bytes, starts: Any, ends: Any, typed: set[str]) -> pa.Table | None:
+    """Returns the events of the lines as Arrow reads them; None where a line is none, or a field of another type."""
     longest = int((ends - starts).max(initial=0)) + 1
     objects = (np.frombuffer(raw, np.uint8)[starts] == OPENING).all()
-    if not objects or longest > LINE_BYTES_MAX + 1 or not _is_text(raw):
+    if not len(ends) or not objects or longest > LINE_BYTES_MAX + 1 or not _is_text(raw):
         return None
     events = _events_of(raw, longest, typed)
     if events is None or events.num_rows != len(ends) or any(events[name].null_count for name in NEEDED):
         return None
     known = events.select([name for name in EVENTS.names if name in events.column_names])
     known = known.cast(pa.schema([EVENTS.field(name) for name in known.column_names]))  # entries have fields of others
-    return None if _wrong_schema(known) or _out_of_range(known) else Block(known, raw, starts, ends, at)
+    return None if _wrong_schema(known) or _out_of_range(known) else known
 
 
 def _events_of(raw: bytes, longest: int, typed: set[str]) -> pa.Table | None:
@@ -272,20 +325,20 @@ def _out_of_range(events: pa.Table) -> bool:
     return any(not 0 <= bound["min"].as_py() <= bound["max"].as_py() < NUMBER_MAX for bound in bounds)
 
 
-def _line_by_line(raw: bytes, at: int, before: int, line_stats: LineStats) -> Block:
-    bodies, places, start = [], [], 0
-    for number, line in enumerate(raw.split(b"\n")[:-1], before + 1):
-        body, begins, start = _body(line), start, start + len(line) + 1
+def _line_by_line(raw: bytes, line_stats: LineStats) -> tuple[pa.Table, list[int]]:
+    """Returns the events of the lines that are such, and which lines these are."""
+    bodies, good = [], []
+    for number, line in enumerate(raw.split(b"\n")[:-1]):
+        body = _body(line)
         if isinstance(body, str):
             line_stats.bad_lines += 1
             if len(line_stats.bad_examples) < QUOTED_MAX:
-                line_stats.bad_examples.append(f"line {number}, {body}")
+                line_stats.bad_examples.append((number + 1, body))
         else:
             bodies.append({name: _fitting(body.get(name), kind) for name, kind in _TYPES.items()})
-            places.append((begins, start - 1))
-            line_stats.take_misfits(number, body)
-    starts, ends = np.array(places, np.int64).reshape(-1, 2).T
-    return Block(pa.Table.from_pylist(bodies, schema=EVENTS), raw, starts, ends, at)
+            good.append(number)
+            line_stats.take_misfits(number + 1, body)
+    return pa.Table.from_pylist(bodies, schema=EVENTS), good
 
 
 def _body(line: bytes) -> dict[str, Any] | str:
