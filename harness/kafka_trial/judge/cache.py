@@ -9,7 +9,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,14 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.trial_context import Settings, TrialContext
 from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.history_defects import missing_files
-from kafka_trial.judge.history_reader import read_history
+from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
-from kafka_trial.judge.lines import SPLIT_BYTES
+from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
 CACHE_SCHEMA = 10
 ROW_GROUP = 250_000
-ROWS_FILE, LINES = "rows.parquet", "lines.parquet"
+ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 _CHECKSUMS: dict[tuple[Any, ...], list[int]] = {}  # of files that this process has read, by what they were then
 
 
@@ -47,13 +49,15 @@ def slice_rows(folder: RunFolder) -> SliceRows:
     A folder that cannot be written gets its cache elsewhere, for this process.
     """
     files = folder.history_files()
-    known = _read(folder.cache, files)
+    known = cached_rows(folder)
     if known is not None:
         return known
     try:
-        return _made(folder.cache, files)
+        shutil.rmtree(folder.cache, ignore_errors=True)
+        folder.cache.mkdir(parents=True)
+        return make_cache(folder.cache, files)
     except PermissionError:
-        return _made(Path(tempfile.mkdtemp(prefix="kafka-trial-cache-")), files)
+        return make_cache(Path(tempfile.mkdtemp(prefix="kafka-trial-cache-")), files)
 
 
 def line_index(folder: RunFolder) -> LineIndex:
@@ -62,9 +66,8 @@ def line_index(folder: RunFolder) -> LineIndex:
     Raises:
         InputError: an event is of a newer schema.
     """
-    files = folder.history_files()
-    if _read(folder.cache, files) is None:
-        return index_of(files)
+    if cached_rows(folder) is None:
+        return index_of(folder.history_files())
     return read_index(folder.cache / LINES, folder.history)
 
 
@@ -87,13 +90,18 @@ def _state(path: Path) -> tuple[Any, ...]:
     return path.absolute(), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _read(place: Path, files: list[Path]) -> SliceRows | None:
+def know_checksums(folder: RunFolder, checksums: Mapping[str, Sequence[int]]) -> None:
+    """Notes what another process has read: the checksums of the splits of each history file, as it is now."""
+    _CHECKSUMS.update({_state(folder.history / name): list(its) for name, its in checksums.items()})
+
+
+def cached_rows(folder: RunFolder) -> SliceRows | None:
     """Returns the cache, or None where there is none, or it was made from something else, or cut off."""
-    rows, file = place / ROWS_FILE, place / "trial_context.json"
+    rows = folder.cache / ROWS_FILE
     try:
-        plain = orjson.loads(file.read_bytes())
-        fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == _digest(files)
-        whole = pq.ParquetFile(rows).metadata.num_rows == plain["rows"] and pq.ParquetFile(place / LINES)
+        plain = orjson.loads((folder.cache / CONTEXT).read_bytes())
+        fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == _digest(folder.history_files())
+        whole = pq.ParquetFile(rows).metadata.num_rows == plain["rows"] and pq.ParquetFile(folder.cache / LINES)
         if not fits or not whole:
             return None
         return SliceRows(rows, plain["rows"], from_plain(plain["trial_context"]), tuple(plain["defects"]))
@@ -101,12 +109,16 @@ def _read(place: Path, files: list[Path]) -> SliceRows | None:
         return None  # deleted, cut off, or by another version: it is only a cache
 
 
-def _made(place: Path, files: list[Path]) -> SliceRows:
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+def make_cache(place: Path, files: Sequence[Path], *, read: ReadFile = read_blocks) -> SliceRows:
+    """Makes the cache of some history files in a folder; `read` is what reads one.
+
+    Raises:
+        InputError: an event is of a newer schema.
+    """
     rows, states, lines = place / ROWS_FILE, {path.name: _state(path) for path in files}, LineIndexBuilder()
     with pq.ParquetWriter(rows, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=False) as writer:
-        builder = read_history(files, lambda table: writer.write_table(table, row_group_size=ROW_GROUP), lines)
+        emit = partial(writer.write_table, row_group_size=ROW_GROUP)
+        builder = read_history(files, emit, lines, read=read)
     lines.write(place / LINES)
     _CHECKSUMS.update({states[name]: checksums for name, (_, *checksums) in lines.made_from.items()})
     count = pq.ParquetFile(rows).metadata.num_rows
@@ -121,5 +133,5 @@ def _made(place: Path, files: list[Path]) -> SliceRows:
     }
     temporary = place / ".trial_context.json.part"
     temporary.write_bytes(orjson.dumps(plain))
-    temporary.replace(place / "trial_context.json")  # last: it says that all is there
+    temporary.replace(place / CONTEXT)  # last: it says that all is there
     return SliceRows(rows, count, trial_context, tuple(defects))

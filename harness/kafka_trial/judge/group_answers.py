@@ -34,7 +34,7 @@ APIS = {
 
 def take_group_answers(names: HistoryNames, answers: list[Answer], source: int, block: Block, columns: Columns) -> None:
     """Notes what the brokers answered to members in a block of a request log."""
-    for body in block.bodies(np.flatnonzero(_telling(names, columns))):
+    for body in block.bodies(np.flatnonzero(telling(columns) & names.of_group(columns))):
         answer = _answer(names, source, body)
         if answer["error"] or answer["assigned"] is not None or answer["owned"] is not None or _tells(answer["api"]):
             answers.append(answer)
@@ -46,14 +46,14 @@ def answered(answers: Iterable[Answer], lanes: Mapping[int, int]) -> tuple[Group
     return tuple(sorted(found, key=lambda one: (one.source, one.seq)))
 
 
-def _telling(names: HistoryNames, columns: Columns) -> Array:
-    """Returns which rows of a block may say something new to a member of the group."""
+def telling(columns: Columns) -> Array:
+    """Returns which rows of a block may say something new to a member of their group."""
     telling, others = columns.codes("api", TELLING, fold=True), columns.codes("api", OTHERS, fold=True)
     if not (telling.any() or others.any()):
         return np.zeros(len(columns), np.bool_)
     refused = (columns["error"] != NONE) & (columns["error"] != 0)
     found: Array = (telling > 0) | (others == CONSUMER_HEARTBEAT) | ((others > 0) & refused)
-    return found & names.of_group(columns) & columns.is_kind("request")
+    return found & columns.is_kind("request")
 
 
 def _answer(names: HistoryNames, source: int, body: Body) -> Answer:

@@ -39,6 +39,7 @@ from kafka_trial.judge.transactions import transaction_rows
 from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
 
 Emit = Callable[[pa.Table], object]
+ReadFile = Callable[[Path, LineStats], Iterator[Block]]
 
 PLAIN_KINDS = {
     "record": Kind.RECORD,
@@ -75,17 +76,19 @@ POSITIONED = (
 FIRST_FILES = ("run", "observer", "transactions", "workload")
 
 
-def read_history(files: Sequence[Path], emit: Emit, index: LineIndexBuilder | None = None) -> TrialContextBuilder:
+def read_history(
+    files: Sequence[Path], emit: Emit, index: LineIndexBuilder | None = None, *, read: ReadFile = read_blocks
+) -> TrialContextBuilder:
     """Reads history files, hands their slice rows to `emit` table by table, and returns the context's builder.
 
-    `index` takes where their lines lie.
+    `index` takes where their lines lie; `read` is what reads one file.
 
     Raises:
         InputError: an event is of a newer schema.
     """
     builder, ids, known = TrialContextBuilder(), RecordIds(wanted=any(path.stem == "sink" for path in files)), IdIndex()
     reader = None
-    for path, line_stats, block in read_ahead(_blocks(sorted(files, key=_turn))):
+    for path, line_stats, block in read_ahead(_blocks(sorted(files, key=_turn), read)):
         if reader is None:
             builder.sources.append(path.stem)
             reader = FileReader(builder, len(builder.sources) - 1, ids, known)
@@ -103,11 +106,11 @@ def read_history(files: Sequence[Path], emit: Emit, index: LineIndexBuilder | No
     return builder
 
 
-def _blocks(files: Sequence[Path]) -> Iterator[tuple[Path, LineStats, Block | None]]:
+def _blocks(files: Sequence[Path], read: ReadFile) -> Iterator[tuple[Path, LineStats, Block | None]]:
     """Yields the blocks of all files, and None after the last one of each."""
     for path in files:
         line_stats = LineStats()
-        for block in read_blocks(path, line_stats):
+        for block in read(path, line_stats):
             yield path, line_stats, block
         yield path, line_stats, None
 

@@ -42,8 +42,9 @@ from kafka_trial.judge.judgement import (
     SliceCoverage,
 )
 from kafka_trial.judge.missing_lines import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
-from kafka_trial.judge.session import session, warm_session
+from kafka_trial.judge.session import session, stays_here, warm_session
 from kafka_trial.judge.slices import find_on_spark
+from kafka_trial.judge.spark_reader import slice_rows_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,17 +64,23 @@ def judge(
     """Returns the judgement on a run folder, computed on Spark.
 
     `spark` is an existing session; without one, ours is started on `master` (default: this machine) while the history
-    is read. `partitions` is how many tasks share the slices (default: one for a small history).
+    is read. Elsewhere the executors read it (`spark_reader.py`). `partitions` is how many tasks share the slices
+    (default: one for a small history).
 
     Raises:
         InputError: the history holds events of a newer schema.
         StartError: there is no Java to run Spark on.
+        UnjudgeableError: executors elsewhere cannot read the run folder, or not write into its cache.
     """
-    if spark is None:
+    if spark is None and stays_here(master):
         warm_session(master)
-    cached = slice_rows(folder)
+        cached = slice_rows(folder)
+        spark = session(master)
+    else:
+        spark = spark or session(master)
+        cached = slice_rows(folder) if stays_here(spark.sparkContext.master) else slice_rows_on(spark, folder)
     trial_context = replace(cached.trial_context, settings=settings_of(folder.path / "consumer.toml"))
-    found = find_on_spark(cached, trial_context, spark=spark or session(master), partitions=partitions)
+    found = find_on_spark(cached, trial_context, spark=spark, partitions=partitions)
     return concluded(found, trial_context, [*cached.defects, *sink_missing(trial_context), *strangers(folder)])
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,6 +121,18 @@ class LineStats:
         self.misfits += len(wrong)
         room = QUOTED_MAX - len(self.misfit_examples)
         self.misfit_examples += [(number, name) for name in wrong[:room]]
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> LineStats:
+        """Returns what `to_plain` was told."""
+        examples = {
+            name: [(number, said) for number, said in plain[name]] for name in ("bad_examples", "misfit_examples")
+        }
+        return cls(**{**plain, **examples, "strangers": set(plain["strangers"])})
+
+    def to_plain(self) -> dict[str, Any]:
+        """Returns all of it as JSON can hold it."""
+        return asdict(self) | {"strangers": sorted(self.strangers)}
 
     def add(self, split: LineStats) -> None:
         """Adds what the next split of the file holds, its lines numbered from 1."""

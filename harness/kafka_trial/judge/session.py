@@ -47,7 +47,12 @@ def session(master: str | None = None) -> SparkSession:
         StartError: there is no Java, or nobody answers at the master's URL.
     """
     with _LOCK:
-        return _started(master or os.environ.get("KAFKA_TRIAL_SPARK_MASTER", LOCAL))
+        return _started(_master(master))
+
+
+def stays_here(master: str | None) -> bool:
+    """Tells whether a master (None: the one that `session` takes then) is this process's own, on this machine."""
+    return _master(master).startswith("local")
 
 
 def check_master(master: str | None) -> None:
@@ -102,6 +107,10 @@ def _started(master: str) -> SparkSession:
     _SESSIONS[master] = started
     atexit.register(started.stop)
     return started
+
+
+def _master(master: str | None) -> str:
+    return master or os.environ.get("KAFKA_TRIAL_SPARK_MASTER", LOCAL)
 
 
 def _first_line(error: Exception) -> str:
