@@ -13,8 +13,7 @@ from pathlib import Path
 from kafka_trial.audit.properties import LoginModule, parse_jaas, parse_properties
 from kafka_trial.audit.stores import tls_context
 from kafka_trial.errors import InputError
-from kafka_trial.kafka_protocol.sasl import MECHANISMS
-from kafka_trial.kafka_protocol.security import Credentials, Security
+from kafka_trial.kafka_protocol.security import MECHANISMS, Credentials, Security
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 DEFAULT_MECHANISM = "GSSAPI"  # Kafka's

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 
 ANSWER_WITHIN_S = 0.7

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from kafka_trial import __version__
-from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
+from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
 from kafka_trial.consumers.patched_consumer import PATCHES, render_patched_files
 from kafka_trial.history.store import RUN_SCHEMA
 from kafka_trial.registry import plugin_names

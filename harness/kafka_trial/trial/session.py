@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kafka_trial.cluster.attached import AttachedCluster
 from kafka_trial.cluster.cluster import Cluster
-from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
+from kafka_trial.cluster.doctor import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import KafkaTrialError

@@ -11,7 +11,6 @@ from dataclasses import replace
 from kafka_trial import registry
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.extends import merged_text
 from kafka_trial.consumers.launch import LaunchContext, sink_topic
@@ -21,6 +20,7 @@ from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, draw_group_name
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.process.children import ChildProcesses

@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.history.recorder import EventWriter, Recorder
 from kafka_trial.kafka_protocol.batches import ABORT, Batch, ended, records
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.kafka_protocol.offsets_decoder import decode_key
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.witness.offsets_events import Place, event_of
 from kafka_trial.witness.rpc_server import serve

@@ -8,7 +8,7 @@ import struct
 import pyarrow as pa
 import pytest
 
-from kafka_trial.kafka_protocol.codecs import XERIAL, uncompressed
+from kafka_trial.kafka_protocol.batches import XERIAL, uncompressed
 from kafka_trial.kafka_protocol.primitives import DecodeError
 
 PLAIN = b"records " * 1000

