@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "nemesis": {"errors", "scenario", "history", "process", "cluster", "consumers", "witness", "kafka_protocol"},
     "plugins": {"errors", "registry", "invariants", "nemesis"},
     "judge": {"plugins", "errors", "claim", "history", "process", "invariants", "cluster.spark_java"},
-    "verdict": {"errors", "claim", "scenario", "history", "invariants", "judge", "witness.clock_sampler"},
+    "verdict": {"errors", "claim", "scenario", "history", "invariants", "judge", "witness.samplers"},
     "report": {"errors", "claim", "history", "invariants", "verdict"},
     "trial.console": set(),
     "audit": {

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from kafka_trial import plugins
 from kafka_trial.audit.collect import collect_audit
 from kafka_trial.errors import InputError
-from kafka_trial.history.kinds import lacking
+from kafka_trial.history.event import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.report import write_reports

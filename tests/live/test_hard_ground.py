@@ -29,7 +29,7 @@ from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
-from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import Follower
 from kafka_trial.process.waiting import wait_until
 from literal_run import make_folder
 

@@ -24,11 +24,11 @@ from kafka_trial.audit.bounded_reading import Budget, Log, connect, shares
 from kafka_trial.audit.request import NS_PER_MS, AuditRequest
 from kafka_trial.audit.sink import Identity
 from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.history.record_ids import record_id
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.kafka_protocol.batches import COMMIT, Batch, Record, ended, records
 from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.process.threads import ThreadGroup
-from kafka_trial.witness.record_ids import record_id
 
 JOIN_WITHIN_S = 24 * 3600.0  # readers end by their own limits
 LATEST_NS = 2**62 - 1  # that a history holds: a producer may write any number as its record's time

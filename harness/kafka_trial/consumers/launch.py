@@ -11,8 +11,7 @@ from pathlib import Path
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
-from kafka_trial.consumers.placeholders import fill, used_placeholders
-from kafka_trial.consumers.spec import ConsumerSpec
+from kafka_trial.consumers.spec import ConsumerSpec, fill, used_placeholders
 
 # What a command needs of the caller's environment to run at all; everything else is [env] and pass_env.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")

@@ -15,10 +15,9 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers.consumer import ConsumerSpec, Group, Member, MemberFailure
 from kafka_trial.consumers.launch import LaunchContext, environment, words
-from kafka_trial.consumers.member import ProcessMember
-from kafka_trial.consumers.placeholders import fill
-from kafka_trial.consumers.readiness import exited, is_ready, never_assigned
+from kafka_trial.consumers.member import ProcessMember, exited, is_ready, never_assigned
 from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
+from kafka_trial.consumers.spec import fill
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder

@@ -1,7 +1,8 @@
 """The run folder: where one trial's spec, history, logs and judgement lie (its layout is a contract).
 
 `run.json scenario.json consumer.toml consumer/ schedule.json history/ logs/ cache/ verdict.json anomalies.jsonl
-series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it.
+series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it. It is read whole,
+or by a `Follower` while it is being written.
 """
 
 from __future__ import annotations
@@ -152,3 +153,23 @@ def _events_of(file: Path) -> Iterator[Event]:
                 yield from_line(line)
             except ValueError as error:
                 raise UnjudgeableError(f"{file.name}, line {number} is not an event: {error}") from error
+
+
+class Follower:
+    """Yields the events that were appended to the files matching `pattern` since the last look."""
+
+    def __init__(self, folder: Path, pattern: str) -> None:
+        self._folder = folder
+        self._pattern = pattern
+        self._places: dict[Path, int] = {}
+
+    def new_events(self) -> Iterator[Event]:
+        """Yields each new event once; a line still being written waits for the next look."""
+        for path in sorted(self._folder.glob(self._pattern)):
+            with path.open("rb") as file:
+                file.seek(self._places.get(path, 0))
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._places[path] = self._places.get(path, 0) + len(line)
+                    yield from_line(line)

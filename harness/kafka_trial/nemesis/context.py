@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import Follower
 from kafka_trial.nemesis.asking import ask
 from kafka_trial.nemesis.samples import TopicSnapshot
 

@@ -14,7 +14,7 @@ from typing import Any
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
-from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import Follower
 from kafka_trial.invariants.bounds import HEARTBEATS_A_SESSION, Timing, timing_of
 from kafka_trial.invariants.expiries import expiries, with_faults
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts

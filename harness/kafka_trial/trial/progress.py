@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafka_trial.history.event import Event
-from kafka_trial.history.follow import Follower
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import Follower, RunFolder
 
 
 @dataclass

@@ -18,6 +18,7 @@ from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_p
 from kafka_trial.consumers.process import process_group
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, draw_group_name
@@ -33,9 +34,7 @@ from kafka_trial.trial.group_watch import GroupWatch
 from kafka_trial.trial.progress import Progress
 from kafka_trial.trial.run_metadata import run_metadata
 from kafka_trial.trial.spec import TrialSpec
-from kafka_trial.witness.clock_sampler import sample_clock
-from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
-from kafka_trial.witness.resource_sampler import sample_resources
+from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import SinkTopicRead
 
 RECORD_BYTES_MAX = 12 * 1024 * 1024

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.verdict.sanitize import plain
-from kafka_trial.witness.clock_sampler import WALL_JUMP_NS
+from kafka_trial.witness.samplers import WALL_JUMP_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.trial_context import TrialContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_trial.consumers.placeholders import fill, placeholder_problems
+from kafka_trial.consumers.spec import fill, placeholder_problems
 
 
 def test_placeholders_are_filled_and_double_braces_are_braces() -> None:

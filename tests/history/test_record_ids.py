@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from kafka_trial.history.checksums import PARSED_BYTES_MAX, checksums
+from kafka_trial.history.record_ids import PARSED_BYTES_MAX, checksums
 
 SENT = b'{"id":"r1","n":7,"key":null,"pad":"a b","price":1.0}'
 

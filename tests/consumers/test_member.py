@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.consumers.readiness import exited, is_ready
+from kafka_trial.consumers.member import exited, is_ready
 from kafka_trial.consumers.spec import Ready
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.history import event
-from kafka_trial.history.kinds import KINDS, REQUIRED, kinds_of, lacking
+from kafka_trial.history.event import KINDS, REQUIRED, kinds_of, lacking
 from kafka_trial.registry import PACKAGE
 
 KINDS_COLUMN = 20
