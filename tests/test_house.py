@@ -78,8 +78,6 @@ MAY_IMPORT: dict[str, set[str]] = {
             "check",
         ),
     },
-    "pytest_consumers": {"errors", "registry", "consumers", "trial"},
-    "pytest_outcomes": {"errors"},
     "pytest_plugin": {
         "errors",
         "plugins",
@@ -87,14 +85,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "scenario",
         "cluster",
         "trial",
-        "pytest_consumers",
-        "pytest_outcomes",
+        "consumers",
     },
     "verbs": {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
         *("verdict", "report", "audit", "check", "trial"),
     },
-    "cli": {"__version__", "errors", "process.unbroken_output", "plugins", "verbs"},
+    "cli": {"__version__", "errors", "plugins", "verbs"},
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it
 }

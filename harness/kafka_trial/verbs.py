@@ -143,7 +143,7 @@ def cluster(options: Namespace) -> int:
 
 def demo(options: Namespace) -> int:
     """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
-    from kafka_trial.trial.demo import demonstrate, told
+    from kafka_trial.trial.runs import demonstrate, demonstration_told
     from kafka_trial.trial.session import Session
 
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
@@ -156,7 +156,7 @@ def demo(options: Namespace) -> int:
             kafka_version=options.kafka,
             seed=seed,
         )
-    print(told(shown))
+    print(demonstration_told(shown))
     return shown.exit_status
 
 

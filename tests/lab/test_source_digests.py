@@ -47,7 +47,7 @@ def test_no_anomaly_makes_a_history() -> None:
         ("nemesis/members.py", True, False),
         ("verdict/rule_evaluation.py", False, True),
         ("process/waiting.py", True, True),
-        ("trial/demo.py", False, False),
+        ("trial/runs.py", False, False),
     ],
 )
 def test_a_change_counts_where_it_matters(

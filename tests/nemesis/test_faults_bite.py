@@ -32,9 +32,8 @@ from kafka_trial.kafka_protocol.group_requests import group_state
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import list_faults
-from kafka_trial.nemesis.runner import Outcome
 from kafka_trial.nemesis.samples import ANSWERS, LinkSnapshot, flows
-from kafka_trial.nemesis.schedule import make_plan, run_schedule
+from kafka_trial.nemesis.schedule import Outcome, make_plan, run_schedule
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until

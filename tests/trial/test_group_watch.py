@@ -10,8 +10,9 @@ import pytest
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.invariants.bounds import FRESH_MIN
 from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.post_rebalance_traffic import FRESH_MIN, FreshRecords
+from kafka_trial.trial.progress import FreshRecords
 
 SECOND_NS = 1_000_000_000
 SPEC = ConsumerSpec(Path("consumer.toml"), "c", ("true",), Claim("at-least-once"))

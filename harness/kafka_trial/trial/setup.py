@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.cluster.admin import Admin
@@ -27,7 +28,6 @@ from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.scenario import Scenario, Topic, scenario_to_table
-from kafka_trial.trial.cluster_logs import cluster_logs_kept
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import TrialEnvironment, shortage
 from kafka_trial.trial.group_watch import GroupWatch
@@ -235,3 +235,30 @@ def _group_size(admin: Admin, group: str) -> int:
         return len(described["members"]) if described.get("group_state") == "Stable" else 0
     except UnjudgeableError:
         return 0
+
+
+KEPT_BYTES_MAX = 5_000_000
+
+
+@contextmanager
+def cluster_logs_kept(cluster: Cluster, logs: Path) -> Iterator[None]:
+    """Copies what each log of the cluster grew by while the body ran into `logs`; of much, the end."""
+    places = {f"b{broker.id}-server.log": broker.server_log for broker in cluster.brokers.values()}
+    places["toxiproxy.log"] = cluster.folder / "toxiproxy.log"
+    begins = {name: _size(path) for name, path in places.items()}
+    try:
+        yield
+    finally:
+        for name, path in places.items():
+            with suppress(OSError):  # a log that cannot be kept spoils no trial
+                (logs / name).write_bytes(_grown(path, begins[name]))
+
+
+def _grown(path: Path, begin: int) -> bytes:
+    with path.open("rb") as log:
+        log.seek(max(begin, _size(path) - KEPT_BYTES_MAX))
+        return log.read(KEPT_BYTES_MAX)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafka_trial.workload.payload import ID_HEADER
 from kafka_trial.workload.send_log import SendLog
-from kafka_trial.workload.workload import Op
+from kafka_trial.workload.workload import ID_HEADER, Op
 
 EVERY_S: Final = 0.5  # how long records gather before a transaction; readers of committed records wait for its end
 WRITTEN_WITHIN_S: Final = 5.0

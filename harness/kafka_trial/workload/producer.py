@@ -32,10 +32,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from kafka_trial.scenario import Load
 from kafka_trial.workload.aborted_sends import AbortedSends
 from kafka_trial.workload.handle import load_from_json
-from kafka_trial.workload.payload import ID_HEADER, payload_for
 from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.send_scheduler import SendScheduler
-from kafka_trial.workload.workload import LoadWorkload, Op
+from kafka_trial.workload.workload import ID_HEADER, LoadWorkload, Op, payload_for
 
 METADATA_WITHIN_S = 30.0
 PURGED_WITHIN_S = 1.0  # for the reports of purged records, which say how far they had come
