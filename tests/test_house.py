@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kafka_protocol": {"errors"},
     "cluster": {"errors", "process", "kafka_protocol.offsets_records"},
     "consumers": {"errors", "claim", "history", "process", "cluster"},
-    "registry": {"errors", "scenario", "consumers.extends"},
+    "registry": {"errors", "scenario", "consumers.patched_consumer"},
     "workload": {"errors", "scenario", "history", "process"},
     "witness": {"errors", "history", "process", "cluster", "kafka_protocol"},
     "nemesis": {"errors", "scenario", "history", "process", "cluster", "consumers", "witness", "kafka_protocol"},
@@ -119,8 +119,8 @@ ONLY_IN = {
         "consumers.sink_topic",
     },
     "duckdb": {"lab.scale.duck"},
-    "psycopg": {"audit.sink_table"},
-    "sqlite3": {"audit.sink_table"},
+    "psycopg": {"audit.sink"},
+    "sqlite3": {"audit.sink"},
     "kafka": {"kafka_protocol", "workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
 }
 

@@ -17,7 +17,7 @@ from kafka_trial.report.report import write_reports
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import write_verdict
-from kafka_trial.verdict.scope import claim_of, scope_of
+from kafka_trial.verdict.verdict_input import claim_of, scope_of
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement

@@ -13,7 +13,7 @@ import orjson
 
 from kafka_trial import registry
 from kafka_trial.claim import Claim
-from kafka_trial.consumers.extends import read_consumer_toml
+from kafka_trial.consumers.patched_consumer import read_consumer_toml
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, worst
 from kafka_trial.trial.console import Console
 
@@ -232,7 +232,7 @@ def _list_faults() -> Rows:
 
 def _list_invariants() -> Rows:
     from kafka_trial.invariants.invariant import list_invariants
-    from kafka_trial.verdict.rule_evaluation import breaks
+    from kafka_trial.verdict.decide import breaks
 
     return [
         {

@@ -20,9 +20,9 @@ from kafka.net.sasl.scram import ScramClient
 
 from certificates import Certificates, certificates_in
 from kafka_trial.audit.bounded_reading import Budget
+from kafka_trial.audit.command_config import tls_context
 from kafka_trial.audit.readers import read_records
 from kafka_trial.audit.request import AuditRequest
-from kafka_trial.audit.stores import tls_context
 from kafka_trial.errors import InputError
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import coordinator

@@ -32,6 +32,165 @@ from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause
 from kafka_trial.scenario import Step
 
+PLAN_SCHEMA = 1
+TICK_S = 0.1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All faults of one trial, in the order of their instants."""
+
+    seed: int
+    faults: tuple[Planned, ...] = ()
+
+    @property
+    def length_s(self) -> float | None:
+        """When the last fault is to be healed, in seconds after the start of the faults phase; None where one waits."""
+        if any(planned.after and planned.reached_s is None for planned in self.faults):
+            return None
+        return max((planned.at_s + planned.for_s + (planned.reached_s or 0.0) for planned in self.faults), default=0.0)
+
+    @property
+    def breaks_brokers(self) -> bool:
+        return any(find_fault(planned.fault).scope == "brokers" for planned in self.faults)
+
+
+def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> Plan:
+    """Returns the plan of `steps` under a seed, by their instants; each fault draws from a seed of its own.
+
+    A step that waits comes after all that are listed before it.
+
+    Raises:
+        InputError: a fault, target or option does not exist; all problems at once, with the valid choices.
+    """
+    rng = random.Random(f"nemesis {seed}")
+    waits = accumulate(bool(step.after) for step in steps)
+    in_turn = sorted(zip(waits, steps, strict=True), key=lambda pair: (pair[0], not pair[1].after, pair[1].at_s))
+    plan = Plan(
+        seed,
+        tuple(
+            Planned(
+                no,
+                step.fault,
+                step.target,
+                step.at_s,
+                step.for_s,
+                dict(step.options),
+                rng.getrandbits(32),
+                after=step.after,
+            )
+            for no, (_, step) in enumerate(in_turn)
+        ),
+    )
+    _require_sound(plan, where)
+    return plan
+
+
+def schedule_problems(steps: Sequence[Step | Planned]) -> list[str]:
+    """Returns what is wrong with the steps of a schedule, as sentences listing the valid choices."""
+    return [
+        f"schedule[{number}]: {problem}"
+        for number, step in enumerate(steps)
+        for problem in step_problems(step.fault, step.target, step.options)
+    ]
+
+
+def plan_to_table(plan: Plan) -> dict[str, Any]:
+    """Returns the plan as plain data, for schedule.json."""
+    faults = [asdict(planned) for planned in plan.faults]
+    for fault in faults:
+        if not fault["after"]:  # a plan without conditions stays readable for those who know none
+            del fault["after"], fault["reached_s"]
+    return {"schema": PLAN_SCHEMA, "seed": plan.seed, "faults": faults}
+
+
+def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -> Plan:
+    """Returns the plan of a parsed schedule.json.
+
+    Raises:
+        InputError: newer schema, keys missing or unknown, or faults, targets and options that do not exist.
+    """
+    if table.get("schema") != PLAN_SCHEMA:
+        raise InputError(
+            where, f"schema {table.get('schema')!r}, this version reads {PLAN_SCHEMA}; upgrade kafka-trial"
+        )
+    faults, problems = [], []
+    for number, row in enumerate(table.get("faults", ())):
+        try:
+            faults.append(Planned(**row))
+        except TypeError as error:
+            valid = ", ".join(Planned.__dataclass_fields__)
+            problems.append(f"faults[{number}]: {error}. Valid keys: {valid}")
+    if problems:
+        raise InputError(where, problems)
+    plan = Plan(int(table.get("seed", 0)), tuple(faults))
+    _require_sound(plan, where)
+    return plan
+
+
+def require_resolved(plan: Plan, names: Sequence[str], *, where: str = "schedule.json") -> None:
+    """Checks that an exact replay is possible: each fault has a recorded name, and it exists.
+
+    Raises:
+        InputError: names that were never recorded or do not exist here, with the valid ones.
+    """
+    problems = [
+        f"faults[{planned.no}] ({planned.fault}): "
+        + ("no target was recorded; replay by role" if planned.resolved is None else _unknown(planned.resolved, names))
+        for planned in plan.faults
+        if planned.resolved not in names
+    ]
+    if problems:
+        raise InputError(where, problems)
+
+
+def run_schedule(
+    context: FaultContext,
+    plan: Plan,
+    stop: threading.Event | None = None,
+    *,
+    exact: bool = False,
+    progress: Callable[..., object] | None = None,
+    await_stable: AwaitStable | None = None,
+) -> tuple[Plan, tuple[Outcome, ...]]:
+    """Plays the plan from now; returns it with the resolved names, and what became of each fault.
+
+    Ends early when `stop` is set or Ctrl-C comes; whatever is open then is healed in reverse order before it returns
+    or raises. A fault that could not be injected is evidence that it did not bite, never an exception. `progress` is
+    told, about twice a second, what is in force. `await_stable` waits until the group is stable.
+
+    Raises:
+        InputError: `exact`, and a recorded name does not exist.
+        UnjudgeableError: a fault or its healing failed in a way nobody planned.
+    """
+    if exact:
+        require_resolved(plan, known_names(context))
+    show = FaultRunner(context, exact=exact, await_stable=await_stable)
+    try:
+        with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
+            show.stop = thread_group.stop
+            acts = [thread_group.start(f"{p.no}-{p.fault}", show.play, p) for p in plan.faults]
+            ends_s = None if plan.length_s is None else time.monotonic() + plan.length_s
+            while any(act.is_alive() for act in acts) and not thread_group.errors and not pause(TICK_S, stop=stop):
+                if progress:
+                    progress(show.in_force(), left_s=None if ends_s is None else ends_s - time.monotonic())
+    finally:
+        show.heal_rest()
+    done = {outcome.planned.no: outcome for outcome in show.outcomes}
+    played = replace(plan, faults=tuple(done[p.no].planned if p.no in done else p for p in plan.faults))
+    return played, tuple(done[no] for no in sorted(done))
+
+
+def _require_sound(plan: Plan, where: str) -> None:
+    problems = schedule_problems(plan.faults)
+    if problems:
+        raise InputError(where, problems)
+
+
+def _unknown(given: str, names: Sequence[str]) -> str:
+    return unknown_name("recorded target", given, names)
+
+
 # Waits until the group is stable, and no longer than until `given_up` says why to stop.
 AwaitStable = Callable[[Callable[[], str | None]], None]
 TURN_S = 0.1
@@ -211,162 +370,3 @@ class FaultRunner:
         with self._lock:
             if act in self.opened:
                 self.opened.remove(act)
-
-
-PLAN_SCHEMA = 1
-TICK_S = 0.1
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All faults of one trial, in the order of their instants."""
-
-    seed: int
-    faults: tuple[Planned, ...] = ()
-
-    @property
-    def length_s(self) -> float | None:
-        """When the last fault is to be healed, in seconds after the start of the faults phase; None where one waits."""
-        if any(planned.after and planned.reached_s is None for planned in self.faults):
-            return None
-        return max((planned.at_s + planned.for_s + (planned.reached_s or 0.0) for planned in self.faults), default=0.0)
-
-    @property
-    def breaks_brokers(self) -> bool:
-        return any(find_fault(planned.fault).scope == "brokers" for planned in self.faults)
-
-
-def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> Plan:
-    """Returns the plan of `steps` under a seed, by their instants; each fault draws from a seed of its own.
-
-    A step that waits comes after all that are listed before it.
-
-    Raises:
-        InputError: a fault, target or option does not exist; all problems at once, with the valid choices.
-    """
-    rng = random.Random(f"nemesis {seed}")
-    waits = accumulate(bool(step.after) for step in steps)
-    in_turn = sorted(zip(waits, steps, strict=True), key=lambda pair: (pair[0], not pair[1].after, pair[1].at_s))
-    plan = Plan(
-        seed,
-        tuple(
-            Planned(
-                no,
-                step.fault,
-                step.target,
-                step.at_s,
-                step.for_s,
-                dict(step.options),
-                rng.getrandbits(32),
-                after=step.after,
-            )
-            for no, (_, step) in enumerate(in_turn)
-        ),
-    )
-    _require_sound(plan, where)
-    return plan
-
-
-def schedule_problems(steps: Sequence[Step | Planned]) -> list[str]:
-    """Returns what is wrong with the steps of a schedule, as sentences listing the valid choices."""
-    return [
-        f"schedule[{number}]: {problem}"
-        for number, step in enumerate(steps)
-        for problem in step_problems(step.fault, step.target, step.options)
-    ]
-
-
-def plan_to_table(plan: Plan) -> dict[str, Any]:
-    """Returns the plan as plain data, for schedule.json."""
-    faults = [asdict(planned) for planned in plan.faults]
-    for fault in faults:
-        if not fault["after"]:  # a plan without conditions stays readable for those who know none
-            del fault["after"], fault["reached_s"]
-    return {"schema": PLAN_SCHEMA, "seed": plan.seed, "faults": faults}
-
-
-def plan_from_table(table: Mapping[str, Any], *, where: str = "schedule.json") -> Plan:
-    """Returns the plan of a parsed schedule.json.
-
-    Raises:
-        InputError: newer schema, keys missing or unknown, or faults, targets and options that do not exist.
-    """
-    if table.get("schema") != PLAN_SCHEMA:
-        raise InputError(
-            where, f"schema {table.get('schema')!r}, this version reads {PLAN_SCHEMA}; upgrade kafka-trial"
-        )
-    faults, problems = [], []
-    for number, row in enumerate(table.get("faults", ())):
-        try:
-            faults.append(Planned(**row))
-        except TypeError as error:
-            valid = ", ".join(Planned.__dataclass_fields__)
-            problems.append(f"faults[{number}]: {error}. Valid keys: {valid}")
-    if problems:
-        raise InputError(where, problems)
-    plan = Plan(int(table.get("seed", 0)), tuple(faults))
-    _require_sound(plan, where)
-    return plan
-
-
-def require_resolved(plan: Plan, names: Sequence[str], *, where: str = "schedule.json") -> None:
-    """Checks that an exact replay is possible: each fault has a recorded name, and it exists.
-
-    Raises:
-        InputError: names that were never recorded or do not exist here, with the valid ones.
-    """
-    problems = [
-        f"faults[{planned.no}] ({planned.fault}): "
-        + ("no target was recorded; replay by role" if planned.resolved is None else _unknown(planned.resolved, names))
-        for planned in plan.faults
-        if planned.resolved not in names
-    ]
-    if problems:
-        raise InputError(where, problems)
-
-
-def run_schedule(
-    context: FaultContext,
-    plan: Plan,
-    stop: threading.Event | None = None,
-    *,
-    exact: bool = False,
-    progress: Callable[..., object] | None = None,
-    await_stable: AwaitStable | None = None,
-) -> tuple[Plan, tuple[Outcome, ...]]:
-    """Plays the plan from now; returns it with the resolved names, and what became of each fault.
-
-    Ends early when `stop` is set or Ctrl-C comes; whatever is open then is healed in reverse order before it returns
-    or raises. A fault that could not be injected is evidence that it did not bite, never an exception. `progress` is
-    told, about twice a second, what is in force. `await_stable` waits until the group is stable.
-
-    Raises:
-        InputError: `exact`, and a recorded name does not exist.
-        UnjudgeableError: a fault or its healing failed in a way nobody planned.
-    """
-    if exact:
-        require_resolved(plan, known_names(context))
-    show = FaultRunner(context, exact=exact, await_stable=await_stable)
-    try:
-        with ThreadGroup("nemesis", join_within_s=60.0) as thread_group:
-            show.stop = thread_group.stop
-            acts = [thread_group.start(f"{p.no}-{p.fault}", show.play, p) for p in plan.faults]
-            ends_s = None if plan.length_s is None else time.monotonic() + plan.length_s
-            while any(act.is_alive() for act in acts) and not thread_group.errors and not pause(TICK_S, stop=stop):
-                if progress:
-                    progress(show.in_force(), left_s=None if ends_s is None else ends_s - time.monotonic())
-    finally:
-        show.heal_rest()
-    done = {outcome.planned.no: outcome for outcome in show.outcomes}
-    played = replace(plan, faults=tuple(done[p.no].planned if p.no in done else p for p in plan.faults))
-    return played, tuple(done[no] for no in sorted(done))
-
-
-def _require_sound(plan: Plan, where: str) -> None:
-    problems = schedule_problems(plan.faults)
-    if problems:
-        raise InputError(where, problems)
-
-
-def _unknown(given: str, names: Sequence[str]) -> str:
-    return unknown_name("recorded target", given, names)

@@ -29,8 +29,7 @@ from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Burst
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
-from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.progress import FreshRecords, Progress
+from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import SinkTopicRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer

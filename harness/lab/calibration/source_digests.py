@@ -32,6 +32,9 @@ FORMER = {
     "heartbeat_runs": "beats",
     "RESOURCES_EVERY_S": "EVERY_S",
     "offsets_records": "records",
+    "FIRST_PORT": "FIRST",
+    "LAST_PORT": "LAST",
+    "BLOCK_PORTS": "BLOCK",
 }
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {

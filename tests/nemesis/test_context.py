@@ -9,8 +9,7 @@ import pytest
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.nemesis.asking import _header, _newest, _Reader, _round_trip, _string, ask
-from kafka_trial.nemesis.context import _address
+from kafka_trial.nemesis.context import _address, _header, _newest, _Reader, _round_trip, _string, ask
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.history.packed import ASKED, FACTS, pack, unpack
-from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.history.store import ASKED, FACTS, RunFolder, create_run_folder, pack, unpack
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.audit.request import NS_PER_S, make_audit_request
-from kafka_trial.audit.sink import NO_PASSWORD, Identity, Sink, sqlite_file
+from kafka_trial.audit.request import NO_PASSWORD, NS_PER_S, Identity, Sink, make_audit_request, sqlite_file
 from kafka_trial.errors import InputError
 
 WORDS: dict[str, Any] = {"bootstrap": "h:9092", "topic": "t", "group": "g", "from": "12h", "until": "now"}
