@@ -19,7 +19,7 @@ readonly AUTOGROUP=/proc/self/autogroup
 nice_before=$(cat "$AUTOGROUP" 2>/dev/null)
 trap 'kill "$beside" 2>/dev/null; rm -f "$log"; [ -n "${DURATIONS-}" ] || rm -f "$durations"; share "${nice_before##* }"' EXIT
 
-share() { # the nice value of this session against those of brokers and members, as kafka_trial/trial/cpu_priority.py has it
+share() { # the nice value of this session against those of brokers and members, as kafka_trial/trial/stall_prevention.py has it
   { echo "$1" >"$AUTOGROUP"; } 2>/dev/null || true
 }
 

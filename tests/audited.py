@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafka_trial.audit.request import AuditRequest
+from kafka_trial.audit.request import AuditRequest, Sink
 from kafka_trial.audit.settings import consumer_toml, settings_of
-from kafka_trial.audit.sink import Sink
 from kafka_trial.check import reach_verdict
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder

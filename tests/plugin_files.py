@@ -43,7 +43,7 @@ def odd_record(batch):
 '''
 
 NAP = '''
-from kafka_trial.nemesis import evidence_processes as evidence
+from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.fault import fault
 
 

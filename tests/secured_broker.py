@@ -29,14 +29,13 @@ from confluent_kafka.admin import (
 
 from certificates import Certificates
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.archive import formatted_template
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
-from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.processes import BOOT_WITHIN_S, JVM, Broker, class_data_archive
-from kafka_trial.cluster.template import formatted_template
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
-from kafka_trial.cluster.wiring import Wiring, hosts_file, logging_config, server_properties
+from kafka_trial.cluster.wiring import Wiring, block_of_ports, hosts_file, logging_config, server_properties
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 

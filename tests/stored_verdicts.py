@@ -17,8 +17,7 @@ from typing import Any
 import orjson
 
 from kafka_trial.check import check_run
-from kafka_trial.history.packed import SUFFIX, unpack
-from kafka_trial.history.store import RunFolder, open_run_folder
+from kafka_trial.history.store import SUFFIX, RunFolder, open_run_folder, unpack
 from kafka_trial.registry import CHECKOUT
 
 HISTORIES = CHECKOUT / "fixtures" / "histories"

@@ -1,13 +1,19 @@
-"""The command: every verb explains itself, and wrong input ends in status 2 before anything starts."""
+"""The command: every verb explains itself, wrong input ends in status 2 before anything starts, and the exit status
+tells a verdict, whether or not somebody reads the words.
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kafka_trial import registry
-from kafka_trial.cli import EXAMPLES, main
+from kafka_trial.cli import EXAMPLES, main, unbroken
 from kafka_trial.errors import FAIL, INTERRUPTED, NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT, worst
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
@@ -129,3 +135,46 @@ def test_consumers_that_are_not_built_are_listed_too(tmp_path: Path, monkeypatch
     monkeypatch.setitem(registry.consumers(), "unbuilt", tmp_path / "consumer.toml")
     (row,) = [row for row in LISTS["consumers"]() if row["name"] == "unbuilt"]
     assert row["claims"] == "at-most-once, order per partition"
+
+
+FAILS = """
+from kafka_trial import cli, verbs
+
+def told(options):
+    for _ in range(10_000):
+        print("a line that nobody reads")
+    return %d
+
+verbs.list_things = told
+sys.argv = ["kafka-trial", "list", "invariants"]
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["stdout", "stdout and stderr"])
+def test_a_reader_that_has_gone_does_not_change_the_exit_status(both: bool) -> None:
+    """As with `| head`: nobody holds the other end of the pipe."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        argv = [sys.executable, "-c", "import sys" + FAILS % FAIL]
+        done = subprocess.run(argv, stdout=writing, stderr=writing if both else subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert done.returncode == FAIL
+    assert both or done.stderr == b""
+
+
+def test_what_is_read_arrives_as_it_was_printed() -> None:
+    """To the last line, in the encoding of the stream."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w", encoding="utf-8") as stream:
+        print("über", file=unbroken(stream), flush=True)
+    with os.fdopen(reading, encoding="utf-8") as file:
+        assert file.read() == "über\n"
+
+
+def test_a_stream_without_a_file_descriptor_stays_what_it_is() -> None:
+    """As those that pytest puts in the place of ours."""
+    stream = io.StringIO()
+    assert unbroken(stream) is stream

@@ -15,7 +15,7 @@ import pytest
 
 from kafka_trial.claim import CHOICES, Claim
 from kafka_trial.consumers import spec, spec_toml, wire
-from kafka_trial.consumers.placeholders import PLACEHOLDERS
+from kafka_trial.consumers.spec import PLACEHOLDERS
 from kafka_trial.nemesis.fault import list_faults
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.registry import CHECKOUT

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 DOORS = ("cli", "verbs", "pytest_plugin", "check", "plugins")
-TRIAL = ("session", "runs", "run", "setup", "demo", "judge_process")
+TRIAL = ("session", "runs", "run", "setup", "judge_process")
 ROOMS = ("audit.export", "cluster.archive", "cluster.detached", "cluster.doctor", "report.report")
 OURS = [f"kafka_trial.{name}" for name in (*DOORS, *ROOMS, *(f"trial.{name}" for name in TRIAL))]
 LABORATORY = ("calibration.campaign", "bench.measurements")

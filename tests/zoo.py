@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kafka_trial import registry
-from kafka_trial.consumers.extends import merged_text
-from kafka_trial.consumers.patched_consumer import PATCHES, find_patch, patch_base, program_source
+from kafka_trial.consumers.patched_consumer import PATCHES, find_patch, merged_text, patch_base, program_source
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.consumer_settings import settings_of
 

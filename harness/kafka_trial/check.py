@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 from kafka_trial import plugins
 from kafka_trial.audit.collect import collect_audit
 from kafka_trial.errors import InputError
-from kafka_trial.history.kinds import lacking
+from kafka_trial.history.event import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
 from kafka_trial.report.report import write_reports
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import write_verdict
-from kafka_trial.verdict.scope import claim_of, scope_of
+from kafka_trial.verdict.verdict_input import claim_of, scope_of
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement

@@ -6,13 +6,13 @@ Exit status: 0 pass, 1 fail, 2 wrong input, 3 no history could be begun, 4 unkno
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from kafka_trial import __version__, plugins, verbs
 from kafka_trial.errors import INTERRUPTED, KafkaTrialError
-from kafka_trial.process.unbroken_output import unbroken
 
 if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -245,6 +245,29 @@ def _trial_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
     parser.add_argument(
         "--seed", type=int, help="what everything drawn at random follows from (default: drawn, printed)"
+    )
+
+
+class _Unbroken(io.FileIO):
+    """A file descriptor that takes everything, also when nobody reads it any more."""
+
+    def write(self, data: object, /) -> int:
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except BrokenPipeError:
+            return memoryview(data).nbytes  # type: ignore[arg-type]
+
+
+def unbroken(stream: TextIO) -> TextIO:
+    """Returns a stream to the same place as one of the interpreter's own; the same where it has no place of its own."""
+    try:
+        stream.flush()
+        raw = _Unbroken(stream.fileno(), "w", closefd=False)
+    except (OSError, ValueError, AttributeError):
+        return stream
+    by_line = bool(stream.line_buffering)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=by_line
     )
 
 

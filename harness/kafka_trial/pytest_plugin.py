@@ -2,28 +2,31 @@
 
 `trial(SCENARIO).must_pass()` runs one trial and judges it. A verdict *fail* is a test failure; *unknown* is a test
 error: both red, never skipped. Clusters stay warm for the session and are rebuilt when a fault ruined them. Ctrl-C
-ends the session, after the trial was healed and cleaned up. Which consumers a test is for is in `pytest_consumers.py`,
-how outcomes are told in `pytest_outcomes.py`.
+ends the session, after the trial was healed and cleaned up.
+
+Which consumers a test is for: the option, its marker, the project's setting, in this order. A project of one's own is
+never given our reference consumers; our suites in our own checkout are.
+
+pytest knows errors of set-up and tear-down only. So the report of an unknown trial stays one of the call, and its
+status, and its element in the JUnit file, say *error*; a trial that took several tries is told as such.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafka_trial import plugins, registry
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
-from kafka_trial.errors import INTERRUPTED, InputError, Interrupted
-from kafka_trial.pytest_consumers import MARKER, SETTING, Chosen, Refused, check, chosen_for
-from kafka_trial.pytest_outcomes import TRIED_AGAIN, Outcomes, UnknownVerdictError
+from kafka_trial.errors import INTERRUPTED, InputError, Interrupted, UnjudgeableError
 from kafka_trial.scenario import Scenario
 
-if TYPE_CHECKING:  # loaded with every pytest: Kafka clients and Spark are imported by the first trial only
+if TYPE_CHECKING:
     from kafka_trial.trial.session import Session, Trialed
 
 # What our clients' libraries warn of in threads of the harness is no news about the tests of a project.
@@ -198,3 +201,146 @@ def _seed(config: pytest.Config) -> int:
 
 def _folder_name(node: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in node)
+
+
+SETTING = "kafka_trial_consumer"
+MARKER = "consumer"
+NOT_NAMED = (
+    "{node}: no consumer is named: give --consumer FILE, or kafka_trial_consumer = path/to/consumer.toml "
+    'in the pytest settings, or @pytest.mark.consumer("path/to/consumer.toml")'
+)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Stands where a consumer should: why the test cannot be run. Told in one line once all tests are collected."""
+
+    because: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One consumer for a test: what it is called there, and its consumer.toml."""
+
+    name: str
+    file: Path
+
+
+def chosen_for(metafunc: pytest.Metafunc, versions: list[str]) -> Iterator[tuple[Chosen | Refused, str]]:
+    """Yields the consumer and version of each item of a test that asks for `trial`."""
+    config, here = metafunc.config, Path(metafunc.module.__file__ or ".")
+    named = config.getoption("consumer")
+    marks = [str(name) for mark in metafunc.definition.iter_markers(MARKER) for name in mark.args]
+    setting = [str(name) for name in config.getini(SETTING)]
+    root = config.inipath.parent if config.inipath else config.rootpath
+    if named or marks or setting:
+        names = named or marks or setting
+        folders = [] if named else [here.parent, root] if marks else [root]
+        yield from ((_found(name, folders, version), version) for name in names for version in versions)
+    elif _is_ours(config, here):
+        for name in sorted(registry.speaking_references()):
+            yield from (
+                (Chosen(name, registry.find_consumer(name)), version) for version in versions if fits(name, version)
+            )
+    else:
+        yield Refused(NOT_NAMED.format(node=metafunc.definition.nodeid)), versions[0]
+
+
+def check(file: Path, version: str) -> None:
+    """Makes sure that the file can be read and that brokers of a version speak its protocol.
+
+    Raises:
+        InputError: not so.
+    """
+    from kafka_trial.consumers.consumer import spec_from_toml
+    from kafka_trial.trial.spec import check_protocol
+
+    check_protocol(spec_from_toml(file), version)
+
+
+def fits(name: str, version: str) -> bool:
+    """Tells whether a reference consumer speaks a protocol that brokers of this version speak."""
+    try:
+        check(registry.find_consumer(name), version)
+    except InputError:
+        return False
+    return True
+
+
+def _found(name: str, folders: list[Path], version: str) -> Chosen | Refused:
+    """Returns the consumer of a path, relative to the first of the folders where there is one, or of a fixture."""
+    there = next((str(folder / name) for folder in folders if (folder / name).exists()), name)
+    try:
+        file = registry.find_consumer(there)
+        check(file, version)
+    except InputError as error:
+        return Refused(str(error))
+    return Chosen(name, file)
+
+
+def _is_ours(config: pytest.Config, module: Path) -> bool:
+    """Tells whether a test is one of our suites in our own checkout."""
+    suites = registry.CHECKOUT / "suites"
+    return config.rootpath == registry.CHECKOUT and suites in module.parents
+
+
+TRIED_AGAIN = "tried again"
+
+
+class UnknownVerdictError(UnjudgeableError):
+    """A trial whose verdict is unknown, where a test asked it to pass."""
+
+
+class Outcomes:
+    """The hooks of one pytest session that tell verdicts."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Marks the report of an unknown trial: nothing was found out about the consumer."""
+        report = yield
+        if call.excinfo is not None and isinstance(call.excinfo.value, UnknownVerdictError):
+            report.longrepr = str(call.excinfo.value)
+            report.unknown = True  # type: ignore[attr-defined]
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
+        """Counts an unknown trial among the errors."""
+        return ("error", "E", "ERROR") if getattr(report, "unknown", False) else None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Makes an error of what the JUnit file, written before, calls a failure."""
+        junit = _junit(self._config) if getattr(report, "unknown", False) else None
+        if junit is not None:
+            for node in junit.node_reporter(report).nodes:
+                if node.tag == "failure":
+                    node.tag = "error"
+                    junit.stats["failure"] -= 1
+                    junit.stats["error"] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Names the trials that were tried again because their environment had made them unknown."""
+        reports = (report for reports in terminalreporter.stats.values() for report in reports)
+        told = [
+            (report.nodeid, text)
+            for report in reports
+            if getattr(report, "when", None) == "call"
+            for name, text in report.user_properties
+            if name == TRIED_AGAIN
+        ]
+        if told:
+            terminalreporter.section("kafka-trial: unknown, tried again")
+            for node, text in told:
+                terminalreporter.line(f"{node}: {text}")
+
+
+def _junit(config: pytest.Config) -> Any:
+    """Returns what writes the JUnit file; None where nobody asked for one."""
+    plugins = config.pluginmanager.get_plugins()
+    return next((plugin for plugin in plugins if type(plugin).__name__ == "LogXML"), None)

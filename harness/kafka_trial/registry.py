@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from kafka_trial.consumers.extends import read_consumer_toml
+from kafka_trial.consumers.patched_consumer import read_consumer_toml
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_toml, scenario_problems
 

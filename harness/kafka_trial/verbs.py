@@ -13,7 +13,7 @@ import orjson
 
 from kafka_trial import registry
 from kafka_trial.claim import Claim
-from kafka_trial.consumers.extends import read_consumer_toml
+from kafka_trial.consumers.patched_consumer import read_consumer_toml
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, worst
 from kafka_trial.trial.console import Console
 
@@ -145,7 +145,7 @@ def cluster(options: Namespace) -> int:
 
 def demo(options: Namespace) -> int:
     """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
-    from kafka_trial.trial.demo import demonstrate, told
+    from kafka_trial.trial.runs import demonstrate, demonstration_told
     from kafka_trial.trial.session import Session
 
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
@@ -158,7 +158,7 @@ def demo(options: Namespace) -> int:
             kafka_version=options.kafka,
             seed=seed,
         )
-    print(told(shown))
+    print(demonstration_told(shown))
     return shown.exit_status
 
 
@@ -234,7 +234,7 @@ def _list_faults() -> Rows:
 
 def _list_invariants() -> Rows:
     from kafka_trial.invariants.invariant import list_invariants
-    from kafka_trial.verdict.rule_evaluation import breaks
+    from kafka_trial.verdict.decide import breaks
 
     return [
         {

@@ -18,8 +18,15 @@ from itertools import islice
 from pathlib import Path
 
 from kafka_trial import registry
-from kafka_trial.consumers.patched_consumer import PROGRAM, find_patch, patch_base
-from kafka_trial.consumers.unified_diff import NO_NEWLINE, apply_diff, file_named, split_lines
+from kafka_trial.consumers.patched_consumer import (
+    NO_NEWLINE,
+    PROGRAM,
+    apply_diff,
+    file_named,
+    find_patch,
+    patch_base,
+    split_lines,
+)
 from kafka_trial.errors import FAIL, PASS, InputError
 from lab.repository import exit_status
 

@@ -10,9 +10,8 @@ import orjson
 import pytest
 
 from certificates import KEY_PASSWORD, Certificates, certificates_in
-from kafka_trial.audit.command_config import read_command_config
+from kafka_trial.audit.command_config import blocks, read_command_config
 from kafka_trial.audit.request import make_audit_request
-from kafka_trial.audit.stores import blocks
 from kafka_trial.errors import InputError
 from kafka_trial.kafka_protocol.security import Credentials, Security
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_trial.audit.properties import parse_jaas, parse_properties
+from kafka_trial.audit.command_config import parse_jaas, parse_properties
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 

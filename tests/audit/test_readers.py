@@ -13,11 +13,9 @@ from kafka_trial.audit import bounded_reading as reading
 from kafka_trial.audit import readers
 from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.readers import Reading, ReadRecord, Taken, read_records
-from kafka_trial.audit.request import AuditRequest, Limits
-from kafka_trial.audit.sink import Identity
-from kafka_trial.kafka_protocol.batches import batches, records
+from kafka_trial.audit.request import AuditRequest, Identity, Limits
+from kafka_trial.kafka_protocol.batches import Fetched, batches, records
 from kafka_trial.kafka_protocol.connection import NoAnswerError
-from kafka_trial.kafka_protocol.fetch import Fetched
 from kafka_trial.process.threads import ThreadGroup
 from witness.literal_batches import ABORT, COMMIT, TRANSACTIONAL, batch_of, marker_of
 

@@ -22,13 +22,13 @@ from kafka_trial.audit.command_config import read_command_config
 from kafka_trial.check import reach_verdict
 from kafka_trial.cli import main
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.errors import NOT_BEGUN, PASS, WRONG_INPUT
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.kafka_protocol.cluster_queries import metadata
 from kafka_trial.kafka_protocol.connection import Brokers
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 from kafka_trial.process.waiting import wait_until
 from secured_broker import PASSWORD, SecuredBroker, all_but, granted, secured_broker
 

@@ -17,10 +17,8 @@ from typing import Any
 import pytest
 
 from kafka_trial.audit.bounded_reading import Budget
-from kafka_trial.audit.request import NS_PER_S, Limits
-from kafka_trial.audit.sink import Sink
-from kafka_trial.audit.sink_table import Rows, check_table, read_sink_table
-from kafka_trial.audit.sink_topic import Span
+from kafka_trial.audit.request import NS_PER_S, Limits, Sink
+from kafka_trial.audit.sink import Rows, Span, check_table, read_sink_table
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kafka_trial.audit.readers import ReadRecord
-from kafka_trial.audit.sink import Identity
-from kafka_trial.audit.sink_topic import CLEANUP, Ids, Places, Span, compacted
+from kafka_trial.audit.request import Identity
+from kafka_trial.audit.sink import CLEANUP, Ids, Places, Span, compacted
 
 SPAN = Span(100, 200)
 

@@ -10,12 +10,11 @@ from kafka import KafkaAdminClient
 from kafka.errors import UnknownBrokerIdError, UnknownTopicOrPartitionError
 
 from kafka_trial.cluster.admin import Admin, PartitionState
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name, group_partition
-from kafka_trial.cluster.ports import block_of_ports
 from kafka_trial.cluster.processes import ProcessCluster
-from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS
+from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS, block_of_ports
 from kafka_trial.errors import StartError, UnjudgeableError
-from kafka_trial.nemesis.asking import ask
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, draw_group_name, group_partition
+from kafka_trial.nemesis.context import ask
 from kafka_trial.process.waiting import wait_until
 
 

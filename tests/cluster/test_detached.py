@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_trial.cluster import detached, detached_state
+from kafka_trial.cluster import detached
 from kafka_trial.cluster.attached import AttachedBroker, attach
-from kafka_trial.cluster.detached_state import State
-from kafka_trial.cluster.leftovers import leftovers
+from kafka_trial.cluster.detached import State
+from kafka_trial.cluster.doctor import leftovers
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
 from kafka_trial.process.waiting import wait_until
@@ -29,8 +29,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """State files of its own; whatever a failed test leaves up is ended."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     yield tmp_path
-    for state in detached_state.states():
-        holder = detached_state.holder_of(state)
+    for state in detached.states():
+        holder = detached.holder_of(state)
         if holder:
             holder.kill()
 
@@ -39,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_detached_cluster_is_found_and_ended(capsys: pytest.CaptureFixture[str]) -> None:
     """`up --detach` returns, `list` and `status` see it, `down` leaves no process, no state and no folder."""
     assert detached.up(None, brokers=1, name="one", detach=True) == 0
-    state = detached_state.find(None)
+    state = detached.find(None)
     family = _family(state)
     assert (detached.list_clusters(), detached.status("one")) == (0, 0)
     assert detached.down() == 0
@@ -48,21 +48,21 @@ def test_a_detached_cluster_is_found_and_ended(capsys: pytest.CaptureFixture[str
     assert f"bootstrap  {state.lanes[0]}" in said
     assert "health     all brokers in sync, no toxics" in said
     assert not any(map(psutil.pid_exists, family))
-    assert (detached_state.states(), Path(state.folder).exists()) == ([], False)
+    assert (detached.states(), Path(state.folder).exists()) == ([], False)
 
 
 @pytest.mark.cluster
 def test_a_killed_holder_takes_its_cluster_along(capsys: pytest.CaptureFixture[str]) -> None:
     """After kill -9 no broker runs; `status` is 3 and says so, the leftover is named, `down` clears it."""
     detached.up(None, brokers=1, name="killed", detach=True)
-    state = detached_state.find("killed")
+    state = detached.find("killed")
     family = _family(state)
     os.kill(state.pid, signal.SIGKILL)
     wait_until(lambda: not any(map(_runs, family)), within_s=10, what="broker and Toxiproxy to be gone")
     assert detached.status("killed") == 3
     assert "is gone" in capsys.readouterr().out
     assert "kafka-trial cluster down killed" in [one.remedy for one in leftovers()]
-    assert (detached.down("killed"), detached_state.states()) == (0, [])
+    assert (detached.down("killed"), detached.states()) == (0, [])
 
 
 @pytest.mark.cluster
@@ -71,7 +71,7 @@ def test_in_the_foreground_it_stays_until_ctrl_c(home: Path) -> None:
     command = [sys.executable, "-m", "kafka_trial", "cluster", "up", "--brokers", "1", "--name", "front"]
     front = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     state = wait_until(
-        lambda: next(iter(detached_state.states()), None),
+        lambda: next(iter(detached.states()), None),
         within_s=60,
         what="the cluster to come up",
         alive=lambda: None if front.poll() is None else f"it ended with {front.returncode}",
@@ -83,7 +83,7 @@ def test_in_the_foreground_it_stays_until_ctrl_c(home: Path) -> None:
     said, _ = front.communicate(timeout=30)
     assert problems == [f"proxy {proxy} is disabled"]
     assert (front.returncode, said.startswith("cluster front: Kafka 4.3.1, 1 brokers, 16 lanes\n")) == (0, True)
-    assert detached_state.states() == []
+    assert detached.states() == []
 
 
 def test_a_boot_that_fails_gives_the_holders_own_words(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,27 +128,27 @@ def test_a_number_given_to_somebody_else_is_not_the_holder() -> None:
 def test_a_name_is_taken_only_while_its_holder_runs() -> None:
     """A live holder's name is refused; a dead one's is free again."""
     me = replace(GONE, name="mine", pid=os.getpid(), started_s=psutil.Process().create_time())
-    with detached_state.written(me):
+    with detached.written(me):
         with pytest.raises(InputError, match="mine: is up already"):
             detached.up(None, name="mine", detach=True)
-        with pytest.raises(StartError, match="came up meanwhile"), detached_state.written(me):
+        with pytest.raises(StartError, match="came up meanwhile"), detached.written(me):
             pass
     _write(replace(GONE, name="mine"))
-    with detached_state.written(me) as state:
-        assert detached_state.states() == [state]
+    with detached.written(me) as state:
+        assert detached.states() == [state]
 
 
 def test_a_state_file_that_cannot_be_read_is_left_out() -> None:
     """Half written or of a newer schema: neither an error nor a cluster."""
-    (detached_state.state_folder() / "half.json").write_text('{"schema": 1, "na')
-    (detached_state.state_folder() / "newer.json").write_text('{"schema": 2}')
-    assert detached_state.states() == []
+    (detached.state_folder() / "half.json").write_text('{"schema": 1, "na')
+    (detached.state_folder() / "newer.json").write_text('{"schema": 2}')
+    assert detached.states() == []
 
 
 def _write(state: State) -> None:
-    with detached_state.written(state):
-        content = detached_state.state_file(state.name).read_text()
-    detached_state.state_file(state.name).write_text(content)
+    with detached.written(state):
+        content = detached.state_file(state.name).read_text()
+    detached.state_file(state.name).write_text(content)
 
 
 def _family(state: State) -> list[int]:
@@ -172,7 +172,7 @@ def _runs(pid: int) -> bool:
 )
 def test_a_cluster_that_trials_cannot_use_is_refused(state: State, said: str) -> None:
     """Before anything starts, with what to do."""
-    place = detached_state.state_file("gone")
+    place = detached.state_file("gone")
     place.write_text(json.dumps(asdict(state)))
     try:
         with pytest.raises(InputError, match=said):

@@ -10,7 +10,7 @@ from kafka_trial.cluster import doctor, spark_java
 from kafka_trial.cluster.doctor import Finding, examine
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import kafka_jars
-from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
+from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, StartError
 

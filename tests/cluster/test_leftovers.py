@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_trial.cluster import leftovers as leftovers_module
-from kafka_trial.cluster.leftovers import FOLDER_PREFIX, MARKER, SCRATCH_PREFIX, _Process, leftovers
+from kafka_trial.cluster import doctor
+from kafka_trial.cluster.doctor import FOLDER_PREFIX, MARKER, SCRATCH_PREFIX, _Process, leftovers
 from kafka_trial.process import supervisor
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
@@ -94,7 +94,7 @@ def test_below_somebody_who_cannot_be_looked_at_nothing_is_named(
         _Process(71, 70, own, ("java", f"{MARKER}{tmp_path}/c")),
         _Process(72, 70, own, ("python", "/x/kafka_trial/supervisor.py")),
     ]
-    monkeypatch.setattr(leftovers_module, "_processes", lambda: iter(there))
+    monkeypatch.setattr(doctor, "_processes", lambda: iter(there))
 
     def denied(pid: int) -> psutil.Process:
         raise psutil.AccessDenied(pid)

@@ -13,7 +13,7 @@ import pytest
 
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import jars_folder, kafka_jars, verify
-from kafka_trial.cluster.toxiproxy_server import find_go, toxiproxy_server
+from kafka_trial.cluster.toxiproxy import find_go, toxiproxy_server
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, StartError

@@ -9,9 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kafka_trial.cluster.ports import block_of_ports
-from kafka_trial.cluster.toxiproxy import Toxiproxy
-from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION, toxiproxy_server
+from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, Toxiproxy, toxiproxy_server
+from kafka_trial.cluster.wiring import block_of_ports
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.cluster.kafka_jars import kafka_jars
-from kafka_trial.cluster.toxiproxy_server import TOXIPROXY_VERSION
+from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import PASS
@@ -21,7 +21,7 @@ import psutil
 from confluent_kafka import Producer
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.processes import process_cluster
-from kafka_trial.cluster.toxiproxy_server import find_go, toxiproxy_server
+from kafka_trial.cluster.toxiproxy import find_go, toxiproxy_server
 
 with process_cluster({DEFAULT_VERSION!r}) as cluster, cluster.lease_lanes(1) as (lane,):
     with Admin(cluster.observer_bootstrap) as admin:

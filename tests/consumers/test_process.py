@@ -15,9 +15,8 @@ import pytest
 
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers.consumer import spec_from_toml
-from kafka_trial.consumers.launch import LaunchContext
-from kafka_trial.consumers.lines import LINE_BYTES_MAX, QUOTE_BYTES_MAX
-from kafka_trial.consumers.process import ProcessGroup, process_group
+from kafka_trial.consumers.output import LINE_BYTES_MAX, QUOTE_BYTES_MAX
+from kafka_trial.consumers.process import LaunchContext, ProcessGroup, process_group
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import ChildProcesses

@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kafka_trial.consumers.http import BODY_BYTES_MAX
-from kafka_trial.consumers.sink import Manner, Sink, start_sink
-from kafka_trial.history.checksums import checksums
+from kafka_trial.consumers.sink import BODY_BYTES_MAX, Manner, Sink, start_sink
+from kafka_trial.history.record_ids import checksums
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import wait_until
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.consumers.lines import Line
+from kafka_trial.consumers.output import Line
 from kafka_trial.consumers.wire import BAD_LINES_QUOTED_MAX, Wire
 
 PLACE = {"topic": "orders", "partition": 3}

@@ -6,9 +6,8 @@ import pytest
 
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.event import Event, from_line, to_line
-from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import create_run_folder, open_run_folder
+from kafka_trial.history.store import Follower, create_run_folder, open_run_folder
 
 
 def test_events_are_numbered_and_whole(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.verdict.collect import collect
 from kafka_trial.verdict.decide import decide
-from kafka_trial.verdict.scope import Scope
+from kafka_trial.verdict.verdict_input import Scope
 
 # m0 has fetched records 0 and 1, and works on the first one; then the log gives the partition to m1.
 LOST = [fetched("m0", 0, size_bytes=99), assigned("m0"), delivered("m0", 0), owner("m1"), after(1)]

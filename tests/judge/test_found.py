@@ -9,7 +9,7 @@ import pytest
 
 import stored_verdicts
 from kafka_trial.check import check_run
-from kafka_trial.history.packed import SUFFIX, unpack
+from kafka_trial.history.store import SUFFIX, unpack
 from kafka_trial.registry import CHECKOUT
 
 FOUND = CHECKOUT / "fixtures" / "histories" / "found"

@@ -132,7 +132,8 @@ def opened_files(folder: Path) -> Iterator[dict[str, int]]:
     """Counts how often each file of a folder is opened by anybody on this machine (inotify); filled in at the end."""
     libc, opened = ctypes.CDLL(None, use_errno=True), dict[str, int]()
     descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    assert descriptor >= 0 and libc.inotify_add_watch(descriptor, bytes(folder), IN_OPEN) >= 0, ctypes.get_errno()
+    watched = libc.inotify_add_watch(descriptor, bytes(folder), IN_OPEN)
+    assert watched >= 0, ctypes.get_errno()
     try:
         yield opened
         with suppress(BlockingIOError):

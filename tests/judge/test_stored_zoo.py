@@ -9,7 +9,7 @@ import pytest
 import stored_verdicts
 from kafka_trial import registry
 from kafka_trial.check import check_run
-from kafka_trial.history.packed import SUFFIX, unpack
+from kafka_trial.history.store import SUFFIX, unpack
 from lab.calibration.attempts import ROWS_NAME, Attempt, Row, expected_of, grid, read_rows
 from lab.calibration.campaign import STORED, stored_digest, stored_history
 from lab.repository import reports_folder

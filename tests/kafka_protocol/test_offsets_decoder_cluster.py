@@ -22,14 +22,13 @@ from kafka_protocol.kafka_json import key_json, value_json
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
 from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.kafka_protocol import cluster_queries, group_requests, offsets_records
-from kafka_trial.kafka_protocol.batches import batches, records
+from kafka_trial.kafka_protocol.batches import batches, fetch, records
 from kafka_trial.kafka_protocol.connection import Brokers, Connection
-from kafka_trial.kafka_protocol.fetch import fetch
 from kafka_trial.kafka_protocol.group_requests import GroupState
 from kafka_trial.kafka_protocol.offsets_decoder import decode_key, decode_value
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 from kafka_trial.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_trial.consumers.patched_consumer import program_source
-from kafka_trial.consumers.unified_diff import apply_diff
+from kafka_trial.consumers.patched_consumer import apply_diff, program_source
 from lab.remake_diffs import main, make_diff
 
 REFERENCE = "".join(f"line {number}\n" for number in range(1, 31))

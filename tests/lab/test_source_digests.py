@@ -20,7 +20,6 @@ def test_the_judge_is_what_judging_imports() -> None:
     assert {
         "judge/history_reader.py",
         "invariants/commits_ahead.py",
-        "verdict/rule_evaluation.py",
         "verdict/decide.py",
     } <= judge
     assert not judge & {"workload/producer.py", "nemesis/members.py", "consumers/member.py", "trial/run.py"}
@@ -45,9 +44,9 @@ def test_no_anomaly_makes_a_history() -> None:
     ("file", "makes", "judges"),
     [
         ("nemesis/members.py", True, False),
-        ("verdict/rule_evaluation.py", False, True),
+        ("verdict/decide.py", False, True),
         ("process/waiting.py", True, True),
-        ("trial/demo.py", False, False),
+        ("trial/runs.py", False, False),
     ],
 )
 def test_a_change_counts_where_it_matters(

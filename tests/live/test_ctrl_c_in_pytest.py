@@ -13,7 +13,7 @@ import pytest
 from test_killed_harness import HEARS_CTRL_C
 
 from kafka_trial.errors import INTERRUPTED
-from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import Follower
 from kafka_trial.process.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]

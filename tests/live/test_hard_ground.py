@@ -24,12 +24,12 @@ import psutil
 import pytest
 
 from kafka_trial.cli import main
-from kafka_trial.cluster import ports
+from kafka_trial.cluster import wiring
 from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, WRONG_INPUT
-from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import Follower
 from kafka_trial.process.waiting import wait_until
 from literal_run import make_folder
 
@@ -175,7 +175,7 @@ def test_a_disk_that_fills_up_ends_the_wait_for_members(machine: Machine, disk: 
 @pytest.mark.rotates(together="dear")
 def test_every_block_of_ports_taken_begins_nothing(alone: Machine, tmp_path: Path) -> None:
     """Status 3 names the range and the commands that show who holds it."""
-    with _held(alone, range(ports.FIRST, ports.LAST, ports.BLOCK)):
+    with _held(alone, range(wiring.FIRST_PORT, wiring.LAST_PORT, wiring.BLOCK_PORTS)):
         ran = alone.run(*_trial(tmp_path / "run"))
     said = [word in ran.stderr for word in ("20000 and 31999", "doctor", "cluster list", "Traceback")]
     assert (ran.returncode, said, alone.left()) == (NOT_BEGUN, [True, True, True, False], []), ran.stderr[-3000:]
@@ -185,15 +185,17 @@ def test_every_block_of_ports_taken_begins_nothing(alone: Machine, tmp_path: Pat
 @pytest.mark.rotates(together="dear")
 def test_a_strangers_port_makes_the_trial_take_the_next_block(alone: Machine, tmp_path: Path) -> None:
     """Of the last two blocks the first has one port that somebody listens on: the brokers are in the second."""
-    *others, spoilt, last = range(ports.FIRST, ports.LAST, ports.BLOCK)
+    *others, spoilt, last = range(wiring.FIRST_PORT, wiring.LAST_PORT, wiring.BLOCK_PORTS)
     with _held(alone, others), socket.socket() as stranger:
         stranger.bind(("127.0.0.1", spoilt + 7))
         stranger.listen()
         ran = alone.run(*_trial(tmp_path / "run"))
     assert (ran.returncode, alone.left()) == (PASS, []), ran.stderr[-3000:]
     told = (tmp_path / "run" / "logs" / "toxiproxy.log").read_text()
-    used = {int(port) // ports.BLOCK * ports.BLOCK for port in re.findall(r"127\.0\.0\.1:(\d{5})\b", told)}
-    assert used & set(range(ports.FIRST, ports.LAST, ports.BLOCK)) == {last}
+    used = {
+        int(port) // wiring.BLOCK_PORTS * wiring.BLOCK_PORTS for port in re.findall(r"127\.0\.0\.1:(\d{5})\b", told)
+    }
+    assert used & set(range(wiring.FIRST_PORT, wiring.LAST_PORT, wiring.BLOCK_PORTS)) == {last}
 
 
 @pytest.mark.cluster

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from kafka_trial.cli import main
-from kafka_trial.cluster.leftovers import MARKER
+from kafka_trial.cluster.doctor import MARKER
 from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
-from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import Follower
 from kafka_trial.process.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]

@@ -11,7 +11,7 @@ from sampled import ALWAYS, BY_TURNS, SOUND, Sample, Sampled, sins
 from kafka_trial import registry
 from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.pytest_outcomes import TRIED_AGAIN
+from kafka_trial.pytest_plugin import TRIED_AGAIN
 from kafka_trial.trial.session import Trialed
 from lab.calibration.attempts import expected_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import KafkaTrialError
-from kafka_trial.history.follow import Follower
+from kafka_trial.history.store import Follower
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.trial.session import Session, Trialed, TrialRequest

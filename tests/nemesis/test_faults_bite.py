@@ -25,17 +25,15 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.consumers.process import LaunchContext, process_group
 from kafka_trial.consumers.sink import start_sink
-from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import RunFolder, create_run_folder
+from kafka_trial.history.store import Follower, RunFolder, create_run_folder
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import group_state
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import list_faults
-from kafka_trial.nemesis.runner import Outcome
 from kafka_trial.nemesis.samples import ANSWERS, LinkSnapshot, flows
-from kafka_trial.nemesis.schedule import make_plan, run_schedule
+from kafka_trial.nemesis.schedule import Outcome, make_plan, run_schedule
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until

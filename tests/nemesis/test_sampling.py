@@ -14,8 +14,8 @@ from signal import SIGKILL, SIGSTOP
 
 import pytest
 
-from kafka_trial.history.follow import Follower
 from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import Follower
 from kafka_trial.nemesis import sampling
 from kafka_trial.nemesis.context import OffsetsLog, RequestLog
 from kafka_trial.nemesis.samples import REFUSED

@@ -11,7 +11,7 @@ from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.report.calibrated import TABLE, calibrated
 from kafka_trial.report.explain import COUNTED, explain, page
-from kafka_trial.verdict.fault_outcomes import FAILURE_HELP, FAILURES
+from kafka_trial.verdict.collect import FAILURE_HELP, FAILURES
 
 
 def test_every_anomaly_has_advice() -> None:

@@ -1,13 +1,18 @@
-"""Progress: what the drain waits for, by the lines of a history."""
+"""Progress: what the drain waits for, by the lines of a history, and what is seen live of the group under trial."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kafka_trial.claim import Claim
+from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.trial.progress import Progress
+from kafka_trial.invariants.bounds import FRESH_MIN
+from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
 
 ENDS = {0: 4}
 HERE = {"topic": "t", "partition": 0}
@@ -47,3 +52,100 @@ def test_elsewhere_the_log_says_how_much_there_is(tmp_path: Path) -> None:
     """Nobody reads the workload's lines there."""
     progress = Progress(written(tmp_path, "sink"), "t", "g").update()
     assert (progress.ends(ENDS), progress.records(ENDS), progress.acknowledged_ids) == (ENDS, 4, set())
+
+
+SECOND_NS = 1_000_000_000
+SPEC = ConsumerSpec(Path("consumer.toml"), "c", ("true",), Claim("at-least-once"))
+Told = tuple[str, float, str, dict[str, Any]]
+
+
+def watch_of(tmp_path: Path, *lines: Told) -> GroupWatch:
+    """Returns the group of a history of (source, second, kind, fields)."""
+    tmp_path.mkdir(exist_ok=True)
+    for source in dict.fromkeys(line[0] for line in lines):
+        with Recorder(tmp_path, source) as recorder:
+            for _, at_s, kind, fields in (line for line in lines if line[0] == source):
+                recorder.record(kind, time_ns=round(at_s * SECOND_NS), **fields)
+    return GroupWatch(tmp_path, "g", SPEC).update()
+
+
+def group(at_s: float, *members: str, session_ms: int = 45_000) -> Told:
+    """A classic group record."""
+    about = {"session_timeout_ms": session_ms, "rebalance_timeout_ms": 300_000}
+    return "offsets", at_s, "group", {"group": "g", "epoch": 1, "members": [{"member_id": m} | about for m in members]}
+
+
+def phase(at_s: float, name: str) -> Told:
+    return "run", at_s, "phase", {"phase": name}
+
+
+def kill(number: int, at_s: float, member: str) -> list[Told]:
+    about = {"fault_no": number, "fault": "kill", "target": f"member: {member}", "member": member}
+    return [("nemesis", at_s, "injected", about), ("nemesis", at_s + 2, "healed", about)]
+
+
+TWICE = [group(5, "a", "b", "c"), phase(10, "faults"), *kill(0, 11, "m0"), *kill(1, 22, "m1"), phase(30, "drain")]
+
+
+def test_the_drain_lasts_for_two_sessions_in_series(tmp_path: Path) -> None:
+    """From the first kill on, a rebalance of the declared 10 s and of a heartbeat after each."""
+    timing = watch_of(tmp_path, *TWICE).timing(backlog=0, rate_per_s=None)
+    assert (timing.session_timeout_s, timing.expiries) == (45.0, 2)
+    assert timing.detection_s == pytest.approx(2 * (45 + 25) - (30 - 11))
+
+
+@pytest.mark.parametrize(
+    ("records", "now_s", "rests"),
+    [
+        ([], 25, False),
+        ([group(56, "a", "d", "b", "e")], 57, False),
+        ([group(56, "a", "d", "b", "e"), group(101, "a", "d", "e")], 102, True),
+        ([group(24, "a", "b")], 25, False),
+        ([], 200, True),
+    ],
+    ids=["nobody missed yet", "one dead is a member", "all dead are gone", "one too few", "long over"],
+)
+def test_a_group_rests_when_it_has_noticed_whom_it_lost(
+    records: list[Told], now_s: int, rests: bool, tmp_path: Path
+) -> None:
+    """As many members as before the faults, and a change since the last of them was lost."""
+    assert watch_of(tmp_path, *TWICE, *records).rests(now_ns=now_s * SECOND_NS) is rests
+
+
+def test_a_consumer_without_a_group_rests(tmp_path: Path) -> None:
+    """It assigns its partitions itself."""
+    assert watch_of(tmp_path, phase(10, "faults"), *kill(0, 11, "m0")).rests(now_ns=12 * SECOND_NS)
+
+
+def test_a_member_that_left_is_not_waited_for(tmp_path: Path) -> None:
+    """By the request log, on its lane."""
+    about = {"fault_no": 0, "fault": "terminate", "target": "member: m0", "member": "m0"}
+    left = {"api": "LEAVE_GROUP", "group": "g", "lane": 0, "error": 0}
+    word = ("consumer-m0-0", 1.0, "started", {"pid": 1, "lane": 0, "member": "m0", "incarnation": 0})
+    stop = [("nemesis", 11.0, "injected", about), ("nemesis", 13.0, "healed", about)]
+    lines = [word, group(5, "a"), phase(10, "faults"), *stop]
+    assert watch_of(tmp_path / "1", *lines).lost_until_ns() > 50 * SECOND_NS
+    assert watch_of(tmp_path / "2", *lines, ("requests-b0", 12.0, "request", left)).lost_until_ns() == 0
+
+
+def test_the_longest_handler_and_round_are_those_before_the_faults(tmp_path: Path) -> None:
+    """One of two seconds; the hang of a minute comes later."""
+    here = {"member": "m0", "incarnation": 0, "topic": "t", "partition": 0}
+    times = [(1.0, 3.0, 0), (5.0, 5.1, 1), (9.0, 9.1, 2), (12.0, 72.0, 3)]
+    lines: list[Told] = [
+        ("consumer-m0-0", at_s, kind, here | {"offset": offset})
+        for begin_s, end_s, offset in times
+        for at_s, kind in ((begin_s, "delivered"), (end_s, "processed"))
+    ]
+    timing = watch_of(tmp_path, phase(10, "faults"), group(0, "a", session_ms=6000), *lines).timing(
+        backlog=0, rate_per_s=None
+    )
+    assert (timing.longest_handler_s, timing.poll_interval_s) == (2.0, 4.0 + 2.0)
+
+
+def test_partitions_are_fed_when_each_got_enough_since_the_group_last_changed() -> None:
+    """A change begins anew; so does unrest."""
+    fed, enough = FreshRecords(), {0: FRESH_MIN, 1: FRESH_MIN}
+    looks = [({0: 0, 1: 0}, 1), (enough | {1: FRESH_MIN - 1}, 1), (enough, 2), (enough, None), (enough, 2)]
+    assert [fed.look(ends, changes) for ends, changes in looks] == [False] * 5
+    assert fed.look({0: 2 * FRESH_MIN, 1: 2 * FRESH_MIN}, 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.claim import Claim
-from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
+from kafka_trial.cluster.doctor import SCRATCH_PREFIX
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder, open_run_folder
 from kafka_trial.trial.session import Session, Trialed

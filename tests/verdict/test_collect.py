@@ -25,9 +25,8 @@ from kafka_trial.judge.judgement import (
     SliceCoverage,
 )
 from kafka_trial.verdict.collect import collect, own_events
-from kafka_trial.verdict.sanitize import plain
-from kafka_trial.verdict.scope import Scope, claim_of, scope_of
-from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput
+from kafka_trial.verdict.messages import plain
+from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, Scope, VerdictInput, claim_of, scope_of
 from literal_run import make_folder
 
 WELL = TrialContext(ended="ok", witnesses={"offsets": "complete"}, counts={"offsets": 9, "run": 5})

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.history.event import from_line
+from kafka_trial.history.record_ids import record_id
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.group_requests import coordinator
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.witness.observe import Observer
-from kafka_trial.witness.record_ids import record_id
 
 COORDINATOR_1 = struct.pack(">ihhi", 0, 0, -1, 1) + struct.pack(">h1si", 1, b"h", 9)
 LOADING = struct.pack(">ihhi", 0, 14, -1, -1) + struct.pack(">hi", 0, -1)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.kafka_protocol.batches import Batch
+from kafka_trial.kafka_protocol.batches import Batch, Fetched
 from kafka_trial.kafka_protocol.connection import NoAnswerError
-from kafka_trial.kafka_protocol.fetch import Fetched
 from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.witness.tail import OFFSET_OUT_OF_RANGE, Following, Tail
 from witness.literal_batches import batch_of

@@ -11,8 +11,7 @@ import pytest
 
 from kafka_trial.errors import StartError
 from kafka_trial.history.event import from_line
-from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.rpc_client import start_child_rpc
+from kafka_trial.process.children import ChildProcesses, start_child_rpc
 from kafka_trial.witness.witness import Witness, snapshot_all
 
 PROGRAM = """

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_trial.history.event import from_line
-from kafka_trial.workload.aborted_sends import ABORTED, ENDED_WITHIN_S, WRITTEN_WITHIN_S, AbortedSends
+from kafka_trial.workload.producer import ABORTED, ENDED_WITHIN_S, WRITTEN_WITHIN_S, AbortedSends
 from kafka_trial.workload.send_log import SendLog
 from kafka_trial.workload.workload import Op
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_trial.scenario import SIZE_BYTES_LIMIT, Load
-from kafka_trial.workload.payload import payload_for
-from kafka_trial.workload.workload import Op
+from kafka_trial.workload.workload import Op, payload_for
 
 LOAD = Load()
 OP = Op("r0000042", 42, "k7", None, 1024, 0.0, "steady")

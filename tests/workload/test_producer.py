@@ -19,8 +19,8 @@ from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
-from kafka_trial.workload.aborted_sends import ABORTED
 from kafka_trial.workload.handle import ProducerHandle, start_producer
+from kafka_trial.workload.producer import ABORTED
 from lab.bench.producer import bench_producer
 
 pytestmark = pytest.mark.cluster

@@ -17,9 +17,8 @@ from typing import TypeVar
 from kafka_trial.audit.request import AuditRequest, Limits
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.kafka_protocol import cluster_queries
-from kafka_trial.kafka_protocol.batches import Batch, batches
+from kafka_trial.kafka_protocol.batches import Batch, Fetched, batches, fetch
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
-from kafka_trial.kafka_protocol.fetch import Fetched, fetch
 from kafka_trial.process.waiting import pause
 
 T = TypeVar("T")

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from kafka_trial.audit.rules import weigh
+from kafka_trial.audit.rules import rises_of, weigh
 from kafka_trial.audit.scope import scope_of
 from kafka_trial.audit.sink_rules import Commit, SinkEvidence
-from kafka_trial.audit.storms import rises_of
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder

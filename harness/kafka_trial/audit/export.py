@@ -23,20 +23,18 @@ from kafka_trial import __version__
 from kafka_trial.audit.bounded_reading import Budget, Log, connect
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
 from kafka_trial.audit.preconditions import Preconditions, look, missing_acl
-from kafka_trial.audit.readers import Taken, read_records
+from kafka_trial.audit.readers import Taken, expired, ranges_of, read_records, tell_topic
 from kafka_trial.audit.request import NS_PER_S, AuditRequest, stamp
 from kafka_trial.audit.request_log_files import read_request_logs
 from kafka_trial.audit.settings import consumer_toml, settings_of, settle_ns
-from kafka_trial.audit.sink_table import check_table, read_sink_table
-from kafka_trial.audit.sink_topic import CLEANUP, Span, read_sink_topic
-from kafka_trial.audit.topic import expired, ranges_of, tell_topic
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC
+from kafka_trial.audit.sink import CLEANUP, Span, check_table, read_sink_table, read_sink_topic
 from kafka_trial.errors import InputError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RUN_SCHEMA, RunFolder, create_run_folder
 from kafka_trial.kafka_protocol import cluster_queries, group_requests
 from kafka_trial.kafka_protocol.cluster_queries import Topic
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC
 from kafka_trial.trial.console import Console
 
 KIND = "audit"

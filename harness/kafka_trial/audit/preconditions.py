@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_trial.audit.request import AuditRequest
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import InputError, StartError
 from kafka_trial.kafka_protocol import cluster_queries
+from kafka_trial.kafka_protocol.batches import fetch
 from kafka_trial.kafka_protocol.cluster_queries import Topic
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
-from kafka_trial.kafka_protocol.errors import error_name
-from kafka_trial.kafka_protocol.fetch import fetch
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
+from kafka_trial.kafka_protocol.primitives import error_name
 
 TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 29, 30, 31
 ACLS = {

@@ -1,6 +1,10 @@
-"""The readers of an audit: the records of a topic, by several threads side by side, and no more than allowed.
+"""The topic of an audit and its readers: its records, by several threads side by side, and no more than allowed.
 
-They hand what they read to one event writer, which writes JSON lines; the judge makes its Parquet of them.
+Where its partitions begin and end is told; read is only what somebody still had to read: from where the group stood at
+the end of the window (with a sink: from the beginning of the window), up to those that were there long enough before
+the end to have been handled. What came later is in flight.
+
+Readers hand what they read to one event writer, which writes JSON lines; the judge makes its Parquet of them.
 
 Why not Parquet at once, a part from each reader? A part that is cut off in the middle is lost whole, where a line is
 not; and the JSON lines are the truth of every run folder: a history of two forms would be read in two ways, and could
@@ -17,18 +21,73 @@ it, and asks nobody for anything once the time is up.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kafka_trial.audit.bounded_reading import Budget, Log, connect, shares
-from kafka_trial.audit.request import NS_PER_MS, AuditRequest
-from kafka_trial.audit.sink import Identity
+from kafka_trial.audit.request import NS_PER_MS, AuditRequest, Identity
 from kafka_trial.errors import InputError, UnjudgeableError
-from kafka_trial.history.recorder import EventWriter
+from kafka_trial.history.record_ids import record_id
+from kafka_trial.history.recorder import EventWriter, Recorder
 from kafka_trial.kafka_protocol.batches import COMMIT, Batch, Record, ended, records
+from kafka_trial.kafka_protocol.cluster_queries import Topic
 from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.process.threads import ThreadGroup
-from kafka_trial.witness.record_ids import record_id
+
+
+def tell_topic(log: Log, topic: Topic, configs: Mapping[str, str | None], recorder: Recorder) -> None:
+    """Records what the topic is, and where each partition begins and ends now; times are this machine's wall clock."""
+    retention_ms = configs.get("retention.ms")
+    common: dict[str, Any] = {"topic": topic.name, "topic_id": topic.topic_id}
+    recorder.record(
+        "topic",
+        time_ns=time.time_ns(),
+        **common,
+        partitions=len(topic.partitions),
+        cleanup_policy=configs.get("cleanup.policy"),
+        retention_ms=int(retention_ms) if retention_ms else None,
+    )
+    first = log.at(0)
+    for partition, offset in sorted(log.starts().items()):
+        first_ns = first[partition][1] * NS_PER_MS if first[partition][1] > 0 else None
+        fields = {"partition": partition, "offset": offset, "source_wall_ns": first_ns}
+        recorder.record("log_start", time_ns=time.time_ns(), **common, **fields)
+    asked_ns = time.time_ns()
+    for partition, offset in sorted(log.log_ends().items()):
+        recorder.record(
+            "log_end", time_ns=time.time_ns(), **common, partition=partition, offset=offset, asked_ns=asked_ns
+        )
+
+
+def ranges_of(
+    log: Log, committed: Mapping[int, int], asked: AuditRequest, *, drain_ns: int
+) -> dict[int, tuple[int, int]]:
+    """Returns which offsets of each partition are to be read: from the group's position (the beginning of the window
+    where it has none) to what came in last before `drain_ns`; with a sink from the beginning of the window on, where
+    that is lower.
+    """
+    starts, stable, late, first = log.starts(), log.ends(), log.at(drain_ns), log.at(asked.from_ns)
+    ranges = {}
+    for partition, start in starts.items():
+        end = min(stable[partition], late[partition][0]) if late[partition][0] >= 0 else stable[partition]
+        began = first[partition][0] if first[partition][0] >= 0 else end
+        low = committed.get(partition, began)
+        low = min(low, began) if asked.sink else low
+        ranges[partition] = max(start, low), end
+    return ranges
+
+
+def expired(log: Log, asked: AuditRequest) -> list[str]:
+    """Returns which records of the window are not there any more, or may not be, as sentences."""
+    first, starts = log.at(asked.from_ns), log.starts()
+    return [
+        f"{log.topic}-{partition} before offset {start}: retention has taken it"
+        for partition, start in sorted(starts.items())
+        if start and first[partition][0] == start
+    ]
+
 
 JOIN_WITHIN_S = 24 * 3600.0  # readers end by their own limits
 LATEST_NS = 2**62 - 1  # that a history holds: a producer may write any number as its record's time

@@ -10,22 +10,29 @@ found as it was, so everything is asked that could speak for the consumer:
   group had once committed past all that lags (its own word that it was done); else it is stuck or false, nobody knows
   which.
 
+Storms are told by the offsets log alone: how often the group's generation or epoch rose, and who was in it before and
+after. In a trial the harness knows which processes were started and stopped; here nobody does. A rise that leaves the
+very same members in the group, none new and none gone, is no process's start or end: five such in a row are a storm.
+Clients that come back as new members again and again may have been restarted: that is counted, and left open.
+
 Without a claim the audit's own questions are what must be judged for a pass (`ALWAYS`, and what was given evidence
 for); with one, everything it claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from kafka_trial.audit.request import NS_PER_S, stamp
-from kafka_trial.audit.scope import Scope
+from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
 from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, weigh_sink
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
-from kafka_trial.audit.storms import Rise, flapping, storm_at_rest
-from kafka_trial.audit.undecided import all_open, some_open, with_reasons
+from kafka_trial.history.event import Event
 from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.storms import STORM_MIN
 from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
@@ -188,3 +195,90 @@ def _gaps(scope: Scope, collected: VerdictInput) -> Iterator[str]:
         yield "the group committed nothing on the topic in the window: there was nothing to judge"
     if scope.claimed:
         yield from collected.gaps
+
+
+CAME_BACK_MIN = 3
+Client = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Rise:
+    """The generation or epoch rose: from which to which, when, and who was in the group then."""
+
+    before: int
+    after: int
+    at_ns: int
+    event: str
+    members: frozenset[str]
+    members_before: frozenset[str]
+    clients: Mapping[str, Client]
+
+
+def rises_of(events: Iterable[Event], *, group: str, from_ns: int, until_ns: int) -> list[Rise]:
+    """Returns the rises inside the window, in the log's order."""
+    epoch, members, clients = -1, frozenset[str](), dict[str, Client]()
+    found: list[Rise] = []
+    before = members
+    for event in events:
+        if event.details.get("group") != group:
+            continue
+        members = _members(event, members, clients)
+        value = event.details.get("epoch") if event.kind in ("group", "group_epoch") else None
+        if not isinstance(value, int):
+            continue
+        at_ns = event.source_wall_ns or 0
+        if 0 <= epoch < value and from_ns <= at_ns <= until_ns:
+            found.append(Rise(epoch, value, at_ns, event.name, members, before, dict(clients)))
+        epoch, before = value, members
+    return found
+
+
+def storm_at_rest(rises: Sequence[Rise], *, window_ns: int) -> tuple[Anomaly, ...]:
+    """Returns a storm: rises in which nobody came or went, and nobody had shortly before."""
+    changed_ns = -window_ns
+    quiet: list[Rise] = []
+    for rise in rises:
+        if rise.members != rise.members_before or not rise.members:
+            changed_ns = rise.at_ns
+        elif rise.at_ns - changed_ns > window_ns:
+            quiet.append(rise)
+    if len(quiet) < STORM_MIN:
+        return ()
+    attributes: dict[str, Any] = {
+        "bumps": len(quiet),
+        "from": quiet[0].before,
+        "to": quiet[-1].after,
+        "lasted_ms": (quiet[-1].at_ns - quiet[0].at_ns) // 1_000_000,
+    }
+    proofs = tuple(dict.fromkeys(rise.event for rise in (*quiet[:3], *quiet[-2:])))
+    return (Anomaly("rebalance-storm", None, None, attributes, proofs),)
+
+
+def flapping(rises: Sequence[Rise]) -> int:
+    """Returns how many clients came into the group as new members more often than a restart each explains."""
+    came: Counter[Client] = Counter()
+    most: Counter[Client] = Counter()
+    for rise in rises:
+        now = Counter(rise.clients[one] for one in rise.members if one in rise.clients)
+        came.update(rise.clients[one] for one in rise.members - rise.members_before if one in rise.clients)
+        most |= now
+    return sum(count >= CAME_BACK_MIN * max(1, most[client]) for client, count in came.items())
+
+
+def _members(event: Event, members: frozenset[str], clients: dict[str, Client]) -> frozenset[str]:
+    """Returns who is in the group after an event, and learns their clients."""
+    member_id = event.details.get("member_id")
+    if event.kind == "group":
+        listed = event.details.get("members") or ()
+        clients.update((str(one["member_id"]), _client(one)) for one in listed)
+        return frozenset(str(one["member_id"]) for one in listed)
+    if event.kind == "member" and member_id:
+        clients[str(member_id)] = _client(event.details)
+        return members | {str(member_id)}
+    if event.kind == "group_tombstone" and event.details.get("record_type") == 5 and member_id:
+        return members - {str(member_id)}
+    return members
+
+
+def _client(told: Mapping[str, Any]) -> Client:
+    return str(told.get("client_id")), str(told.get("host")), str(told.get("instance_id"))

@@ -1,11 +1,18 @@
-"""The scope of an audit: from when to when, how far its evidence was read, and what was not, by its own events."""
+"""What an audit can be judged on: its scope, and what it leaves open.
+
+The scope is from when to when, how far the evidence was read, and what was not, by the audit's own events. What the
+judge found beyond it becomes a case that nobody can decide.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from kafka_trial.history.event import Event
+from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.verdict.verdict_input import AnomalyResult
 
 
 @dataclass(frozen=True)
@@ -55,3 +62,23 @@ def scope_of(events: Iterable[Event], *, requests: bool, sink: str | None, claim
         sink=sink,
         claimed=claimed,
     )
+
+
+def some_open(found: AnomalyResult, doubt: Callable[[Anomaly], str | None]) -> AnomalyResult:
+    """Returns what was found, less the instances of which `doubt` says why they prove nothing: these are undecided."""
+    doubts = [(one, doubt(one)) for one in found.instances]
+    sure = tuple(one for one, reason in doubts if reason is None)
+    reasons = Counter(reason for _, reason in doubts if reason is not None)
+    if not sure and found.more:  # what was only counted is like what was kept
+        reasons[reasons.most_common(1)[0][0]] += found.more
+    return with_reasons(replace(found, instances=sure, more=found.more if sure else 0), reasons)
+
+
+def all_open(found: AnomalyResult, reason: str) -> AnomalyResult:
+    """Returns what was found with all of it undecided."""
+    return some_open(found, lambda _: reason)
+
+
+def with_reasons(found: AnomalyResult, reasons: Mapping[str, int]) -> AnomalyResult:
+    """Returns what was found with so many more cases undecided, by reason."""
+    return replace(found, undecided=dict(Counter(found.undecided) + Counter(reasons)))

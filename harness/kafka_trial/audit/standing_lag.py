@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kafka_trial.audit.request import NS_PER_S
 from kafka_trial.invariants.invariant import Anomaly
 from kafka_trial.invariants.kernels import NEVER, NONE
 from kafka_trial.judge.judgement import Judgement
 
-NS_PER_S = 1_000_000_000
 EITHER = (
     "a partition stood still behind records that had long been there: stuck, or handled and not committed; what was "
     "handled nobody tells (name --sink-topic or --sink-db)"

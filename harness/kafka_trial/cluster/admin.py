@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.process.waiting import wait_until
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its retries are ours to report

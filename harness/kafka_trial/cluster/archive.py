@@ -1,11 +1,13 @@
-"""The class-data archive of a Kafka version: made once, it halves the boot of every broker after it.
+"""What every broker of a Kafka version boots from, made once: its formatted data folder, and a class-data archive.
 
-Trained on one node of a real three-node cluster that served a topic, a transaction, a classic and, where there is one,
-a KIP-848 group; written at its SIGTERM. The class path in training and use is the same string.
+The archive halves the boot. It is trained on one node of a real three-node cluster that served a topic, a transaction,
+a classic and, where there is one, a KIP-848 group; written at its SIGTERM. The class path in training and use is the
+same string.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +15,47 @@ from pathlib import Path
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.archive_clients import TOPIC
 from kafka_trial.cluster.cluster import Cluster
-from kafka_trial.cluster.java import find_java
-from kafka_trial.cluster.jvm import java_identity, short_hash
-from kafka_trial.cluster.kafka_jars import kafka_jars
-from kafka_trial.cluster.user_cache import cache_folder
+from kafka_trial.cluster.java import find_java, java_identity, short_hash
+from kafka_trial.cluster.kafka_jars import class_path, kafka_jars
+from kafka_trial.cluster.user_cache import cache_folder, made_once, remove, run_tool, tail
 from kafka_trial.cluster.versions import KNOWN
 from kafka_trial.errors import StartError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
+
+
+def formatted_template(version: str) -> Path:
+    """Returns a folder with `meta.properties` and `bootstrap.checkpoint`, made once by the version's StorageTool."""
+    place = template_place(version)
+    with made_once(place, f"template-{version}") as temporary:
+        if temporary is not None:
+            _format(version, temporary)
+    return place
+
+
+def template_place(version: str) -> Path:
+    """Returns where the formatted template of a Kafka version belongs."""
+    return cache_folder() / "template" / version
+
+
+def _format(version: str, temporary: Path) -> None:
+    temporary.mkdir()
+    properties = temporary / "format.properties"
+    properties.write_text(
+        "process.roles=broker,controller\nnode.id=0\ncontroller.quorum.voters=0@127.0.0.1:1\n"
+        "listeners=CONTROLLER://127.0.0.1:1,X://127.0.0.1:2\nadvertised.listeners=X://127.0.0.1:2\n"
+        "controller.listener.names=CONTROLLER\ninter.broker.listener.name=X\n"
+        f"listener.security.protocol.map=CONTROLLER:PLAINTEXT,X:PLAINTEXT\nlog.dirs={temporary / 'data'}\n"
+    )
+    command: list[str | Path] = [find_java(), "-cp", class_path(version), "kafka.tools.StorageTool", "format"]
+    command += ["-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", properties]
+    status, said = run_tool("StorageTool", command)
+    if status != 0:
+        raise StartError(f"Kafka {version}'s StorageTool could not format a folder: {tail(said)}")
+    for name in ("meta.properties", "bootstrap.checkpoint"):
+        shutil.copy(temporary / "data" / name, temporary / name)
+    remove(temporary / "data")
+
 
 DRIVEN_WITHIN_S = 150.0
 

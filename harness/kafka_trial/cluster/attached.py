@@ -18,7 +18,7 @@ import psutil
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.cluster.detached_state import State, find, holder_of
+from kafka_trial.cluster.detached import State, find, holder_of
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
 from kafka_trial.errors import InputError, StartError, UnjudgeableError

@@ -1,14 +1,18 @@
 """`doctor`: for each part a trial needs, where it is, which version, and what to do if it is not there.
 
 Only looks, unless asked to fetch: a part that the first trial would make by itself is reported as missing until then.
-Leftovers of earlier runs are in `leftovers.py`.
+What earlier runs left behind (processes whose harness is gone, folders nobody uses, state of clusters that died) is
+named and never removed: each with what to do.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +22,11 @@ from pathlib import Path
 import psutil
 
 from kafka_trial.cluster import archive, processes, spark_java
-from kafka_trial.cluster.detached_state import holder_of, states
+from kafka_trial.cluster.archive import formatted_template, template_place
+from kafka_trial.cluster.detached import holder_of, states
 from kafka_trial.cluster.java import find_java, java_version
 from kafka_trial.cluster.kafka_jars import jars_folder, jars_there, kafka_jars, verify
-from kafka_trial.cluster.leftovers import leftovers
-from kafka_trial.cluster.ports import FIRST, LAST
-from kafka_trial.cluster.template import formatted_template, template_place
-from kafka_trial.cluster.toxiproxy_server import (
+from kafka_trial.cluster.toxiproxy import (
     TOXIPROXY_VERSION,
     find_go,
     toxiproxy_server,
@@ -33,7 +35,9 @@ from kafka_trial.cluster.toxiproxy_server import (
 )
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
+from kafka_trial.cluster.wiring import FIRST_PORT, LAST_PORT
 from kafka_trial.errors import KafkaTrialError
+from kafka_trial.process import supervisor
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "pyspark", "pyarrow", "numpy", "psutil", "orjson")
 DISK_FREE_MIN_BYTES = 3 * 10**9
@@ -178,8 +182,8 @@ def _ephemeral_ports() -> Finding:
     if not EPHEMERAL_PORTS.exists():
         return Finding(part, True, "unknown on this system")
     first, last = map(int, EPHEMERAL_PORTS.read_text().split())
-    apart = first > LAST or last < FIRST
-    remedy = f"brokers listen between {FIRST} and {LAST}: `sysctl net.ipv4.ip_local_port_range='32768 60999'`"
+    apart = first > LAST_PORT or last < FIRST_PORT
+    remedy = f"brokers listen between {FIRST_PORT} and {LAST_PORT}: `sysctl net.ipv4.ip_local_port_range='32768 60999'`"
     return Finding(part, True, f"{first}-{last}", "", "" if apart else remedy)
 
 
@@ -194,3 +198,114 @@ def _guarded(part: str, look: Callable[[], Finding]) -> Finding:
         return look()
     except KafkaTrialError as error:
         return Finding(part, False, "", "", str(error))
+
+
+MARKER = "-Dkafka.trial.cluster="
+FOLDER_PREFIX = "kafka-trial-kt"
+SCRATCH_PREFIX = "kafka-trial-judge-"
+# By the place of its file in an installation; other ones on this machine may be of the version before.
+SUPERVISORS = ("/".join(Path(supervisor.__file__).parts[-3:]), "kafka_trial/supervisor.py")
+INIT = 1
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """One thing left behind, where it is, and what to do about it."""
+
+    what: str
+    where: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class _Process:
+    pid: int
+    parent: int
+    user: int
+    command: tuple[str, ...]
+
+
+def leftovers() -> list[Leftover]:
+    """Returns everything of this user that an earlier run left behind."""
+    processes = {process.pid: process for process in _processes()}
+    return [*_orphans(processes), *_folders(processes), *_parts(), *_states()]
+
+
+def _orphans(processes: dict[int, _Process]) -> Iterator[Leftover]:
+    """Names supervisors without a harness and brokers without a supervisor."""
+    for process in processes.values():
+        if process.user != os.getuid():
+            continue
+        if _is_supervisor(process) and _harness_is_gone(process.parent):
+            remedy = f"kill -9 {process.pid} ends it and everything it started"
+            yield Leftover("leftover supervisor", f"pid {process.pid}, its harness is gone", remedy)
+        place = _cluster_folder(process)
+        if place and not _is_supervised(process, processes):
+            where = f"pid {process.pid}, a broker of {place} without a supervisor"
+            yield Leftover("leftover broker", where, f"kill -9 {process.pid}")
+
+
+def _folders(processes: dict[int, _Process]) -> Iterator[Leftover]:
+    """Names folders of clusters and judges that no running process was started for."""
+    used = {_cluster_folder(process) for process in processes.values()}
+    used |= {word for process in processes.values() for word in process.command if SCRATCH_PREFIX in word}
+    for prefix, whose in {FOLDER_PREFIX: "cluster", SCRATCH_PREFIX: "judge"}.items():
+        for folder in sorted(Path(tempfile.gettempdir()).glob(f"{prefix}*")):
+            mine = folder.stat().st_uid == os.getuid()
+            if mine and str(folder) not in used and not _is_young(folder):
+                yield Leftover("leftover folder", f"{folder}, of a {whose} that was killed", f"rm -r {folder}")
+
+
+def _parts() -> Iterator[Leftover]:
+    """Names what was being made in the cache by a process that is gone (`.<name>.<pid>`)."""
+    for place in sorted(cache_folder().glob("*/.*")):
+        pid = place.name.rpartition(".")[2]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            yield Leftover("half-made part", str(place), f"rm -r {place}; the next run makes it anew")
+
+
+def _states() -> Iterator[Leftover]:
+    for state in states():
+        if holder_of(state) is None:
+            where = f"cluster {state.name}, whose holder (pid {state.pid}) is gone"
+            yield Leftover("stale state", where, f"kafka-trial cluster down {state.name}")
+
+
+def _processes() -> Iterator[_Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied), process.oneshot():
+            yield _Process(process.pid, process.ppid(), process.uids().real, tuple(process.cmdline()))
+
+
+def _cluster_folder(process: _Process) -> str | None:
+    return next((word.removeprefix(MARKER) for word in process.command if word.startswith(MARKER)), None)
+
+
+def _is_supervised(process: _Process, processes: dict[int, _Process]) -> bool:
+    """Tells whether a supervisor is above a process, or somebody is who cannot be looked at and may be one."""
+    while process.parent > INIT:
+        above = processes.get(process.parent)
+        if above is None or _is_supervisor(above):
+            return True
+        process = above
+    return False
+
+
+def _is_supervisor(process: _Process) -> bool:
+    """Tells whether a process is a supervisor, of this installation or of any other on this machine."""
+    return any(word.endswith(SUPERVISORS) for word in process.command)
+
+
+def _harness_is_gone(parent: int) -> bool:
+    """Tells whether a supervisor's parent can be no harness: an orphan's is init, or another reaper.
+
+    A parent that cannot be looked at may be one.
+    """
+    with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+        return "python" not in Path(psutil.Process(parent).exe()).name
+    return parent == INIT
+
+
+def _is_young(folder: Path) -> bool:
+    """Tells whether a process may be about to start in `folder`: none carries its name yet."""
+    return time.time() - folder.stat().st_mtime < 60

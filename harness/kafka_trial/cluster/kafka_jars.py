@@ -11,8 +11,7 @@ import importlib.util
 from pathlib import Path
 
 from kafka_trial.cluster.java import find_java
-from kafka_trial.cluster.tool import run_tool, tail
-from kafka_trial.cluster.user_cache import cache_folder, locked, remove
+from kafka_trial.cluster.user_cache import cache_folder, locked, remove, run_tool, tail
 from kafka_trial.cluster.versions import KNOWN, KafkaVersion
 from kafka_trial.errors import InputError, StartError
 

@@ -17,18 +17,14 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.archive import archive_place, train_archive
+from kafka_trial.cluster.archive import archive_place, formatted_template, train_archive
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.cluster.java import find_java
-from kafka_trial.cluster.jvm import base_archive_flags
+from kafka_trial.cluster.java import base_archive_flags, find_java
 from kafka_trial.cluster.kafka_jars import class_path
-from kafka_trial.cluster.ports import block_of_ports
-from kafka_trial.cluster.template import formatted_template
-from kafka_trial.cluster.toxiproxy import Toxiproxy
-from kafka_trial.cluster.toxiproxy_server import toxiproxy_server
+from kafka_trial.cluster.toxiproxy import Toxiproxy, toxiproxy_server
 from kafka_trial.cluster.user_cache import made_once
 from kafka_trial.cluster.versions import KNOWN, find_version
-from kafka_trial.cluster.wiring import LANES, Wiring, hosts_file, logging_config, server_properties
+from kafka_trial.cluster.wiring import LANES, Wiring, block_of_ports, hosts_file, logging_config, server_properties
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.waiting import wait_until

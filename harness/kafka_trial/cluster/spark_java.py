@@ -15,8 +15,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from kafka_trial.cluster.java import find_java
-from kafka_trial.cluster.jvm import base_archive_flags, java_identity, short_hash
+from kafka_trial.cluster.java import base_archive_flags, find_java, java_identity, short_hash
 from kafka_trial.cluster.user_cache import cache_folder, made_once
 from kafka_trial.errors import KafkaTrialError, StartError
 from kafka_trial.process.children import ChildProcesses

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from kafka_trial.consumers.lines import QUOTE_BYTES_MAX, Line
+from kafka_trial.consumers.output import QUOTE_BYTES_MAX, Line
 from kafka_trial.consumers.spec import OUTCOMES
 
 BAD_LINES_QUOTED_MAX = 1000

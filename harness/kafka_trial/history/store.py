@@ -1,13 +1,21 @@
 """The run folder: where one trial's spec, history, logs and judgement lie (its layout is a contract).
 
 `run.json scenario.json consumer.toml consumer/ schedule.json history/ logs/ cache/ verdict.json anomalies.jsonl
-series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it.
+series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it. It is read whole,
+or by a `Follower` while it is being written.
+
+A folder can be packed: what was asked and what was seen, in one compressed file; what can be made again is left out.
+Times, owners and modes are left out too, and where the consumer lay on the machine of the trial: the same history packs
+to the same bytes.
 """
 
 from __future__ import annotations
 
 import datetime
+import io
+import lzma
 import secrets
+import tarfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -152,3 +160,72 @@ def _events_of(file: Path) -> Iterator[Event]:
                 yield from_line(line)
             except ValueError as error:
                 raise UnjudgeableError(f"{file.name}, line {number} is not an event: {error}") from error
+
+
+class Follower:
+    """Yields the events that were appended to the files matching `pattern` since the last look."""
+
+    def __init__(self, folder: Path, pattern: str) -> None:
+        self._folder = folder
+        self._pattern = pattern
+        self._places: dict[Path, int] = {}
+
+    def new_events(self) -> Iterator[Event]:
+        """Yields each new event once; a line still being written waits for the next look."""
+        for path in sorted(self._folder.glob(self._pattern)):
+            with path.open("rb") as file:
+                file.seek(self._places.get(path, 0))
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._places[path] = self._places.get(path, 0) + len(line)
+                    yield from_line(line)
+
+
+SUFFIX = ".tar.xz"
+FACTS = "run.json"
+ASKED = ("scenario.json", "schedule.json", "consumer.toml")
+
+
+def pack(folder: RunFolder, file: Path) -> None:
+    """Packs the trial's spec and the history of a run folder; whole or not at all.
+
+    Raises:
+        InputError: its facts are missing or damaged.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.part")
+    asked = [place for name in ASKED if (place := folder.path / name).exists()]
+    with tarfile.open(temporary, "w:xz") as archive:
+        _add(archive, FACTS, _facts(folder))
+        for place in (*asked, *folder.history_files()):
+            _add(archive, str(place.relative_to(folder.path)), place.read_bytes())
+    temporary.replace(file)
+
+
+def unpack(file: Path, into: Path) -> RunFolder:
+    """Unpacks a run folder into `into`, a new or empty folder.
+
+    Raises:
+        InputError: the file is no packed run folder, or is damaged.
+    """
+    try:
+        with lzma.open(file) as whole, tarfile.open(fileobj=whole) as archive:
+            archive.extractall(into, filter="data")
+            whole.read()  # to its very end, where its checksums are
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+        raise InputError(str(file), f"is no packed run folder: {error}") from error
+    return open_run_folder(into)
+
+
+def _facts(folder: RunFolder) -> bytes:
+    facts = folder.read_json(FACTS)
+    if "consumer_file" in facts:
+        facts["consumer_file"] = "/".join(Path(facts["consumer_file"]).parts[-2:])
+    return orjson.dumps(facts, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    archive.addfile(member, io.BytesIO(content))

@@ -1,6 +1,6 @@
 """How one anomaly explains another: they share an event that proves both, or a partition, or a range of records.
 
-Each invariant names what it may follow from (`@invariant(follows=…)`); `verdict/root_causes.py` puts an anomaly beneath
+Each invariant names what it may follow from (`@invariant(follows=…)`); `verdict/decide.py` puts an anomaly beneath
 another where every instance of it is explained so.
 """
 

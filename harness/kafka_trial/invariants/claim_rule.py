@@ -1,7 +1,7 @@
 """The rule of an anomaly: which claims it can break, and what excuses one instance of it.
 
 Each invariant names its own (`@invariant(rule=…)`), with the excuse beside it; here is what several share. An anomaly
-is found whatever the claim; `verdict/rule_evaluation.py` weighs it by these.
+is found whatever the claim; `verdict/decide.py` weighs it by these.
 """
 
 from __future__ import annotations

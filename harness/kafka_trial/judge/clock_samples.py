@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.history.kinds import lacking
+from kafka_trial.history.event import lacking
 from kafka_trial.invariants.trial_context import STANDSTILL_NS, TOLERANCE_NS
 
 Body = Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Coverage: how much there was to judge in each slice, through whom, and around which faults.
 
-Nothing found means nothing where nothing was there; `verdict/coverage_gaps.py` makes sentences of what is missing.
+Nothing found means nothing where nothing was there; `verdict/unknown_reasons.py` makes sentences of what is missing.
 """
 
 from __future__ import annotations

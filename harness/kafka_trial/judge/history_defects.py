@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from kafka_trial.history.kinds import REQUIRED, kinds_of, lacking
+from kafka_trial.history.event import REQUIRED, kinds_of, lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 from kafka_trial.judge.columns import Columns

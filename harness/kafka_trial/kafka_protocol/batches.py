@@ -1,18 +1,66 @@
-"""Record batches as they lie in a log (magic 2): with the producer of each, and with control records.
+"""Record batches: fetched from a partition's leader, and read as they lie in a log (magic 2), producers and all.
 
 Kafka's clients hide control records and producers from their users; the witness of the offsets log needs both, to
-know which transactional commits took effect, and at which place of the log.
+know which transactional commits took effect, and at which place of the log. Batches are compressed as producers sent
+them: gzip, snappy, lz4, zstd. Version 4 of the Fetch request is the oldest that Kafka 4 still answers, and the first
+with an isolation level.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from kafka_trial.kafka_protocol.codecs import uncompressed
-from kafka_trial.kafka_protocol.primitives import DecodeError, Reader
+from kafka_trial.kafka_protocol.connection import Connection, NoAnswerError
+from kafka_trial.kafka_protocol.primitives import DecodeError, Reader, error_name
+
+FETCH: Final = (1, 4)
+FETCH_BYTES_MAX: Final = 1 << 20
+_READ_UNCOMMITTED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One answer: `data` holds whole batches (and perhaps a torn last one), from the one that has the position."""
+
+    high_watermark: int
+    last_stable_offset: int
+    data: bytes
+
+
+def fetch(connection: Connection, topic: str, partition: int, position: int, *, wait_ms: int) -> Fetched:
+    """Returns what the leader has from `position` on, waiting up to `wait_ms` for the first byte.
+
+    Raises:
+        NoAnswerError: no answer, or an error code.
+    """
+    name = topic.encode()
+    body = struct.pack(">iiiib", -1, wait_ms, 1, FETCH_BYTES_MAX, _READ_UNCOMMITTED)
+    body += struct.pack(f">ih{len(name)}s", 1, len(name), name)
+    body += struct.pack(">iiqi", 1, partition, position, FETCH_BYTES_MAX)
+    return connection.ask(FETCH, body, _fetched, broker_waits_s=wait_ms / 1000)
+
+
+def _fetched(reader: Reader) -> Fetched:
+    reader.int32()  # throttle time
+    answers = reader.array(lambda: (reader.string(), reader.array(lambda: _partition(reader))))
+    if [len(partitions) for _, partitions in answers] != [1]:
+        raise DecodeError("not exactly the one partition asked for")
+    code, fetched = answers[0][1][0]
+    if code:
+        raise NoAnswerError(f"fetch: {error_name(code)}", code=code)
+    return fetched
+
+
+def _partition(reader: Reader) -> tuple[int, Fetched]:
+    reader.int32()  # the partition
+    code, high_watermark, last_stable_offset = reader.int16(), reader.int64(), reader.int64()
+    reader.nullable_array(lambda: (reader.int64(), reader.int64()))  # aborted transactions: for read-committed only
+    return code, Fetched(high_watermark, last_stable_offset, reader.nullable_blob() or b"")
+
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _SIZE_OFFSET: Final = 12  # the batch's length counts what comes after it
@@ -164,3 +212,63 @@ def _name(reader: Reader) -> str:
 def _blob(reader: Reader) -> bytes | None:
     size = reader.varint()
     return None if size < 0 else reader.raw(size)
+
+
+XERIAL: Final = b"\x82SNAPPY\0"  # the framing of Java's producers; others send one plain block
+_XERIAL_HEADER_BYTES: Final = 16
+_NONE, _GZIP, _SNAPPY = 0, 1, 2
+_STREAMS: Final = {3: "lz4", 4: "zstd"}
+_GZIP_WINDOW: Final = 31
+
+
+def uncompressed(payload: bytes, compression: int, *, base_offset: int) -> bytes:
+    """Returns the records of the batch at `base_offset`; `compression` is the number in its attributes.
+
+    Raises:
+        DecodeError: they are not what their batch says, or of a compression nobody knows.
+    """
+    if compression == _NONE:
+        return payload
+    if compression == _GZIP:
+        try:
+            return zlib.decompress(payload, wbits=_GZIP_WINDOW)
+        except zlib.error as error:
+            raise _damaged(base_offset, error) from error
+    import pyarrow as pa  # here: witnesses start quickly, and seldom meet these
+
+    try:
+        if compression == _SNAPPY:
+            return _snappy(payload)
+        if compression in _STREAMS:
+            with pa.CompressedInputStream(pa.BufferReader(payload), _STREAMS[compression]) as stream:
+                return bytes(stream.read())
+    except (OSError, pa.ArrowException, struct.error, IndexError) as error:
+        raise _damaged(base_offset, error) from error
+    raise DecodeError(f"the batch at offset {base_offset} has compression {compression}, which is none")
+
+
+def _damaged(base_offset: int, error: Exception) -> DecodeError:
+    return DecodeError(f"the batch at offset {base_offset} cannot be uncompressed: {error}")
+
+
+def _snappy(payload: bytes) -> bytes:
+    if not payload.startswith(XERIAL):
+        return _snappy_block(payload)
+    blocks, place = [], _XERIAL_HEADER_BYTES
+    while place < len(payload):
+        (size,) = struct.unpack_from(">i", payload, place)
+        blocks.append(_snappy_block(payload[place + 4 : place + 4 + size]))
+        place += 4 + size
+    return b"".join(blocks)
+
+
+def _snappy_block(block: bytes) -> bytes:
+    import pyarrow as pa
+
+    size, shift, place = 0, 0, 0
+    while True:  # its length, as a varint, stands first
+        byte = block[place]
+        size |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return bytes(pa.Codec("snappy").decompress(block, decompressed_size=size))

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_trial.kafka_protocol.connection import Address, Connection, NoAnswerError
-from kafka_trial.kafka_protocol.errors import error_name
-from kafka_trial.kafka_protocol.primitives import Reader
+from kafka_trial.kafka_protocol.primitives import Reader, error_name
 
 EARLIEST: Final = -2
 LATEST: Final = -1

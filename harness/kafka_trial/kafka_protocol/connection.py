@@ -16,8 +16,7 @@ from typing import Final, TypeVar
 
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.kafka_protocol.primitives import DecodeError, Reader
-from kafka_trial.kafka_protocol.sasl import authenticate
-from kafka_trial.kafka_protocol.security import UNSECURED, Security, refuse_tls, secured, speaks_tls
+from kafka_trial.kafka_protocol.security import UNSECURED, Security, authenticate, refuse_tls, secured, speaks_tls
 
 T = TypeVar("T")
 CLIENT_ID: Final = "kafka-trial-witness"

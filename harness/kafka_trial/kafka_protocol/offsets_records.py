@@ -1,13 +1,38 @@
-"""The records of `__consumer_offsets` as typed values: what the witness of the offsets log can tell of.
+"""`__consumer_offsets`: where a group lives in it, and its records as typed values, as far as the witness tells them.
 
-Offset commits and classic groups (types 0-2), KIP-848 consumer groups (3-8, 16). The schemas are Kafka's own
-(`common/message/*Key.json, *Value.json` of its group coordinator, 4.3.1; older ones are subsets). Share and streams
-groups (10-15, 17-23) are known by name only. `offsets_decoder.py` makes them from bytes.
+A group's partition is the one whose leader is its coordinator. Offset commits and classic groups (types 0-2), KIP-848
+consumer groups (3-8, 16). The schemas are Kafka's own (`common/message/*Key.json, *Value.json` of its group
+coordinator, 4.3.1; older ones are subsets). Share and streams groups (10-15, 17-23) are known by name only.
+`offsets_decoder.py` makes them from bytes.
 """
 
 from __future__ import annotations
 
+import random
+import string
+import struct
 from dataclasses import dataclass
+from typing import Final
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+def group_partition(group: str, *, partitions: int) -> int:
+    """Returns the partition of `__consumer_offsets` that holds a group: Java's hash of its name modulo `partitions`."""
+    value = 0
+    for (unit,) in struct.iter_unpack(">H", group.encode("utf-16-be")):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >> 31 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions  # Kafka's Utils.abs
+
+
+def draw_group_name(rng: random.Random, prefix: str, *, partition: int, partitions: int) -> str:
+    """Returns a group name that falls on `partition`, so that trials do not share a partition of the offsets log."""
+    while True:
+        name = prefix + "".join(rng.choices(string.ascii_lowercase + string.digits, k=6))
+        if group_partition(name, partitions=partitions) == partition:
+            return name
+
 
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, CLASSIC_GROUP = 0, 1, 2
 GROUP_EPOCH, PARTITION_METADATA, MEMBER, TARGET_EPOCH, TARGET, CURRENT_ASSIGNMENT = 3, 4, 5, 6, 7, 8

@@ -1,7 +1,8 @@
-"""Kafka's primitive types, read from bytes: what every record of the offsets log is made of.
+"""Kafka's primitive types, read from bytes: what every answer and every record of the offsets log is made of.
 
 A reader walks once through one buffer. Plain encoding has fixed-width lengths; flexible encoding (KIP-482) has
-unsigned varints of length + 1, and a section of tagged fields after every struct.
+unsigned varints of length + 1, and a section of tagged fields after every struct. Error codes are here by name, as far
+as requests of consumers and witnesses meet them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,68 @@ import base64
 import struct
 from collections.abc import Callable
 from typing import Final, TypeVar
+
+NAMES = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    0: "NONE",
+    1: "OFFSET_OUT_OF_RANGE",
+    2: "CORRUPT_MESSAGE",
+    3: "UNKNOWN_TOPIC_OR_PARTITION",
+    5: "LEADER_NOT_AVAILABLE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    7: "REQUEST_TIMED_OUT",
+    8: "BROKER_NOT_AVAILABLE",
+    9: "REPLICA_NOT_AVAILABLE",
+    12: "OFFSET_METADATA_TOO_LARGE",
+    13: "NETWORK_EXCEPTION",
+    14: "COORDINATOR_LOAD_IN_PROGRESS",
+    15: "COORDINATOR_NOT_AVAILABLE",
+    16: "NOT_COORDINATOR",
+    22: "ILLEGAL_GENERATION",
+    23: "INCONSISTENT_GROUP_PROTOCOL",
+    24: "INVALID_GROUP_ID",
+    25: "UNKNOWN_MEMBER_ID",
+    26: "INVALID_SESSION_TIMEOUT",
+    27: "REBALANCE_IN_PROGRESS",
+    28: "INVALID_COMMIT_OFFSET_SIZE",
+    29: "TOPIC_AUTHORIZATION_FAILED",
+    30: "GROUP_AUTHORIZATION_FAILED",
+    31: "CLUSTER_AUTHORIZATION_FAILED",
+    33: "UNSUPPORTED_SASL_MECHANISM",
+    34: "ILLEGAL_SASL_STATE",
+    35: "UNSUPPORTED_VERSION",
+    41: "NOT_CONTROLLER",
+    47: "INVALID_PRODUCER_EPOCH",
+    48: "INVALID_TXN_STATE",
+    49: "INVALID_PRODUCER_ID_MAPPING",
+    51: "CONCURRENT_TRANSACTIONS",
+    56: "KAFKA_STORAGE_ERROR",
+    58: "SASL_AUTHENTICATION_FAILED",
+    69: "GROUP_ID_NOT_FOUND",
+    70: "FETCH_SESSION_ID_NOT_FOUND",
+    71: "INVALID_FETCH_SESSION_EPOCH",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    79: "MEMBER_ID_REQUIRED",
+    81: "GROUP_MAX_SIZE_REACHED",
+    82: "FENCED_INSTANCE_ID",
+    86: "GROUP_SUBSCRIBED_TO_TOPIC",
+    88: "UNSTABLE_OFFSET_COMMIT",
+    90: "PRODUCER_FENCED",
+    100: "UNKNOWN_TOPIC_ID",
+    106: "FETCH_SESSION_TOPIC_ID_ERROR",
+    110: "FENCED_MEMBER_EPOCH",
+    111: "UNRELEASED_INSTANCE_ID",
+    112: "UNSUPPORTED_ASSIGNOR",
+    113: "STALE_MEMBER_EPOCH",
+    120: "TRANSACTION_ABORTABLE",
+}
+
+
+def error_name(code: int) -> str:
+    """Returns the name of an error code, the number with it."""
+    return f"{NAMES.get(code, 'an error')} ({code})"
+
 
 T = TypeVar("T")
 ELEMENTS_MAX: Final = 1 << 24

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
-from kafka_trial.nemesis import evidence_processes as evidence
+from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection

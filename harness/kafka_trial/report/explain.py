@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.invariants.invariant import Invariant, list_invariants
-from kafka_trial.verdict.fault_outcomes import FAILURE_HELP
-from kafka_trial.verdict.rule_evaluation import breaks
+from kafka_trial.verdict.collect import FAILURE_HELP
+from kafka_trial.verdict.decide import breaks
 
 PAGE = "docs/anomalies.md"
 # What a count means where it is not the number of all there were.

@@ -22,7 +22,7 @@ from kafka_trial.report.excerpts import Row, Wanted, excerpts
 from kafka_trial.report.series import Lag, read_lag
 from kafka_trial.report.words import TEXT_MAX, bounded
 from kafka_trial.verdict.collect import own_events
-from kafka_trial.verdict.rule_evaluation import severity
+from kafka_trial.verdict.decide import severity
 
 REPORT_SCHEMA = 1
 EXAMPLES_PER_ANOMALY = 2

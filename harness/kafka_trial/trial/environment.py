@@ -20,7 +20,7 @@ from kafka_trial.consumers.consumer import Group
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.bounds import Timing
+from kafka_trial.invariants.bounds import FRESH_MIN, Timing
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
 from kafka_trial.process.children import ChildProcesses
@@ -29,9 +29,7 @@ from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Burst
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
-from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.post_rebalance_traffic import FRESH_MIN, FreshRecords
-from kafka_trial.trial.progress import Progress
+from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import SinkTopicRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer

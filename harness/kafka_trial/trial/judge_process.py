@@ -18,8 +18,7 @@ from pathlib import Path
 
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.rpc_client import start_child_rpc
+from kafka_trial.process.children import ChildProcesses, start_child_rpc
 from kafka_trial.verdict.decide import Verdict
 
 JUDGED_WITHIN_S = 900.0

@@ -1,18 +1,28 @@
-"""How far the consumers under trial have come, seen live from the history: what the drain waits for.
+"""How far a trial has come and how its group is doing, seen live from the history: what steady and drain wait for.
 
-The judge never uses this; it only decides how long a trial goes on. Positions come from the offsets log, handled
-records from the consumers' own lines and from the sink.
+The judge never uses this (it reads the same from the whole history, `judge/declared_timeouts.py`); it only decides how
+long a trial goes on. Positions come from the offsets log, handled records from the consumers' own lines and from the
+sink. `FreshRecords` tells whether every partition got records since the group under trial last changed, `GroupWatch`
+what the bounds of its convergence follow from.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
+from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
-from kafka_trial.history.follow import Follower
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import Follower, RunFolder
+from kafka_trial.invariants.bounds import FRESH_MIN, HEARTBEATS_A_SESSION, Timing, timing_of
+from kafka_trial.invariants.expiries import expiries, with_faults
+from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
+from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
 
 @dataclass
@@ -93,3 +103,226 @@ class Progress:
             self.acknowledged_ids.add(name)
         if offset is not None:
             self.acknowledged[partition].add(offset)
+
+
+STILL_S = 5.0  # at rest, and without a record anywhere: the load has come to its own end
+LONG_S = 10.0
+
+
+@dataclass
+class FreshRecords:
+    """Where the partitions ended when the group had just come to rest, and whether anything is being written at all."""
+
+    base: Mapping[int, int] | None = None
+    changes: int | None = None
+    began_s: float = field(default_factory=time.monotonic)
+    moved_s: float = field(default_factory=time.monotonic)
+    _total: int = -1
+
+    def look(self, ends: Mapping[int, int], changes: int | None) -> bool:
+        """Returns whether every partition got enough; `changes`: how often the group has changed, None while it is not
+        at rest."""
+        if sum(ends.values()) != self._total or changes is None:
+            self._total, self.moved_s = sum(ends.values()), time.monotonic()
+        if changes is None or changes != self.changes or self.base is None:
+            self.base, self.changes = (None if changes is None else dict(ends)), changes
+            return False
+        return all(end - self.base.get(partition, 0) >= FRESH_MIN for partition, end in ends.items())
+
+    def waits_long(self) -> bool:
+        """Tells whether the group has been waited for so long that the load may be held."""
+        return time.monotonic() - self.began_s > LONG_S
+
+    def given_up(self) -> str | None:
+        """Returns why nothing more will come; None while something does."""
+        return "the load has ended" if time.monotonic() - self.moved_s > STILL_S else None
+
+
+SECOND_NS = 1_000_000_000
+SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")
+LEFT_EPOCH = -1  # in a heartbeat of KIP-848: the member leaves for good
+SEEN_MIN_NS = 3 * SECOND_NS
+
+
+@dataclass
+class GroupWatch:
+    """What one group's members told the brokers, who is in it, and which faults hit it; fed from a trial's history."""
+
+    history: Path
+    group: str
+    spec: ConsumerSpec
+    phases: dict[str, int] = field(default_factory=dict)
+    changes: int = 0  # group records so far
+    changed_ns: int = 0
+    member_ids: frozenset[str] = frozenset()
+    _sizes: list[tuple[int, int]] = field(default_factory=list)
+    _windows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _timeouts_ms: dict[str, int] = field(default_factory=dict)
+    _protocols: set[str] = field(default_factory=set)
+    _leaves: list[tuple[int, int]] = field(default_factory=list)
+    _lanes: dict[int, str] = field(default_factory=dict)
+    _rounds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _in_hand: dict[tuple[str, Any, Any, Any], int] = field(default_factory=dict)
+    _longest_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self._followers = [Follower(self.history, pattern) for pattern in SOURCES]
+
+    def update(self) -> GroupWatch:
+        """Reads what was appended since the last look."""
+        for follower in self._followers:
+            for event in follower.new_events():
+                self._take(event)
+        return self
+
+    def timing(self, *, backlog: int, rate_per_s: float | None) -> Timing:
+        """Returns what the bounds of convergence follow from, for a drain that begins now or has begun."""
+        timing = timing_of(
+            self._settings(),
+            told=self._told(),
+            backlog=backlog,
+            rate=rate_per_s,
+            longest_handler_s=self._longest_ns / SECOND_NS,
+        )
+        return with_faults(timing, self._circumstances())
+
+    def lost_until_ns(self) -> int:
+        """Returns when the last session that a fault cost has expired, and its rebalance is over; 0: none did."""
+        timing = timing_of(self._settings(), told=self._told())
+        return max((one.end_ns for one in expiries(self._circumstances(), timing).values()), default=0)
+
+    def last_loss_ns(self) -> int:
+        """Returns when the last fault hit that cost a session; 0: none did."""
+        about = self._circumstances()
+        costly = expiries(about, timing_of(self._settings(), told=self._told()))
+        return max((window.injected_ns for window in about.windows if window.number in costly), default=0)
+
+    @property
+    def members_before(self) -> int | None:
+        """How many members the group had when the faults began; None where nobody was seen in it."""
+        until_ns = self.phases.get("faults", 0)
+        return next((size for at_ns, size in reversed(self._sizes) if at_ns <= until_ns and size), None)
+
+    @property
+    def classic(self) -> bool:
+        """Whether its members speak the classic protocol."""
+        return "classic" in self._protocols
+
+    def rests(self, *, now_ns: int) -> bool:
+        """Tells whether the group has as many members as before the faults, and has noticed those that it lost."""
+        if self.members_before is None:
+            return True
+        noticed = self.changed_ns > self.last_loss_ns() or now_ns > self.lost_until_ns()
+        return noticed and len(self.member_ids) == self.members_before
+
+    def _settings(self) -> Settings:
+        kafka, spec = self.spec.kafka, self.spec
+        return Settings(
+            protocol=kafka.protocol,
+            session_timeout_s=kafka.session_timeout_s,
+            poll_interval_s=kafka.poll_interval_s,
+            metadata_age_s=kafka.metadata_age_s,
+            commit_interval_s=spec.progress.interval_s,
+            converge_within_s=spec.claim.converge_within_s,
+            request_timeout_s=kafka.request_timeout_s,
+            handler_max_s=spec.evidence.handler_max_s,
+        )
+
+    def _told(self) -> DeclaredTimeouts:
+        """As the judge will know it, or a little longer: heartbeats are not looked at, nor fetches."""
+        session_ms = self._timeouts_ms.get("session")
+        if session_ms is None and "consumer" in self._protocols:
+            session_ms = round(CONSUMER_SESSION_TIMEOUT_S * 1000)
+        rebalance_ms = self._timeouts_ms.get("rebalance")
+        session_s = self.spec.kafka.session_timeout_s if session_ms is None else session_ms / 1000
+        cycles = [longest for first, last, longest in self._rounds.values() if last - first >= SEEN_MIN_NS]
+        silent_s = None if self._rounds else self.spec.kafka.poll_interval_s
+        return DeclaredTimeouts(
+            protocol=next((name for name in ("classic", "consumer") if name in self._protocols), None),
+            session_timeout_s=session_s,
+            rebalance_timeout_s=None if rebalance_ms is None else rebalance_ms / 1000,
+            heartbeat_s=session_s / HEARTBEATS_A_SESSION,
+            poll_cycle_s=max(cycles) / SECOND_NS if cycles else silent_s,
+            leaves=tuple(self._leaves),
+        )
+
+    def _circumstances(self) -> TrialContext:
+        members = tuple(dict.fromkeys(self._lanes.values()))
+        return TrialContext(
+            members=members,
+            lanes={lane: members.index(name) for lane, name in self._lanes.items()},
+            phases=self.phases,
+            windows=tuple(Window(**window) for _, window in sorted(self._windows.items())),
+            settings=self._settings(),
+            told=self._told(),
+        )
+
+    def _take(self, event: Event) -> None:
+        if event.kind == "phase":
+            self.phases[str(event.details["phase"])] = event.time_ns
+        elif event.source == "nemesis":
+            self._take_fault(event)
+        elif event.source == "offsets":
+            self._take_group(event.kind, event.details, event.time_ns)
+        elif event.kind == "request":
+            self._take_request(event)
+        elif event.member is not None:
+            self._take_word(event)
+
+    def _take_fault(self, event: Event) -> None:
+        number = event.details.get("fault_no", -1)
+        if event.kind == "injected":
+            names = {name: str(event.details.get(name)) for name in ("fault", "target")}
+            times = {"injected_ns": event.time_ns, "healed_ns": None}
+            self._windows[number] = {"number": number, "member": event.member} | names | times
+        elif event.kind == "healed" and number in self._windows:
+            self._windows[number]["healed_ns"] = event.time_ns
+
+    def _take_group(self, kind: str, details: Mapping[str, Any], time_ns: int) -> None:
+        tombstone = kind == "group_tombstone" and details.get("record_type") == 5
+        if details.get("group") != self.group or (kind not in ("group", "member") and not tombstone):
+            return
+        self.changes, self.changed_ns = self.changes + 1, time_ns
+        if kind == "group":
+            members = details.get("members", ())
+            self.member_ids = frozenset(member["member_id"] for member in members)
+            self._protocols |= {"classic"} if members else set()
+            for member in members:
+                self._take_timeouts(member)
+        elif tombstone:
+            self.member_ids -= {str(details.get("member_id"))}
+        else:
+            self.member_ids |= {str(details.get("member_id"))}
+            self._protocols.add("consumer")
+            self._take_timeouts(details)
+        self._sizes.append((time_ns, len(self.member_ids)))
+
+    def _take_timeouts(self, about: Mapping[str, Any]) -> None:
+        for name in ("session", "rebalance"):
+            value = about.get(f"{name}_timeout_ms")
+            if value:
+                self._timeouts_ms[name] = max(self._timeouts_ms.get(name, 0), value)
+
+    def _take_request(self, event: Event) -> None:
+        about = event.details
+        if about.get("group") != self.group:
+            return
+        if about["api"] == "JOIN_GROUP":
+            self._protocols.add("classic")
+            self._take_timeouts(about)
+        goodbye = about["api"] == "CONSUMER_GROUP_HEARTBEAT" and about.get("epoch") == LEFT_EPOCH
+        if (goodbye or (about["api"] == "LEAVE_GROUP" and not about.get("error"))) and about.get("lane") is not None:
+            self._leaves.append((about["lane"], event.time_ns))
+
+    def _take_word(self, event: Event) -> None:
+        if event.kind == "started":
+            self._lanes[event.details["lane"]] = str(event.member)
+        if event.kind not in ("delivered", "processed") or event.time_ns > self.phases.get("faults", event.time_ns):
+            return
+        record = event.source, event.topic, event.partition, event.offset
+        if event.kind == "delivered":
+            first, last, longest = self._rounds.get(event.source, (event.time_ns, event.time_ns, 0))
+            self._rounds[event.source] = first, event.time_ns, max(longest, event.time_ns - last)
+            self._in_hand[record] = event.time_ns
+        else:
+            self._longest_ns = max(self._longest_ns, event.time_ns - self._in_hand.pop(record, event.time_ns))

@@ -1,6 +1,8 @@
-"""Several trials of one scenario and consumer, one after the other: which seeds, where they go, how they ended.
+"""Several trials, one after the other: which seeds, where they go, how they ended; and the demonstration.
 
-What `kafka-trial run` asks for; clusters and judge stay warm between them (`session.py`).
+What `kafka-trial run` asks for is one scenario and one consumer; clusters and judge stay warm between trials
+(`session.py`). The demonstration is one scenario and one seed for a sound consumer, which must be acquitted, and a
+faulty one, which must be convicted.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.cluster.attached import AttachedCluster, attach
-from kafka_trial.errors import InputError, worst
+from kafka_trial.errors import FAIL, PASS, InputError, worst
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
@@ -149,3 +152,39 @@ def _check_fits(trial_spec: TrialSpec, cluster: AttachedCluster) -> None:
         problems.append(f"it has {len(cluster.brokers)} brokers, the scenario asks for {trial_spec.scenario.brokers}")
     if problems:
         raise InputError(f"--cluster {cluster.state.name}", problems)
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """Both trials, and whether the verdicts are as they must be."""
+
+    sound: Trialed
+    faulty: Trialed
+
+    @property
+    def as_it_must_be(self) -> bool:
+        return self.sound.verdict.verdict == "pass" and self.faulty.verdict.verdict == "fail"
+
+    @property
+    def exit_status(self) -> int:
+        return PASS if self.as_it_must_be else FAIL
+
+
+def demonstrate(
+    session: Session, *, scenario: str, sound: str, faulty: str, kafka_version: str | None, seed: int
+) -> Demonstration:
+    """Puts both consumers through `scenario` under `seed`, in fresh run folders, and returns both trials judged."""
+    asked = find_scenario(scenario)
+    trials = []
+    for role, name in (("sound", sound), ("faulty", faulty)):
+        session.console.say(f"\n== the consumer that must be {'acquitted' if role == 'sound' else 'convicted'}: {name}")
+        trials.append(session.try_one(asked, registry.find_consumer(name), kafka_version=kafka_version, seed=seed))
+    return Demonstration(*trials)
+
+
+def demonstration_told(demonstration: Demonstration) -> str:
+    """Returns both reports and one closing sentence."""
+    parts = [demonstration.sound.text, "", demonstration.faulty.text, ""]
+    verdicts = f"sound: {demonstration.sound.verdict.verdict}, faulty: {demonstration.faulty.verdict.verdict}"
+    ending = "as it must be" if demonstration.as_it_must_be else "NOT as it must be (sound: pass, faulty: fail)"
+    return "\n".join([*parts, f"demo: {verdicts} — {ending}"])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kafka_trial.cluster.attached import AttachedCluster
 from kafka_trial.cluster.cluster import Cluster
-from kafka_trial.cluster.leftovers import SCRATCH_PREFIX
+from kafka_trial.cluster.doctor import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import KafkaTrialError
@@ -25,11 +25,10 @@ from kafka_trial.process.waiting import wait_until
 from kafka_trial.report.text import last_lines, text_report
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.cpu_priority import preferred
-from kafka_trial.trial.gc_freeze import frozen_heap
 from kafka_trial.trial.judge_process import JudgeProcess, judging_told
 from kafka_trial.trial.run import run_trial
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+from kafka_trial.trial.stall_prevention import frozen_heap, preferred
 from kafka_trial.verdict.decide import Verdict
 
 TRIAL_WITHIN_S = 900.0

@@ -1,41 +1,55 @@
-"""Setting up: opens everything one trial needs, writes down its spec, and closes in reverse order."""
+"""Setting up: opens everything one trial needs, writes down its spec, and closes in reverse order.
+
+run.json says of a trial its versions, seed, limits, and a digest of everything that was run. What the brokers and
+Toxiproxy logged meanwhile is kept in the run folder (bounded).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
 import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
 
-from kafka_trial import registry
+import psutil
+
+from kafka_trial import __version__, registry
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
-from kafka_trial.cluster.offsets_topic import OFFSETS_TOPIC, draw_group_name
+from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
-from kafka_trial.consumers.extends import merged_text
-from kafka_trial.consumers.launch import LaunchContext, sink_topic
-from kafka_trial.consumers.patched_consumer import build_consumer_folder, find_patch
-from kafka_trial.consumers.process import process_group
+from kafka_trial.consumers.patched_consumer import (
+    PATCHES,
+    build_consumer_folder,
+    find_patch,
+    merged_text,
+    render_patched_files,
+)
+from kafka_trial.consumers.process import LaunchContext, process_group, sink_topic
 from kafka_trial.consumers.sink import Sink, start_sink
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import RUN_SCHEMA, RunFolder
+from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, draw_group_name
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.registry import plugin_names
 from kafka_trial.scenario import Scenario, Topic, scenario_to_table
-from kafka_trial.trial.cluster_logs import cluster_logs_kept
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import TrialEnvironment, shortage
-from kafka_trial.trial.group_watch import GroupWatch
-from kafka_trial.trial.progress import Progress
-from kafka_trial.trial.run_metadata import run_metadata
+from kafka_trial.trial.progress import GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
-from kafka_trial.witness.clock_sampler import sample_clock
-from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
-from kafka_trial.witness.resource_sampler import sample_resources
+from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import SinkTopicRead
 
 RECORD_BYTES_MAX = 12 * 1024 * 1024
@@ -236,3 +250,103 @@ def _group_size(admin: Admin, group: str) -> int:
         return len(described["members"]) if described.get("group_state") == "Stable" else 0
     except UnjudgeableError:
         return 0
+
+
+KEPT_BYTES_MAX = 5_000_000
+
+
+@contextmanager
+def cluster_logs_kept(cluster: Cluster, logs: Path) -> Iterator[None]:
+    """Copies what each log of the cluster grew by while the body ran into `logs`; of much, the end."""
+    places = {f"b{broker.id}-server.log": broker.server_log for broker in cluster.brokers.values()}
+    places["toxiproxy.log"] = cluster.folder / "toxiproxy.log"
+    begins = {name: _size(path) for name, path in places.items()}
+    try:
+        yield
+    finally:
+        for name, path in places.items():
+            with suppress(OSError):  # a log that cannot be kept spoils no trial
+                (logs / name).write_bytes(_grown(path, begins[name]))
+
+
+def _grown(path: Path, begin: int) -> bytes:
+    with path.open("rb") as log:
+        log.seek(max(begin, _size(path) - KEPT_BYTES_MAX))
+        return log.read(KEPT_BYTES_MAX)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+LIBRARIES = ("aiokafka", "confluent-kafka", "kafka-python", "numpy", "pyarrow", "pyspark")
+
+
+def run_metadata(
+    *,
+    seed: int,
+    kafka_version: str,
+    consumer_file: Path,
+    scenario_file: str | None = None,
+    rebuilt_because: str | None = None,
+) -> dict[str, Any]:
+    """Returns the facts of run.json that stand before the trial begins; no environment values, no secrets.
+
+    `scenario_file` says what runs this scenario again, where it has no registered name; relative to the run folder.
+    `rebuilt_because`: the warm cluster of the trials before was not used again, for this reason.
+    """
+    return {
+        "schema": RUN_SCHEMA,
+        "kafka_trial": __version__,
+        "seed": seed,
+        "kafka": kafka_version,
+        "toxiproxy": TOXIPROXY_VERSION,
+        "python": platform.python_version(),
+        "libraries": {name: _version(name) for name in LIBRARIES},
+        "machine": {
+            "system": platform.system(),
+            "kernel": platform.release(),
+            "cores": os.cpu_count(),
+            "memory_bytes": psutil.virtual_memory().total,
+        },
+        "consumer_file": str(consumer_file.absolute()),
+        "consumer_digest": folder_digest(consumer_file.parent),
+        "scenario_file": scenario_file,
+        "cluster_rebuilt_because": rebuilt_because,
+        **({"plugins": known} if (known := {name: plugin_digest(name) for name in plugin_names()}) else {}),
+    }
+
+
+def plugin_digest(name: str) -> str:
+    """Returns a digest of what a plug-in's file holds; empty for an installed module."""
+    file = Path(name)
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file.is_absolute() else ""
+
+
+def folder_digest(folder: Path) -> str:
+    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more.
+
+    Of a consumer that is stored as a patch it is that of the folder that a trial makes of it.
+
+    Raises:
+        InputError: the patch does not apply.
+    """
+    digest = hashlib.sha256()
+    made = {folder / name: content for name, content in render_patched_files(folder).items()}
+    for file in sorted({*folder.rglob("*"), *made}):
+        if file in made:
+            digest.update(file.name.encode() + b"\0" + made[file] + b"\0")
+        elif _counts(file) and not (made and file.name in PATCHES):
+            digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _counts(file: Path) -> bool:
+    return file.is_file() and "__pycache__" not in file.parts and file.stat().st_size < 1_000_000
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -3,25 +3,35 @@
 Stands between the judge and the verdict. The judge looks for anomalies; from the small files of the harness's own
 actors (`run`, `nemesis`) come the faults with their evidence and the consumer's plain failures; from the scenario, how
 much had to be judged. Nothing is concluded here that an event does not say.
+
+Notes are what whoever reads a verdict should know, and what decides nothing: where consumer.toml says another time-out
+than the brokers were told, the brokers' word was taken; partitions that got few records after they were last assigned
+have shown little of that assignment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.bounds import FRESH_MIN
+from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.judge.missing_lines import told
-from kafka_trial.verdict.coverage_gaps import coverage_gaps, faults_without_traffic
-from kafka_trial.verdict.environment_failures import disturbances_counted, environment_failures, readings_counted
-from kafka_trial.verdict.fault_outcomes import by_kind, failures_of, faults_of, told_with_proof
-from kafka_trial.verdict.notes import notes_of
-from kafka_trial.verdict.sanitize import plain
-from kafka_trial.verdict.scope import Scope
-from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
+from kafka_trial.verdict.exit_times import exit_time
+from kafka_trial.verdict.messages import plain
+from kafka_trial.verdict.unknown_reasons import (
+    coverage_gaps,
+    disturbances_counted,
+    environment_failures,
+    faults_without_traffic,
+    readings_counted,
+)
+from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, Scope, VerdictInput, Violation
 
 if TYPE_CHECKING:
+    from kafka_trial.invariants.trial_context import TrialContext
     from kafka_trial.judge.judge import Coverage, Finding, Judgement
 
 SOURCES = ("run", "nemesis")
@@ -85,3 +95,172 @@ def _counts(coverage: Coverage) -> dict[str, int]:
     names = {"records": "records", "handled": "handled", "deliveries": "delivered", "completions": "processed"}
     names |= {"effects": "effects", "commits": "committed", "commits refused": "refused"}
     return {name: sum(getattr(part, field) for part in coverage.partitions) for name, field in names.items()}
+
+
+def notes_of(judgement: Judgement) -> list[str]:
+    """Returns what is worth knowing about a judgement, as sentences."""
+    return [*_contradictions(judgement.trial_context), *_fresh(judgement)]
+
+
+def _contradictions(trial_context: TrialContext) -> Iterator[str]:
+    """Yields where the brokers were told something else than consumer.toml declares."""
+    settings, told = trial_context.settings, trial_context.told
+    pairs = {
+        "protocol": (settings.protocol, told.protocol),
+        "session_timeout_s": (settings.session_timeout_s, told.session_timeout_s),
+        "poll_interval_s": (settings.poll_interval_s, told.rebalance_timeout_s),
+    }
+    for name, (declared, heard) in pairs.items():
+        if name in settings.declared and heard is not None and heard != declared:
+            told_s = f"the brokers were told {_shown(heard)}, which counts"
+            yield f"consumer.toml declares [kafka] {name} = {_shown(declared)}; {told_s}"
+
+
+def _fresh(judgement: Judgement) -> Iterator[str]:
+    """Yields how many partitions got fewer records than it takes since a member last got them."""
+    trial_context, slices = judgement.trial_context, judgement.slices
+    if slices is None or trial_context.drain_ns is None or not trial_context.windows:
+        return
+    pairs = zip(slices["slice"].tolist(), slices["fresh"].tolist(), strict=True)
+    few = {trial_context.slices[slice_][1]: count for slice_, count in pairs if count < FRESH_MIN}
+    few = {partition: count for partition, count in few.items() if partition != NOWHERE}
+    if few:
+        named = ", ".join(f"{partition} ({count})" for partition, count in sorted(few.items()))
+        yield f"fewer than {FRESH_MIN} records came since a member last got partition{'s' * (len(few) > 1)} {named}"
+
+
+def _shown(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}"
+
+
+FAILURES = {
+    "never-assigned": "never got a partition",
+    "exited": "exited by itself",
+    "never-stopped": "did not stop when asked",
+}
+# What explains each: what it is, what usually causes it, what to change.
+FAILURE_HELP = {
+    "never-assigned": (
+        "A member did not get a partition in the time it had to become ready, where a control member of ours got one.",
+        "a broker's address, group or topic that is not the one it was given, or a session longer than the wait.",
+        "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`.",
+    ),
+    "exited": (
+        "A member's process ended although nobody had asked it to. The sentence of the report says how long after its "
+        "start that was, and before, during or after which fault.",
+        "an error that nobody handles: a record it cannot take, or a client that gives up when its group expels it.",
+        "read its last words in `logs/`, handle what was thrown, and have it join again instead of ending.",
+    ),
+    "never-stopped": (
+        "A member that was asked to stop went on beyond `[stop] within_s`, and was killed.",
+        "a signal that is not handled, or a close that waits for records, locks or a broker.",
+        "handle the signal named in `[stop]`, and bound everything that its close waits for.",
+    ),
+}
+TOLD_BY = {"exited": "crash-loop", "never-stopped": "unbounded-close"}  # of the same member: nothing is told twice
+Said = Mapping[str, Sequence[Event]]
+
+
+def by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
+    """Returns events by kind, each kind in order."""
+    said: dict[str, list[Event]] = {}
+    for event in sorted(events, key=lambda event: (event.source, event.seq)):
+        said.setdefault(event.kind, []).append(event)
+    return said
+
+
+def faults_of(said: Said, planned: Sequence[Mapping[str, Any]], returned: Collection[int] = ()) -> tuple[Fault, ...]:
+    """Returns the faults that were planned or shown, by number, each with its evidence.
+
+    The run itself waits some seconds for traffic, and a member may have to wait for longer sessions to expire: those of
+    `returned` had traffic after they had been healed, whenever that was.
+    """
+    evidence = {number: event for event in said.get("evidence", ()) if (number := _number(event)) is not None}
+    shown = [_fault(event, number, returned=number in returned) for number, event in sorted(evidence.items())]
+    missing = [_unshown(plan, number) for number, plan in enumerate(planned) if plan.get("no", number) not in evidence]
+    return tuple(fault for _, fault in sorted([*shown, *missing], key=lambda pair: pair[0]))
+
+
+def _number(event: Event) -> int | None:
+    """Returns which fault an event is about; evidence that does not say so shows nothing."""
+    number = event.details.get("fault_no")
+    return number if isinstance(number, int) else None
+
+
+def _fault(event: Event, number: int, *, returned: bool) -> tuple[int, Fault]:
+    details = event.details
+    role, _, name = str(details.get("target", "")).partition(": ")
+    return number, Fault(
+        kind=str(details.get("fault", "?")),
+        target=name or role,
+        role=role,
+        bit=details.get("bit") is True,
+        evidence=plain(details.get("message") or "no evidence was given"),
+        healed=returned or not (details.get("heals") is True and details.get("healed_traffic") is False),
+    )
+
+
+def _unshown(plan: Mapping[str, Any], number: int) -> tuple[int, Fault]:
+    role = str(plan.get("target", "?"))
+    told = "the history holds no evidence of it: it was never injected, or the run ended first"
+    return number, Fault(str(plan.get("fault", "?")), str(plan.get("resolved") or role), role, bit=False, evidence=told)
+
+
+def told_with_proof(judgement: Judgement) -> set[tuple[str, str]]:
+    """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof, or the brokers'
+    logs refute."""
+    found = {failure: judgement.findings.get(anomaly) for failure, anomaly in TOLD_BY.items()}
+    told = {
+        (failure, str(one.attributes.get("member")))
+        for failure, finding in found.items()
+        if finding is not None and finding.not_judged is None
+        for one in finding.instances
+    }
+    return told | {("never-assigned", name) for name in _fetching_by_hand(judgement)}
+
+
+def _fetching_by_hand(judgement: Judgement) -> list[str]:
+    """Returns the members that assign partitions to themselves and were seen to fetch: they had some, said or not."""
+    trial_context = judgement.trial_context
+    if trial_context.settings.protocol != "none":
+        return []
+    lanes = [lane for lane in trial_context.fetching if lane in trial_context.lanes]
+    return [trial_context.members[trial_context.lanes[lane]] for lane in lanes]
+
+
+def failures_of(
+    said: Said, told: Collection[tuple[str, str]], trial_context: TrialContext, *, planned: bool
+) -> tuple[tuple[Violation, ...], list[str]]:
+    """Returns the consumer's plain failures; where not even a control member could join, the ground is at fault.
+
+    `told` are those that something else tells better. `planned`: whether the trial has faults at all.
+    """
+    failed = said.get("consumer_failure", [])
+    controls = said.get("control_member", [])
+    if failed and any(event.details.get("state") == "failed" for event in controls):
+        return (), ["the cluster let not even a control member of the harness join"]
+    by_name: dict[str, list[Event]] = {}
+    for event in failed:
+        name = str(event.details.get("name", "failed"))
+        if (name, event.member) not in told:
+            by_name.setdefault(name, []).append(event)
+    failures = []
+    for name, events in sorted(by_name.items()):
+        members = sorted({event.member or "?" for event in events})
+        when = _exit_times(members, trial_context, planned=planned) if name == "exited" else ""
+        beside = ", where a control member of the harness got its own" if controls else ""
+        sentence = f"{', '.join(members)} {FAILURES.get(name, 'failed')}{when}{beside}: {_message(events[0])}"
+        failures.append(Violation(name, len(members), sentence, tuple(event.name for event in events)))
+    return tuple(failures), []
+
+
+def _exit_times(members: Sequence[str], trial_context: TrialContext, *, planned: bool) -> str:
+    """Returns when each of these members exited, as the end of a clause; "" where nothing says it."""
+    times = {member: when for member in members if (when := exit_time(member, trial_context, planned=planned))}
+    if list(times) == list(members) and len(members) == 1:
+        return f" {times[members[0]]}"
+    return f" ({'; '.join(f'{member} {when}' for member, when in times.items())})" if times else ""
+
+
+def _message(event: Event) -> str:
+    return plain(event.details.get("message") or "no message")

@@ -1,9 +1,9 @@
 """The verdict: what the judge found, weighed under the consumer's claim. Pure functions from values to a value.
 
 Stands between the judge (which computes the same anomalies whatever the claim) and the reports. Here are the verdict's
-values and the decision. What it rests on is in `verdict_input.py`, what each claim allows is a table in
-`rule_evaluation.py`, how an anomaly is told is in `messages.py`, and `files.py` writes it down. The order of the
-decision:
+values and the decision. What it rests on is in `verdict_input.py`, what each claim allows is said by the rules of the
+anomalies (`@invariant(rule=…)`), how an anomaly is told is in `messages.py`, and `files.py` writes it down. The order
+of the decision:
 
 1. The ground failed (harness or cluster broke, a witness died, the cluster lost a write, the history is truncated):
    *unknown*, whatever was seen. Blame only what the environment cannot explain.
@@ -13,21 +13,24 @@ decision:
    judged, or is undecided, or too little to judge by):
    *unknown*. Pass means that every property claimed was judged.
 4. *pass*.
+
+A violation may follow from another one, so that one root cause is told once, and first: where every instance of it is
+explained by an instance of that one. They share an event that proves both, or a partition, or the record lies in the
+range that the other one names. Nothing is left out by it: what follows stands beneath its cause.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from kafka_trial.claim import Claim
+from kafka_trial.claim import DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, the_clusters
+from kafka_trial.invariants.invariant import Anomaly, find_invariant, list_invariants
 from kafka_trial.verdict.messages import message
-from kafka_trial.verdict.root_causes import by_root_cause
-from kafka_trial.verdict.rule_evaluation import NOT_EXCLUDED, needed, rule_of, severity
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
 
 EVENTS_MAX = 20
@@ -223,3 +226,79 @@ def _by_severity(violation: Violation) -> tuple[int, str]:
 
 def _worst_first(tolerated: Tolerated) -> tuple[int, str, str]:
     return severity(tolerated.anomaly), tolerated.anomaly, tolerated.because
+
+
+def by_root_cause(violations: Sequence[Violation], guilty: Mapping[str, Sequence[Anomaly]]) -> list[Violation]:
+    """Returns the violations, each followed by those that follow from it; otherwise their order is kept.
+
+    `guilty` are the instances by name. Only the kept examples are looked at: those counted beyond them are like them.
+    """
+    causes = {one.anomaly: _cause(one.anomaly, guilty) for one in violations}
+    beneath: dict[str | None, list[Violation]] = defaultdict(list)
+    for one in violations:
+        beneath[causes[one.anomaly]].append(replace(one, follows=causes[one.anomaly]))
+    return list(_in_turn(beneath[None], beneath))
+
+
+def _cause(anomaly: str, guilty: Mapping[str, Sequence[Anomaly]]) -> str | None:
+    instances = guilty.get(anomaly, ())
+    known = find_invariant(anomaly)
+    for cause, explains in known.follows.items() if known else ():
+        if instances and guilty.get(cause) and all(map(explains(guilty[cause]), instances)):
+            return cause
+    return None
+
+
+def _in_turn(ones: Iterable[Violation], beneath: Mapping[str | None, Sequence[Violation]]) -> Iterable[Violation]:
+    for one in ones:
+        yield one
+        yield from _in_turn(beneath.get(one.anomaly, ()), beneath)
+
+
+NOT_EXCLUDED = "this claim does not exclude it"
+
+
+def rule_of(anomaly: str) -> Rule | None:
+    """Returns the rule of an anomaly; what is no anomaly of the judge's has none."""
+    known = find_invariant(anomaly)
+    return None if known is None else known.rule
+
+
+def weigh(claim: Claim, anomaly: str, attributes: Attributes) -> tuple[Weight, str]:
+    """Returns what one instance of an anomaly weighs under the claim, and why where it is no violation."""
+    rule = rule_of(anomaly)
+    if rule is None or not rule.claimed(claim):
+        return "tolerated", NOT_EXCLUDED
+    return rule.excuse(claim, attributes)
+
+
+def breaks(rule: Rule) -> list[str]:
+    """Returns which claims a rule can break: "any", those of delivery, or a further key; none: it is only counted.
+
+    "nobody's" is what the cluster did: it makes every verdict unknown.
+    """
+    if rule.excuse is the_clusters:
+        return ["nobody's"]
+    deliveries = [delivery for delivery in DELIVERY if rule.claimed(Claim(delivery, order="none"))]
+    if deliveries:
+        return ["any"] if len(deliveries) == len(DELIVERY) else deliveries
+    keys = {
+        "order": Claim("unclaimed", order="key"),
+        'order = "partition"': Claim("unclaimed", order="partition"),
+        "fenced": Claim("unclaimed", order="none", fenced=True),
+        "memory_max_bytes": Claim("unclaimed", order="none", memory_max_bytes=1),
+    }
+    return [key for key, claim in keys.items() if rule.claimed(claim)][:1]
+
+
+def needed(claim: Claim) -> list[str]:
+    """Returns the anomalies that must be looked for before the claim can be acquitted."""
+    by_severity = sorted(list_invariants(), key=lambda one: one.severity)
+    core = [one.name for one in by_severity if claim.delivery in one.rule.core]
+    return [*core, *(["memory-over-limit"] if claim.memory_max_bytes is not None else [])]
+
+
+def severity(anomaly: str) -> int:
+    """Returns what is told first by the smallest number; what is no anomaly of the judge's comes before all."""
+    known = find_invariant(anomaly)
+    return -1 if known is None else known.severity

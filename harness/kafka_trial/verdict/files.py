@@ -13,9 +13,8 @@ import orjson
 
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
-from kafka_trial.verdict.decide import Verdict
+from kafka_trial.verdict.decide import Verdict, severity, weigh
 from kafka_trial.verdict.messages import message
-from kafka_trial.verdict.rule_evaluation import severity, weigh
 from kafka_trial.verdict.verdict_input import VerdictInput
 
 VERDICT_SCHEMA = 1

@@ -1,15 +1,27 @@
 """Each anomaly in one sentence that a stranger understands: record, partition, members, positions.
 
 Written into the verdict and into anomalies.jsonl. The judge's attributes may come from a consumer's own output: they
-are cut and made printable here.
+are cut and made printable here. So are other words of others in a verdict: on one line, bounded, without paths.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from kafka_trial.invariants.invariant import Anomaly, find_invariant
+
+# verdict.json holds no paths: of an absolute one only the last name is kept.
+PATH = re.compile(r"(?:(?<=\s)|^|(?<=['\"(=]))/(?:[^\s/'\"()]+/)+([^\s/'\"()]*)")
+MESSAGE_MAX = 400
+
+
+def plain(message: object) -> str:
+    """Returns a message on one line, bounded, without paths."""
+    text = PATH.sub(r"\1", str(message)[: 4 * MESSAGE_MAX])
+    return "".join(letter if letter.isprintable() else " " for letter in text)[:MESSAGE_MAX]
+
 
 VALUE_MAX = 80
 

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
-from kafka_trial.history.checksums import checksums
+from kafka_trial.history.record_ids import checksums, record_id
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.record_ids import record_id
 
 GROUP: Final = "kafka-trial-control-read"  # named in requests only: it neither joins nor commits
 _BATCH_RECORDS: Final = 500

@@ -2,20 +2,51 @@
 
 Every function takes a line's request and response and yields the fields of its events; `Requests` chooses among them
 and keeps what needs a memory: which topic ids are known, and what each connection fetches (`fetch_events.py`).
-Here are offsets, transactions and coordinators; members' requests are in `group_requests.py`.
+Offsets, transactions and coordinators come first, then how members join, keep and leave a group, classic and KIP-848.
 Errors are Kafka's codes; 0 is none. An entry has a topic's name, its id, or both, as far as they are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kafka_trial.kafka_protocol.primitives import NO_TOPIC_ID
+from kafka_trial.kafka_protocol.offsets_decoder import decode_assignment
+from kafka_trial.kafka_protocol.primitives import NO_TOPIC_ID, DecodeError
 from kafka_trial.witness.fetch_events import FetchSessions
-from kafka_trial.witness.group_events import GROUP_READERS
-from kafka_trial.witness.request_fields import Body, Fields, Reader, first_error, member_of, topic_of
 from kafka_trial.witness.request_lines import Line
+
+Fields = dict[str, Any]
+Body = Mapping[str, Any]
+Reader = Callable[[Body, Body], Iterator[Fields]]  # a request and its response → the fields of its events
+
+
+def topic_of(body: Body) -> Fields:
+    """Returns a topic by name, by id, or by both."""
+    fields: Fields = {}
+    if body.get("name"):
+        fields["topic"] = body["name"]
+    if body.get("topicId", NO_TOPIC_ID) != NO_TOPIC_ID:
+        fields["topic_id"] = body["topicId"]
+    return fields
+
+
+def first_error(entries: Sequence[Fields], error: int = 0) -> int:
+    """Returns the request's own error, else the first one of its entries."""
+    return error or next((entry["error"] for entry in entries if entry.get("error")), 0)
+
+
+def member_of(request: Body, response: Body | None = None) -> Fields:
+    """Returns group, member and instance; a first join learns its member id from the answer."""
+    member_id = request.get("memberId") or (response or {}).get("memberId")
+    return {
+        "group": request["groupId"],
+        "member_id": member_id or None,
+        "instance_id": request.get("groupInstanceId", request.get("instanceId")),
+    }
+
 
 GROUP_KEY: Final = 0
 
@@ -203,6 +234,80 @@ def _offset_delete(request: Body, response: Body) -> Iterator[Fields]:
     ]
     yield {"group": request["groupId"], "error": first_error(entries, response["errorCode"]), "entries": entries}
 
+
+def _join(request: Body, response: Body) -> Iterator[Fields]:
+    yield member_of(request, response) | {
+        "epoch": response["generationId"],
+        "session_timeout_ms": request["sessionTimeoutMs"],
+        "rebalance_timeout_ms": request.get("rebalanceTimeoutMs"),
+        "protocol": response.get("protocolName") or None,
+        "leader": bool(response["leader"]) and response["leader"] == response["memberId"],
+        "reason": request.get("reason") or None,
+        "error": response["errorCode"],
+    }
+
+
+def _sync(request: Body, response: Body) -> Iterator[Fields]:
+    yield member_of(request) | {
+        "epoch": request["generationId"],
+        "error": response["errorCode"],
+        "entries": _assigned(response.get("assignment")),
+    }
+
+
+def _assigned(text: str | None) -> list[Fields] | None:
+    """The assignment of a classic consumer, as it was told; None where it speaks something else (Kafka Connect)."""
+    try:
+        assignment = decode_assignment(base64.b64decode(text or ""))
+    except (DecodeError, binascii.Error):
+        return None
+    return [
+        {"topic": owned.topic, "partition": partition}
+        for owned in assignment.partitions
+        for partition in owned.partitions
+    ]
+
+
+def _heartbeat(request: Body, response: Body) -> Iterator[Fields]:
+    yield member_of(request) | {"epoch": request["generationId"], "error": response["errorCode"]}
+
+
+def _leave(request: Body, response: Body) -> Iterator[Fields]:
+    """One event per member: several may leave at once (from version 3 on)."""
+    answers = {answer["memberId"]: answer["errorCode"] for answer in response.get("members") or ()}
+    for member in request.get("members") or [request]:
+        yield member_of({"groupId": request["groupId"]} | dict(member)) | {
+            "reason": member.get("reason") or None,
+            "error": response["errorCode"] or answers.get(member["memberId"], 0),
+        }
+
+
+def _consumer_heartbeat(request: Body, response: Body) -> Iterator[Fields]:
+    """KIP-848: `entries` is what the member says it owns, `assigned` what it is told to own; absent: as before."""
+    assignment = response.get("assignment")
+    yield member_of(request, response) | {
+        "epoch": request["memberEpoch"],
+        "answered_epoch": response["memberEpoch"],
+        "error": response["errorCode"],
+        "message": response.get("errorMessage"),
+        "entries": _by_id(request.get("topicPartitions")),
+        "assigned": _by_id(assignment["topicPartitions"]) if assignment else None,
+    }
+
+
+def _by_id(topics: Sequence[Body] | None) -> list[Fields] | None:
+    if topics is None:
+        return None
+    return [topic_of(topic) | {"partition": partition} for topic in topics for partition in topic["partitions"]]
+
+
+GROUP_READERS: dict[str, Reader] = {
+    "JOIN_GROUP": _join,
+    "SYNC_GROUP": _sync,
+    "HEARTBEAT": _heartbeat,
+    "LEAVE_GROUP": _leave,
+    "CONSUMER_GROUP_HEARTBEAT": _consumer_heartbeat,
+}
 
 _READERS: dict[str, Reader] = {
     **GROUP_READERS,

@@ -17,14 +17,13 @@ from typing import Any, Final
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, TopicPartition
 
-from kafka_trial.history.checksums import checksums
+from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER, checksums, record_id
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol import cluster_queries
 from kafka_trial.kafka_protocol.cluster_queries import LATEST, Partition
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.process.waiting import pause
 from kafka_trial.witness.control_read import reader_settings
-from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER, record_id
 from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s, serve
 
 SOURCE: Final = "sink"

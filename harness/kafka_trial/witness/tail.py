@@ -13,9 +13,8 @@ from typing import Any, Final, Protocol
 
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.kafka_protocol import cluster_queries
-from kafka_trial.kafka_protocol.batches import Batch, batches
+from kafka_trial.kafka_protocol.batches import Batch, Fetched, batches, fetch
 from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
-from kafka_trial.kafka_protocol.fetch import Fetched, fetch
 from kafka_trial.kafka_protocol.primitives import DecodeError
 from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.witness.rpc_server import BEHIND, COMPLETE, UNDECODABLE, Answer, deadline_s

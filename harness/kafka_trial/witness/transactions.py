@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_trial.history.record_ids import record_id
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol.batches import ABORT, Batch, ended, records
 from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.kafka_protocol.primitives import DecodeError
-from kafka_trial.witness.record_ids import record_id
 from kafka_trial.witness.rpc_server import serve
 from kafka_trial.witness.tail import Following, open_tails
 

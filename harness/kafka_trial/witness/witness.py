@@ -16,10 +16,9 @@ import orjson
 
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
+from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.history.store import RunFolder
-from kafka_trial.process.children import Child, ChildProcesses
-from kafka_trial.process.rpc_client import ChildRpc, start_child_rpc
-from kafka_trial.witness.record_ids import ID_FIELD, ID_HEADER
+from kafka_trial.process.children import Child, ChildProcesses, ChildRpc, start_child_rpc
 from kafka_trial.witness.rpc_server import BEHIND, DEAD, READY
 
 READY_WITHIN_S: Final = 30.0

@@ -12,8 +12,7 @@ import orjson
 
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.process.children import Child, ChildProcesses
-from kafka_trial.process.rpc_client import ChildRpc, start_child_rpc
+from kafka_trial.process.children import Child, ChildProcesses, ChildRpc, start_child_rpc
 from kafka_trial.scenario import Burst, Load
 
 READY_WITHIN_S = 45.0

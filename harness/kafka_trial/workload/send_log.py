@@ -14,8 +14,7 @@ from pathlib import Path
 import orjson
 
 from kafka_trial.history.event import SCHEMA, Event, to_line
-from kafka_trial.workload.payload import json_text
-from kafka_trial.workload.workload import Op
+from kafka_trial.workload.workload import Op, json_text
 
 SOURCE = "workload"
 

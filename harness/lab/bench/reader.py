@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.rpc_client import ChildRpc, start_child_rpc
+from kafka_trial.process.children import ChildProcesses, ChildRpc, start_child_rpc
 
 COMMIT_EVERY = 1000
 SILENT_FOR_S = 30.0

@@ -19,13 +19,12 @@ from typing import Any
 from kafka_trial import registry
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import FAIL, PASS, KafkaTrialError
-from kafka_trial.history.packed import SUFFIX, pack
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import SUFFIX, RunFolder, pack
 from kafka_trial.report.calibrated import TABLE
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.run_metadata import folder_digest
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.setup import folder_digest
 from lab.calibration.attempts import (
     NOT_BEGUN,
     ROWS_NAME,

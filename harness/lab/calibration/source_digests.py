@@ -27,7 +27,15 @@ MAKING_FOLDERS = (
     "workload",
 )  # whole, plug-ins and data too
 # Names of functions, classes, fields and arguments → what they were called when rows were made.
-FORMER = {"HeartbeatRun": "Beats", "heartbeat_runs": "beats"}
+FORMER = {
+    "HeartbeatRun": "Beats",
+    "heartbeat_runs": "beats",
+    "RESOURCES_EVERY_S": "EVERY_S",
+    "offsets_records": "records",
+    "FIRST_PORT": "FIRST",
+    "LAST_PORT": "LAST",
+    "BLOCK_PORTS": "BLOCK",
+}
 # Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
     # Imported in circles: what a fault, an injection and their evidence are stood in other modules. Called the failure

@@ -23,7 +23,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause
-from kafka_trial.witness.resource_sampler import shared_once
+from kafka_trial.witness.samplers import shared_once
 
 SAMPLED_EVERY_S = 0.2
 OUTPUT_MAX = 2000

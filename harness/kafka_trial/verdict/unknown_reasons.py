@@ -1,0 +1,182 @@
+"""Why a verdict is unknown whatever was seen, or for want of something: reasons that judge nothing of the consumer.
+
+The environment failed: on the harness's or the cluster's side, and nothing can be concluded about the consumer then. Or
+too little was there to judge, and a pass would prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.judge.judgement import FaultCoverage
+from kafka_trial.verdict.messages import plain
+from kafka_trial.witness.samplers import WALL_JUMP_NS
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.trial_context import TrialContext, Window
+    from kafka_trial.judge.judge import Coverage, Judgement, SliceCoverage
+    from kafka_trial.verdict.verdict_input import Scope
+
+STOOD_STILL_SHARE = 0.25  # of the trial; beyond that, what different sources said has hardly any order
+READ_MEDIAN, READ_WORST = "lines read within ms, median", "lines read within ms, worst"
+MS = 1_000_000
+WITNESSES = ("offsets", "observer", "requests-", "transactions")
+WITNESS_STATES = {
+    "ready": "never said that it had read to the end",
+    "behind": "was behind at the snapshot",
+    "dead": "died",
+    "undecodable": "met a record it cannot decode",
+}
+
+
+def environment_failures(judgement: Judgement) -> list[str]:
+    """Returns what failed on the harness's or the cluster's side."""
+    trial_context = judgement.trial_context
+    told = [f"the environment failed: {plain(message)}" for message in trial_context.environment]
+    if trial_context.ended is None:
+        told.append("the history is truncated: it has no end")
+    elif trial_context.ended != "ok" and not told:
+        told.append("the trial ended early")
+    told += _witnesses(trial_context)
+    told += _clock_jumps(trial_context)
+    told += _harness_stalls(trial_context)
+    told += [f"the history is damaged: {plain(defect)}" for defect in judgement.defects]
+    return told + [
+        f"the judge broke in {name}: {plain(error)}"
+        for name, error in sorted(judgement.crashed.items())
+        if name not in judgement.findings
+    ]
+
+
+def _clock_jumps(trial_context: TrialContext) -> list[str]:
+    """Brokers tell times by the wall clock: once it jumped, nobody knows when that was by the harness's."""
+    jumps = [jump_ns for jump_ns in _wall_jumps_ns(trial_context) if jump_ns > TOLERANCE_NS]
+    if not jumps:
+        return []
+    times = f"{len(jumps)} time{'s' * (len(jumps) > 1)}"
+    return [f"the wall clock jumped {times}, by up to {max(jumps) / 1e9:.1f} s: the brokers' times cannot be placed"]
+
+
+def _harness_stalls(trial_context: TrialContext) -> list[str]:
+    """Nothing is concluded from the order in which things were heard around a standstill: there must not be many."""
+    read_ns = [read_ns for _, read_ns in trial_context.clocks]
+    stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in trial_context.harness_stalls)
+    whole_ns = max(read_ns, default=0) - min(read_ns, default=0)
+    if stood_ns <= whole_ns * STOOD_STILL_SHARE or len(read_ns) < 2:
+        return []
+    return [
+        f"the harness stood still for {stood_ns / 1e9:.1f} s of {whole_ns / 1e9:.1f} s: "
+        "what was said then cannot be placed; try again on a machine with less to do"
+    ]
+
+
+def disturbances_counted(trial_context: TrialContext) -> dict[str, int]:
+    """Returns how often the wall clock jumped and the harness stood still, where they did."""
+    counts = {
+        "wall clock jumps": len(_wall_jumps_ns(trial_context)),
+        "harness stood still": len(trial_context.harness_stalls),
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def readings_counted(trial_context: TrialContext) -> dict[str, int]:
+    """Returns how long lines of members waited at most until they were read, in milliseconds, where that was measured:
+    in the median second of a reader, and in the worst."""
+    delays_ns = sorted(delay_ns for _, _, delay_ns in trial_context.readings)
+    if not delays_ns:
+        return {}
+    return {READ_MEDIAN: delays_ns[len(delays_ns) // 2] // MS, READ_WORST: delays_ns[-1] // MS}
+
+
+def _wall_jumps_ns(trial_context: TrialContext) -> list[int]:
+    """Returns how far the wall clock went apart from the monotonic one between two readings, where that is a jump."""
+    apart = [wall_ns - time_ns for time_ns, wall_ns in sorted((time, wall) for wall, time in trial_context.clocks)]
+    return [abs(later - before) for before, later in pairwise(apart) if abs(later - before) > WALL_JUMP_NS]
+
+
+def _witnesses(trial_context: TrialContext) -> list[str]:
+    """A witness must have said, last of all, that it read to the end."""
+    states = {source: "" for source in trial_context.counts if source.startswith(WITNESSES)}
+    if trial_context.settings.sink_is_read:
+        states["sink"] = ""
+    states.update(trial_context.witnesses)
+    return [
+        f"the witness {source} {WITNESS_STATES.get(state, 'did not say that it saw all')}"
+        for source, state in sorted(states.items())
+        if state != "complete"
+    ]
+
+
+LETS_PASS = frozenset({"latency", "slow-link"})  # faults under which traffic must go on
+
+
+def coverage_gaps(coverage: Coverage, scope: Scope, *, silent: bool = False) -> list[str]:
+    """Returns where too little was there to judge: nothing found there means nothing.
+
+    What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
+    can say that, those that were there.
+    """
+    told = list(scope.doubts)
+    least, handled = scope.records_judged_min, sum(_handled(part) for part in coverage.partitions)
+    if coverage.records < least:
+        told.append(f"{coverage.records} records were judged, fewer than the {least} it takes")
+    elif handled < least and not silent:
+        told.append(f"{handled} of {coverage.records} records were handled, fewer than the {least} it takes")
+    seen = {part.partition for part in coverage.partitions if part.records}
+    if coverage.records:
+        missing = [partition for partition in range(scope.partitions or 0) if partition not in seen]
+        told += _named("no record was judged", missing)
+    if handled and not silent:
+        idle = [part.partition for part in coverage.partitions if part.records and not part.handled]
+        told += _named("no record was handled", sorted(idle))
+    return told
+
+
+def _handled(part: SliceCoverage) -> int:
+    return min(part.handled, part.records)
+
+
+def _named(what: str, partitions: Sequence[int]) -> list[str]:
+    numbers = ", ".join(map(str, partitions))
+    return [f"{what} on partition{'s' * (len(partitions) > 1)} {numbers}"] if partitions else []
+
+
+def faults_without_traffic(coverage: Coverage, trial_context: TrialContext) -> list[str]:
+    """Returns the faults whose target did no work: they hit somebody who had nothing to do."""
+    spoken = any(through.delivered or through.processed for through in coverage.members.values())
+    if not spoken and not any(through.moved for through in coverage.members.values()):
+        return []  # nothing tells who did what
+    return [
+        f"fault {window.number} ({window.fault}) proves nothing about the consumer: {idle}"
+        for window in trial_context.windows
+        if (idle := _idle(coverage, window, spoken=spoken)) is not None
+    ]
+
+
+def _idle(coverage: Coverage, window: Window, *, spoken: bool) -> str | None:
+    """Returns how a fault hit somebody who had nothing to do; None where something went through or because of it.
+
+    A fault that lets traffic pass must have had some pass through its target. One that stops it leaves nothing inside
+    its window: then its target had partitions in hand when it was hit, and the work on them went on, by whomever.
+    Work is what members were delivered or processed; where none says anything (not `spoken`), what brokers see move.
+    """
+    hit = [through for name, through in coverage.members.items() if window.member in (None, name)]
+    who = window.member or "the members"
+    if not any(_worked((through.delivered, through.processed, 0, through.moved), spoken=spoken) for through in hit):
+        return f"{who} did no work in the whole trial"
+    if window.fault in LETS_PASS:
+        passed = any(_worked(through.inside.get(window.number, ()), spoken=spoken) for through in hit)
+        return None if passed else f"{who} did no work while it was in force"
+    around = coverage.around.get(window.number, FaultCoverage(0, 0))
+    if not around.held:
+        return f"{who} had no partition in hand when it was hit"
+    after = around.after if spoken else around.moved_after
+    return None if after else f"nothing was done any more on the partitions {who} had in hand"
+
+
+def _worked(numbers: Sequence[int], *, spoken: bool) -> bool:
+    """Tells whether there is work among delivered, processed, committed, moved: commits alone are none."""
+    return any(numbers[:2]) if spoken else any(numbers[3:])

@@ -1,0 +1,55 @@
+"""Packed run folders: the spec and the history come back, what can be made again does not; damage is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_trial.errors import InputError
+from kafka_trial.history.store import ASKED, FACTS, RunFolder, create_run_folder, pack, unpack
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """Returns a run folder with a spec, two sources, and what a judgement left there."""
+    run = create_run_folder(tmp_path / "run", "control", "one")
+    for name in ASKED:
+        (run.path / name).write_text(f"{name} of the trial\n")
+    run.write_json("run.json", {"seed": 7, "consumer_file": "/home/somebody/orders/consumer.toml"})
+    (run.history / "run.jsonl").write_text('{"kind":"end"}\n')
+    (run.history / "sink.jsonl").write_text("")
+    (run.path / "verdict.json").write_text("{}")
+    (run.logs / "b0-server.log").write_text("a broker's words\n")
+    return run
+
+
+def test_question_and_history_come_back(folder: RunFolder, tmp_path: Path) -> None:
+    """Byte for byte, an empty source too; neither verdict nor logs, nor whose machine it was."""
+    pack(folder, tmp_path / "packed" / "one.tar.xz")
+    back = unpack(tmp_path / "packed" / "one.tar.xz", tmp_path / "back")
+    there = {str(place.relative_to(back.path)) for place in back.path.rglob("*") if place.is_file()}
+    assert there == {*ASKED, FACTS, "history/run.jsonl", "history/sink.jsonl"}
+    same = there - {FACTS}
+    assert all((back.path / name).read_bytes() == (folder.path / name).read_bytes() for name in same)
+    assert back.read_json(FACTS) == {"seed": 7, "consumer_file": "orders/consumer.toml"}
+
+
+def test_the_same_history_packs_to_the_same_bytes(folder: RunFolder, tmp_path: Path) -> None:
+    """Whenever, and whoever owns the files."""
+    pack(folder, tmp_path / "first")
+    for place in folder.path.rglob("*"):
+        place.chmod(0o700)
+    (folder.history / "run.jsonl").touch()
+    pack(folder, tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+@pytest.mark.parametrize("cut", [0, 10, 100, -20])
+def test_a_damaged_file_is_named(folder: RunFolder, tmp_path: Path, cut: int) -> None:
+    """Empty, cut short at its head or at its tail."""
+    file = tmp_path / "one.tar.xz"
+    pack(folder, file)
+    file.write_bytes(file.read_bytes()[:cut])
+    with pytest.raises(InputError, match=r"one\.tar\.xz"):
+        unpack(file, tmp_path / "back")

@@ -1,0 +1,55 @@
+"""Each broker is asked for itself; the newest answer counts, and silence stays unknown."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+
+import pytest
+
+from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.nemesis.context import _address, _header, _newest, _Reader, _round_trip, _string, ask
+from kafka_trial.nemesis.samples import Leader, TopicSnapshot
+
+
+def test_the_highest_epoch_wins() -> None:
+    """A broker that was cut off tells what was; whoever knows a later epoch is believed."""
+    stale = [Leader(0, 1, 3, (0, 1)), Leader(1, 2, 5, (0, 1, 2))]
+    fresh = [Leader(0, 2, 4, (0, 2)), Leader(1, 2, 5, (0, 2))]
+    expected = (Leader(0, 2, 4, (0, 2)), Leader(1, 2, 5, (0, 2)))
+    assert (_newest([stale, fresh]), _newest([fresh, stale])) == (expected, expected)
+
+
+def test_nobody_answers() -> None:
+    """Down and silent brokers leave everything unknown, within a bounded time."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        look = ask([silent.getsockname()], "t", "g")
+    assert replace(look, time_ns=0) == TopicSnapshot(0)
+
+
+@pytest.mark.cluster
+def test_brokers_say_what_the_admin_says(cluster: ProcessCluster) -> None:
+    """On a quiet cluster the raw answers agree with those of a whole client."""
+    addresses = [_address(text) for text in cluster.observer_bootstrap.split(",")]
+    topic = f"{cluster.name}-asking"
+    with Admin(cluster.observer_bootstrap) as admin:
+        state = admin.create_topic(topic, partitions=4, replication_factor=3)
+        look = ask(addresses, topic, "some-group")
+        leaders = [
+            (part.partition, part.leader, part.leader_epoch, tuple(sorted(part.isr))) for part in state.partitions
+        ]
+        expected = (leaders, admin.coordinator_of("some-group"), admin.controller())
+    seen = [(one.partition, one.broker, one.epoch, one.isr) for one in look.leaders]
+    assert (seen, look.coordinator, look.controller) == expected
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("group", ["g1", "orders", "größe", "a-long-name-with-a-hash-beyond-32-bits"])
+def test_the_coordinator_is_the_one_that_brokers_name(cluster: ProcessCluster, group: str) -> None:
+    """FindCoordinator v2 names the same broker, also where the name's hash is negative."""
+    addresses = [_address(text) for text in cluster.observer_bootstrap.split(",")]
+    answer = _round_trip(addresses[0], _header(10, 2) + _string(group) + b"\x00")
+    read = _Reader(answer, at=8)
+    error, _, broker = read.i16(), read.string(), read.i32()
+    assert (error, ask(addresses, "no-topic", group).coordinator) == (0, broker)
