@@ -46,7 +46,7 @@ def test_a_commit_is_told_with_what_stood_before_it() -> None:
     """Up, down and up in one partition; in the other one position, deleted, and a lower one."""
     lines = [committed(2), committed(1), [on(1, line) for line in (*committed(5), tombstone(), *committed(3))]]
     commits = batch_of([*lines, committed(2), committed(4)], partitions=2).commits
-    assert told(commits, "slice", "place", "value", "stretch", "peak", "peak_row", "effect_ns") == [
+    assert told(commits, "slice", "log_offset", "committed_offset", "stretch", "peak", "peak_row", "effect_ns") == [
         (0, 1, 2, 1, None, -1, 10),
         (0, 2, 1, 1, 2, 0, 20),
         (0, 6, 2, 1, 2, 0, 60),
@@ -104,7 +104,7 @@ def test_the_committer_in_a_transaction_asked_in_a_transaction() -> None:
     """m1 asked for the same position outside of it."""
     lines = [*committed(1, producer=7, by="m0"), asks("m1")]
     commits = batch_of(lines, settings=IN_TRANSACTION).commits
-    assert told(commits, "committer", "flag", "effect_ns", "place") == [(0, 1, 30, 1)]
+    assert told(commits, "committer", "in_transaction", "effect_ns", "log_offset") == [(0, 1, 30, 1)]
 
 
 def test_a_commit_is_of_the_incarnation_that_had_begun_last() -> None:
@@ -176,7 +176,7 @@ def test_what_was_given_to_nobody_is_its_last_owners_in_every_partition() -> Non
     first = [*committed(1, by="m0"), *(on(1, line) for line in committed(1, by="m1"))]
     swapped = [holds("m1", 0), holds("m0", 1), holds("m1"), holds("m0")]
     lines = [*here, *first, *swapped, *committed(2, by="m0"), *(on(1, line) for line in committed(2, by="m1"))]
-    assert told(batch_of(lines, partitions=2).commits, "slice", "value", "owned") == [
+    assert told(batch_of(lines, partitions=2).commits, "slice", "committed_offset", "owned") == [
         (0, 1, 1),
         (0, 2, 0),
         (1, 1, 1),
@@ -225,14 +225,14 @@ def test_a_commit_in_a_transaction_takes_effect_at_its_marker(
     lines: list[Line | list[Line]], values: list[int]
 ) -> None:
     """If no later record of the partition took effect before."""
-    assert batch_of(lines, settings=IN_TRANSACTION).commits["value"].tolist() == values
+    assert batch_of(lines, settings=IN_TRANSACTION).commits["committed_offset"].tolist() == values
 
 
 def test_a_commit_in_a_transaction_is_as_old_as_its_marker() -> None:
     """Written at 10 ms, taken at 1030 ms; in another partition, and outside of any, both at 20 ms."""
     written = [committed(1, producer=7, pending=True), [on(1, line) for line in committed(1)]]
     commits = batch_of([*written, after(1), ended("commit", None)], settings=IN_TRANSACTION, partitions=2).commits
-    assert told(commits, "slice", "place", "effect_place", "effect_ns") == [(0, 1, 3, 1030), (1, 2, 2, 20)]
+    assert told(commits, "slice", "log_offset", "effect_log_offset", "effect_ns") == [(0, 1, 3, 1030), (1, 2, 2, 20)]
 
 
 def test_the_first_commit_that_covers_a_record() -> None:
@@ -294,7 +294,7 @@ def test_a_commit_is_as_old_as_the_broker_says() -> None:
     inside = committed(2, producer=7, pending=True)
     lines = [read_late(ONE, 5), inside[0], read_late(ended("commit", None), 3)]
     commits = batch_of(lines, settings=IN_TRANSACTION).commits
-    assert told(commits, "value", "effect_ns") == [(1, -4990), (2, -2970)]
+    assert told(commits, "committed_offset", "effect_ns") == [(1, -4990), (2, -2970)]
 
 
 def test_a_request_is_as_old_as_the_broker_says() -> None:

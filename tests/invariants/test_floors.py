@@ -160,7 +160,7 @@ def test_the_answers_are_told_with_their_members() -> None:
     lines = [answered("m1", 1), answered("m0", 2), on(1, answered("m0", 3)), answered("m0", 4)]
     others = [asked("OFFSET_FETCH", "m0", 5, error=3), asked("OFFSET_FETCH", "operator", 6)]
     answers = batch_of([*lines, *others], partitions=2).fetch_answers
-    assert told(answers, "slice", "member", "at_ns", "value") == [
+    assert told(answers, "slice", "member", "at_ns", "committed_offset") == [
         (0, 0, 20, 2),
         (0, 0, 40, 4),
         (0, 1, 10, 1),

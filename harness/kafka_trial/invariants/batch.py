@@ -32,6 +32,7 @@ from kafka_trial.invariants import (
 )
 from kafka_trial.invariants.client_attribution import group_members
 from kafka_trial.invariants.clients import Clients, clients
+from kafka_trial.invariants.families import Family, FamilyTable, families_of, in_common
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
@@ -39,7 +40,10 @@ from kafka_trial.invariants.trial_context import TrialContext
 
 
 class Batch:
-    """Whole slices with their indexes: `rows` has the columns of `rows.NUMBERS`, and `key`, a place in `keys`."""
+    """Whole slices with their indexes: `rows` has the columns of `rows.NUMBERS`, and `key`, a place in `keys`.
+
+    Nobody sees these but `of`, which gives them the names of their family (`families.py`).
+    """
 
     def __init__(self, rows: Table, trial_context: TrialContext, keys: Sequence[str] = ()) -> None:
         self.trial_context = trial_context
@@ -53,10 +57,18 @@ class Batch:
         self.lives = _lives(trial_context)
 
     def of(self, *kinds: Kind) -> Table:
-        """Returns the rows of some kinds with `slice` numbered from 0 inside this batch, in no particular order."""
+        """Returns the rows of some kinds, in no particular order, with the columns of their family (`families.py`).
+
+        Of several families: with those columns that they have in common. `slice` is numbered from 0 inside this batch.
+        """
+        parts = [self._of(family, [kind for kind in kinds if kind in family.kinds]) for family in families_of(kinds)]
+        return parts[0] if len(parts) == 1 else in_common(parts)
+
+    def _of(self, family: Family, kinds: Sequence[Kind]) -> FamilyTable:
         order, spans = self._by_kind
         parts = [order[slice(*spans[kind])] for kind in kinds if kind in spans]
-        rows = self._rows.take(np.concatenate(parts) if parts else np.empty(0, np.int64))
+        chosen = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        rows = family.read(self._rows.only(*family.carriers).take(chosen))
         return rows.having(slice=np.searchsorted(self.slices, rows["slice"]).astype(np.int64))
 
     @cached_property
@@ -67,8 +79,8 @@ class Batch:
         """
         records = self.of(Kind.RECORD).sorted_by("slice", "offset")
         distinct = records.take(_firsts(records["slice"], records["offset"]))
-        return distinct.only("slice", "offset", "key", "source", "seq").having(
-            id_hash=distinct["place"], appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
+        return distinct.only("slice", "offset", "id_hash", "key", "source", "seq").having(
+            appended_ns=self.monotonic(distinct["append_wall_ns"], distinct["time_ns"])
         )
 
     @cached_property
@@ -85,14 +97,14 @@ class Batch:
         first = first_of(self.records["slice"])
         starts[self.records["slice"][first]] = self.records["offset"][first]
         read = self.of(Kind.LOG_START)
-        starts[read["slice"]] = read["offset"]
-        np.minimum.at(starts, read["slice"], read["offset"])
+        starts[read["slice"]] = read["position"]
+        np.minimum.at(starts, read["slice"], read["position"])
         return starts
 
     @cached_property
     def arrived(self) -> Table:
-        """The effects, sorted by (slice, id hash of their id, time); `place` is the id hash."""
-        return self.of(Kind.ARRIVED).sorted_by("slice", "place", "time_ns", "source", "seq")
+        """The effects, sorted by (slice, id hash of their id, time)."""
+        return self.of(Kind.ARRIVED).sorted_by("slice", "id_hash", "time_ns", "source", "seq")
 
     @cached_property
     def own(self) -> Table:

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 def effects_in_order(batch: Batch) -> Table:
-    """Returns slice, source, seq, offset, time_ns, flag (1: acknowledged), key, `member` (-1: not named), `output` (the
-    partition of an output topic; -1: none) and `at` (its place there, else in the sink's file), sorted by slice, offset
-    and time; `number`: how many of its record came before. None where lines alone tell of the work, and none whose id
+    """Returns slice, source, seq, offset, time_ns, acknowledged, key, `member` (-1: not named), `output` (the partition
+    of an output topic; -1: none) and `at` (its place there, else in the sink's file), sorted by slice, offset and time;
+    `number`: how many of its record came before. None where lines alone tell of the work, and none whose id
     is of several records: of which it was nobody knows.
     """
     effects = batch.of(Kind.EFFECT)
@@ -49,12 +49,12 @@ def effects_in_order(batch: Batch) -> Table:
     event = joined(effects["slice"], effects["source"], effects["seq"])
     _, number, times = np.unique(event, return_inverse=True, return_counts=True)
     effects = effects.take(times[number] == 1)
-    in_topic, who = effects["place"] != NONE, effects["who"].astype(np.int64)
-    effects = effects.only("slice", "offset", "time_ns", "seq", "flag").having(
+    in_topic = effects["output_offset"] != NONE
+    effects = effects.only("slice", "offset", "time_ns", "seq", "acknowledged").having(
         source=effects["source"].astype(np.int64),
-        member=np.where(in_topic, -1, who),
-        output=np.where(in_topic, who, -1),
-        at=np.where(in_topic, effects["place"], effects["seq"]),
+        member=effects["member"].astype(np.int64),
+        output=effects["output_partition"].astype(np.int64),
+        at=np.where(in_topic, effects["output_offset"], effects["seq"]),
     )
     effects = effects.take(ordered(effects["slice"], effects["offset"], effects["time_ns"], effects["seq"]))
     number = number_in(joined(effects["slice"], effects["offset"]))
@@ -98,7 +98,7 @@ def _untold(batch: Batch, effects: Table) -> Bools:
     """
     record = joined(effects["slice"], effects["offset"])
     before = previous_in(record)
-    posted = np.flatnonzero((before < 0) | (picked(effects["flag"], before, 1) == 1))
+    posted = np.flatnonzero((before < 0) | (picked(effects["acknowledged"], before, 1) == 1))
     posts, record = effects.take(posted), record[posted]
     order = ordered(record, posts["member"])
     beyond = np.zeros(len(posts), np.int64)

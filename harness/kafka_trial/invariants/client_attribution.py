@@ -29,9 +29,9 @@ UNATTRIBUTED = "several group members live in its process, and the line does not
 
 
 def client_of_lines(batch: Batch, own: Table) -> Ints:
-    """Returns the own client that each line (slice, source, who) speaks for; -1 where it is the only one that can, or
-    nobody knows."""
-    client = _canonical_clients(batch)[own["who"]]
+    """Returns the own client that each line (slice, source, own_client) speaks for; -1 where it is the only one that
+    can, or nobody knows."""
+    client = _canonical_clients(batch)[own["own_client"]]
     return np.where(_sole_clients(batch, own["slice"], own["source"]) >= 0, -1, client)
 
 

@@ -89,15 +89,15 @@ def commit_regression(batch: Batch) -> Findings:
     log = batch.commits
     first, back = episodes["first"], episodes["back"]
     recovered = back >= 0
-    ended_ns = np.where(recovered, picked(log["wall_ns"], back, NONE), NONE)
+    ended_ns = np.where(recovered, picked(log["commit_wall_ns"], back, NONE), NONE)
     by_operator = picked(log["committer"], first, 0) == OPERATOR
     owned = np.where(by_operator, 0, picked(log["owned"], first, -1))
     rows = table(
         slice=episodes["slice"],
-        order=picked(log["place"], first, NONE),
-        log_offset=picked(log["place"], first, NONE),
-        **{"from": picked(log["peak"], first, NONE), "to": picked(log["value"], first, NONE)},
-        lasted_ms=np.where(recovered, (ended_ns - picked(log["wall_ns"], first, NONE)) // 1_000_000, NONE),
+        order=picked(log["log_offset"], first, NONE),
+        log_offset=picked(log["log_offset"], first, NONE),
+        **{"from": picked(log["peak"], first, NONE), "to": picked(log["committed_offset"], first, NONE)},
+        lasted_ms=np.where(recovered, (ended_ns - picked(log["commit_wall_ns"], first, NONE)) // 1_000_000, NONE),
         recovered=recovered,
         own=np.array([None, False, True], dtype=object)[owned + 1],
         by_operator=by_operator,
@@ -138,18 +138,18 @@ def zombie_commit(batch: Batch) -> Findings:
     """
     log = batch.commits
     zombie = log.take((log["committer"] >= 0) & (log["owned"] == 0))
-    skips = _lost_between(batch, zombie["slice"], zombie["peak"], zombie["value"])
+    skips = _lost_between(batch, zombie["slice"], zombie["peak"], zombie["committed_offset"])
     unknown = skips & batch.trial_context.settings.silent
     nobody_knows, zombie, skips = zombie["slice"][unknown], zombie.take(~unknown), skips[~unknown]
     request, asked = requests_of(batch, zombie)
     owner = _owner_record(batch, zombie)
     rows = table(
         slice=zombie["slice"],
-        order=zombie["place"],
-        log_offset=zombie["place"],
-        committed_offset=zombie["value"],
+        order=zombie["log_offset"],
+        log_offset=zombie["log_offset"],
+        committed_offset=zombie["committed_offset"],
         member=_member_names(batch, zombie["committer"]),
-        fell=zombie["value"] < zombie["peak"],
+        fell=zombie["committed_offset"] < zombie["peak"],
         skipped_record=skips,
     )
     proofs = [
@@ -189,17 +189,19 @@ def commit_past_end(batch: Batch) -> Findings:
     log = batch.commits
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], log["slice"], log["time_ns"])
-    end = picked(ends["offset"], after, NEVER)
-    seen = per_group(ends["slice"], ends["offset"], batch.size, how="max", start=NONE)
+    end = picked(ends["position"], after, NEVER)
+    seen = per_group(ends["slice"], ends["position"], batch.size, how="max", start=NONE)
     ever = np.maximum(seen, batch.ends)[log["slice"]]
-    beyond = (after >= 0) & (log["value"] > end)
-    open_cases = (after < 0) & (log["value"] > ever)  # a log end only grows: what was there before is proof enough
+    beyond = (after >= 0) & (log["committed_offset"] > end)
+    open_cases = (after < 0) & (
+        log["committed_offset"] > ever
+    )  # a log end only grows: what was there before is proof enough
     past = log.take(beyond)
     rows = table(
         slice=past["slice"],
-        order=past["place"],
-        log_offset=past["place"],
-        committed_offset=past["value"],
+        order=past["log_offset"],
+        log_offset=past["log_offset"],
+        committed_offset=past["committed_offset"],
         log_end=end[beyond],
         by_operator=past["committer"] == OPERATOR,
     )
@@ -211,7 +213,7 @@ def commit_past_end(batch: Batch) -> Findings:
 def regressions(batch: Batch) -> Table:
     """Returns slice, first (the commit that fell), back (the one that recovered, -1: none): one row an episode."""
     log = batch.commits
-    low = log["value"] < log["peak"]
+    low = log["committed_offset"] < log["peak"]
     run = np.cumsum(starts_of(joined(log["stretch"], low.astype(np.int64)))) if len(log) else low.astype(np.int64)
     first = np.flatnonzero(low & starts_of(run))
     begins = np.flatnonzero(starts_of(run))
@@ -238,14 +240,17 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     inside = opens[began_ns[held] > begun_ns[opens]]
     answers = batch.fetch_answers.take(batch.fetch_answers["starts"]).sorted_by("slice", "at_ns")
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
-    below = which[answers["value"][rows] < peak[which]]
+    below = which[answers["committed_offset"][rows] < peak[which]]
     return np.isin(np.arange(len(episodes)), np.concatenate([inside, below]))
 
 
 def _owner_record(batch: Batch, commits: Table) -> Ints:
     """Returns the last assignment record of the partition before each commit."""
     return at_or_before(
-        batch.assignment_records["slice"], batch.assignment_records["place"], commits["slice"], commits["place"]
+        batch.assignment_records["slice"],
+        batch.assignment_records["log_offset"],
+        commits["slice"],
+        commits["log_offset"],
     )
 
 

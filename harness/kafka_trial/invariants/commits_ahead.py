@@ -93,10 +93,10 @@ def _ahead_by_own_word(batch: Batch) -> Table:
     """
     commits = _own_commits(batch)
     previous = previous_in(commits["ownership_epoch"])
-    low = picked(commits["offset"], previous, NONE)
+    low = picked(commits["committed_offset"], previous, NONE)
     delivered = _delivered_offsets(batch)
     first, end = between(
-        delivered["ownership_epoch"], delivered["offset"], commits["ownership_epoch"], low, commits["offset"]
+        delivered["ownership_epoch"], delivered["offset"], commits["ownership_epoch"], low, commits["committed_offset"]
     )
     known_seq = np.minimum(delivered["done_seq"], _effect_seq(batch, delivered))
     latest = greatest_in(known_seq, first, end)
@@ -104,7 +104,7 @@ def _ahead_by_own_word(batch: Batch) -> Table:
     commits, record = commits.take(ahead), delivered.take(latest[ahead])
     return table(
         slice=commits["slice"],
-        committed_offset=commits["offset"],
+        committed_offset=commits["committed_offset"],
         offset=record["offset"],
         by_log=np.zeros(len(commits), np.bool_),
         by_operator=np.zeros(len(commits), np.bool_),
@@ -138,9 +138,9 @@ def _own_commits(batch: Batch) -> Table:
     """
     own = batch.own
     commits = own.take(np.isin(own["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_OK)))
-    commits = commits.take(ordered(commits["file"], commits["offset"], commits["seq"]))
+    commits = commits.take(ordered(commits["file"], commits["committed_offset"], commits["seq"]))
     asked = commits["kind"] == Kind.COMMIT_INVOKE
-    unasked = ~asked & (last_true(joined(commits["file"], commits["offset"]), asked) < 0)
+    unasked = ~asked & (last_true(joined(commits["file"], commits["committed_offset"]), asked) < 0)
     inside = batch.trial_context.settings.progress == "transaction"
     commits = commits.take((asked | unasked) & (commits["ownership_epoch"] >= 0) & np.bool_(not inside))
     return commits.sorted_by("ownership_epoch", "seq")
@@ -172,7 +172,7 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
     done = batch.first_handled.row[row]
     return table(
         slice=commits["slice"],
-        committed_offset=commits["value"],
+        committed_offset=commits["committed_offset"],
         offset=records["offset"][row],
         by_log=np.ones(len(commits), np.bool_),
         by_operator=commits["committer"] == OPERATOR,
@@ -194,14 +194,14 @@ def _rising(batch: Batch) -> Table:
     take effect with it, though one log may be told of that before another.
     """
     log = batch.commits
-    before = picked(log["value"], previous_in(log["stretch"]), NONE)
-    numbers = np.flatnonzero(log["value"] > before)
+    before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
+    numbers = np.flatnonzero(log["committed_offset"] > before)
     rising = log.take(numbers).having(before=before[numbers])
     by_word, by_log = (_passed_last(batch, rising, times) for times in (_told_ns(batch), batch.first_handled.said_ns))
     before_it, late_ns = requested(batch, rising)
     latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))
     asked_ns = requested_at(batch, rising)
-    inside = rising["flag"] & IN_TRANSACTION > 0
+    inside = rising["in_transaction"] == IN_TRANSACTION
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
     unheard, read_late = (
@@ -222,8 +222,8 @@ def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, I
     records = batch.records
     covered_by = first_covering(batch, records["slice"], records["offset"])
     unheard = (handled_ns == NEVER) & uncertain_after_kill(batch, covered_by)
-    low = np.minimum(rising["peak"], rising["value"])
-    above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["value"]))
+    low = np.minimum(rising["peak"], rising["committed_offset"])
+    above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["committed_offset"]))
     excused_ns = np.where(unheard, NONE, handled_ns)
     below = greatest_in(excused_ns, *between(*_places(records), rising["slice"], rising["before"], low))
     above_ns, below_ns = picked(handled_ns, above, NONE), picked(excused_ns, below, NONE)
@@ -255,7 +255,7 @@ def _told_ns(batch: Batch) -> Ints:
 def _appended(batch: Batch, done: Table) -> Bools:
     """Returns of which rows the record has an output whose broker says when it appended it."""
     outputs = batch.of(Kind.EFFECT)
-    dated = (outputs["wall_ns"] != NONE) & bool(batch.trial_context.clocks)  # else nobody knows when that was
+    dated = (outputs["append_wall_ns"] != NONE) & bool(batch.trial_context.clocks)  # else nobody knows when that was
     outputs = outputs.take(dated).sorted_by("slice", "offset")
     found: Bools = exactly(*_places(outputs), *_places(done)) >= 0
     return found
@@ -264,6 +264,6 @@ def _appended(batch: Batch, done: Table) -> Bools:
 def _cases(undecided: Table, found: Table) -> Ints:
     """Returns the slice of each undecided commit whose position is not among those found."""
     found = found.sorted_by("slice", "committed_offset")
-    row = exactly(found["slice"], found["committed_offset"], undecided["slice"], undecided["value"])
+    row = exactly(found["slice"], found["committed_offset"], undecided["slice"], undecided["committed_offset"])
     slices: Ints = undecided["slice"][row < 0].astype(np.int64)
     return slices

@@ -65,7 +65,7 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
         lines["slice"] * size + lines["source"],
         lines["seq"],
     )
-    before: Bools = picked(early["until"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
+    before: Bools = picked(early["sent_ns"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
     return before & ~batch.vague(lines["source"])
 
 
@@ -73,7 +73,7 @@ def _beyond_end(batch: Batch, lines: Table) -> Bools:
     """Returns which lines name a place that the log did not hold: a log end that was asked for later lay below it."""
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
-    beyond: Bools = (lines["offset"] >= picked(ends["offset"], after, NEVER)) & ~batch.vague(lines["source"])
+    beyond: Bools = (lines["offset"] >= picked(ends["position"], after, NEVER)) & ~batch.vague(lines["source"])
     return beyond | (lines["offset"] < 0)
 
 

@@ -87,7 +87,7 @@ def skipped(batch: Batch) -> Findings:
         slice=lost["slice"],
         order=lost["offset"],
         offset=lost["offset"],
-        committed_offset=picked(commits["value"], covered_by, NONE),
+        committed_offset=picked(commits["committed_offset"], covered_by, NONE),
         by_operator=picked(commits["committer"], covered_by, UNKNOWN) == OPERATOR,
         in_flight_at_crash=in_flight(batch, lost, covered_by),
     )

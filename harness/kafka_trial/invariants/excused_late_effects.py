@@ -145,8 +145,8 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
 def _answered_last(batch: Batch, until_ns: Ints) -> Ints:
     """Returns when the last fetch of each ownership epoch's member, up to some time, was answered; NONE: none was."""
     asked, held, size = batch.of(Kind.FETCH_ASKED), batch.ownership_epochs, len(batch.trial_context.members) + 1
-    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
-    asker = joined_with(asked["slice"], members_of(batch, asked["who"], otherwise=-1) + 1, size)
+    answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    asker = joined_with(asked["slice"], members_of(batch, asked["lane"], otherwise=-1) + 1, size)
     order = np.lexsort((answered_ns, asker))
     asker, answered_ns = asker[order], answered_ns[order]
     last = at_or_before(asker, answered_ns, joined_with(held["slice"], held["member"] + 1, size), until_ns)

@@ -101,5 +101,5 @@ def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
         lost["slice"] * size + np.maximum(picked(log["committer"], commits, -1), -1) + 1,
         picked(log["effect_ns"], commits, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS,
     )
-    behind: Bools = picked(answers["value"], told, NONE) > lost["offset"]
+    behind: Bools = picked(answers["committed_offset"], told, NONE) > lost["offset"]
     return behind

@@ -206,9 +206,9 @@ def _by_records(batch: Batch, lines: Table) -> Table:
         at_ns=assignment_records["time_ns"],
         source=file_of(batch, assignment_records["member"], assignment_records["time_ns"]),
     )
-    by_time = assignment_records.sorted_by("slice", "at_ns", "place")
+    by_time = assignment_records.sorted_by("slice", "at_ns", "log_offset")
     own = assignment_records.take(assignment_records["source"] >= 0)
-    own = own.take(ordered(_files(batch, own), own["at_ns"], own["place"]))
+    own = own.take(ordered(_files(batch, own), own["at_ns"], own["log_offset"]))
     file, wanted = _files(batch, own), _files(batch, lines)
     found = _counted(batch, file, own["at_ns"], wanted, lines)
     written_ns = batch.written_ns(lines["source"], lines["time_ns"])

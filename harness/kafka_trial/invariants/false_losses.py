@@ -201,8 +201,8 @@ def _given_away(batch: Batch, rows: Table) -> Bools:
     to_others = which[assignment_records["member"][found] != rows["member"][which]]
     ends = _membership_ends(batch)
     which, found = _inside(np.zeros(len(ends), np.int64), ends["at_ns"], np.zeros(len(rows), np.int64), rows)
-    names = ("slice", "place", "member")
-    asked = table(slice=rows["slice"][which], place=ends["place"][found], member=rows["member"][which])
+    names = ("slice", "log_offset", "member")
+    asked = table(slice=rows["slice"][which], log_offset=ends["log_offset"][found], member=rows["member"][which])
     both = joined(*(np.concatenate([assignment_records[name], asked[name]]) for name in names))
     listed = np.isin(both[len(assignment_records) :], both[: len(assignment_records)])
     whose = ends["member"][found]
@@ -217,7 +217,8 @@ def _inside(group: Ints, at_ns: Ints, wanted: Ints, rows: Table) -> tuple[Ints, 
 
 
 def _membership_ends(batch: Batch) -> Table:
-    """Returns the group records that may end a membership: `member` (OF_ALL: whoever they do not list), place, at_ns.
+    """Returns the group records that may end a membership: `member` (OF_ALL: whoever they do not list),
+    log_offset, at_ns.
 
     Sorted by time. Classic ones that say nothing of assignments end none.
     """
@@ -227,4 +228,4 @@ def _membership_ends(batch: Batch) -> Table:
     wall_ns = np.array([NONE if one.wall_ns is None else one.wall_ns for one in ends], np.int64)
     at_ns = batch.monotonic(wall_ns, np.array([one.time_ns for one in ends], np.int64))
     places = np.array([one.place for one in ends], np.int64)
-    return table(member=np.array(owners, np.int64), place=places, at_ns=at_ns).sorted_by("at_ns")
+    return table(member=np.array(owners, np.int64), log_offset=places, at_ns=at_ns).sorted_by("at_ns")

@@ -84,8 +84,8 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
     later = np.where(picked(asked["begun_ns"], later, NEVER) < held["close_ns"], later, -1)
     first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], after_ns)
-    highest = picked(asked["offset"], greatest_in(asked["offset"], first, end), NONE)
-    position = np.maximum(picked(asked["offset"], later, NEVER), highest)
+    highest = picked(asked["fetch_position"], greatest_in(asked["fetch_position"], first, end), NONE)
+    position = np.maximum(picked(asked["fetch_position"], later, NEVER), highest)
     return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(batch.holders, _fetching(batch))
 
 
@@ -109,9 +109,9 @@ def _fetching(batch: Batch) -> list[int]:
 def _fetches(batch: Batch) -> Table:
     """Returns the fetches of members, sorted by (slice, member, begun)."""
     asked = batch.of(Kind.FETCH_ASKED)
-    sent_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
-    member = members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1))
-    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["place"], 0))
+    sent_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    member = members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1))
+    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["duration_ns"], 0))
     asked = asked.take(asked["member"] >= 0)
     return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"]))
 

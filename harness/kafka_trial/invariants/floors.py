@@ -57,18 +57,18 @@ def fetch_answers(batch: Batch) -> Table:
 
 
 def position_answers(batch: Batch) -> Table:
-    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three.
+    """Returns the positions brokers answered to members: slice, member, at_ns, committed_offset; sorted by
+    the first three.
 
     `client`: the group member that asked, where several live in the process (-1: not told), else the process itself.
     """
     answers = batch.of(Kind.FETCH_ANSWER)
     answers = answers.having(
-        client=members_at(batch, answers["who"], answers["connection"], np.full(len(answers), -1)),
-        member=commits_log.members_of(batch, answers["who"], otherwise=-1),
-        at_ns=batch.monotonic(answers["wall_ns"], answers["time_ns"]),
-        value=answers["offset"],
+        client=members_at(batch, answers["lane"], answers["connection"], np.full(len(answers), -1)),
+        member=commits_log.members_of(batch, answers["lane"], otherwise=-1),
+        at_ns=batch.monotonic(answers["answered_wall_ns"], answers["time_ns"]),
     )
-    return answers.take((answers["flag"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
+    return answers.take((answers["error_code"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
 
 
 def _answered(batch: Batch) -> Ints:
@@ -93,7 +93,7 @@ def _answered(batch: Batch) -> Ints:
     started = greatest_in(np.where(answers["starts"], np.arange(len(answers)), -1), first, end)
     starts = picked(answers["starts"].astype(np.int64), started, 0) == 1
     chosen = np.where(starts, started, np.where(first < end, unfetched, -1))
-    return picked(answers["value"], chosen, NONE)
+    return picked(answers["committed_offset"], chosen, NONE)
 
 
 def _by_asker(batch: Batch) -> Table:
@@ -128,7 +128,7 @@ def _durable(batch: Batch) -> Ints:
         held["open_ns"] + TOLERANCE_NS + 1,
     )
     which, rows = in_ranges(low, high)
-    lowest = per_group(which, by_time["value"][rows], len(held), how="min", start=NEVER)
-    before = picked(by_time["value"], surely, NONE)
+    lowest = per_group(which, by_time["committed_offset"][rows], len(held), how="min", start=NEVER)
+    before = picked(by_time["committed_offset"], surely, NONE)
     known = np.where(before == NONE, -1, before)  # before the first commit the log start was the floor
     return np.where(lowest == NEVER, before, np.minimum(np.where(lowest == NEVER, known, lowest), known))

@@ -112,16 +112,16 @@ def _effect_behind(batch: Batch, begun: Table) -> Bools:
     number = np.lexsort((batch.ownership_epochs["open_ns"], batch.ownership_epochs["slice"]))
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
     heard = table(ownership_epoch=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])
-    heard = heard.take(heard["ownership_epoch"] >= 0).having(place=np.full(int((row >= 0).sum()), -1))
+    heard = heard.take(heard["ownership_epoch"] >= 0).having(number=np.full(int((row >= 0).sum()), -1))
     asked = table(
         ownership_epoch=begun["ownership_epoch"],
         time_ns=batch.earliest(begun["time_ns"]) - TOLERANCE_NS,
         offset=np.full(len(begun), NONE),
-        place=np.arange(len(begun)),
+        number=np.arange(len(begun)),
     )
     both = stacked(asked, heard).sorted_by("ownership_epoch", "time_ns")
     highest = picked(both["offset"], max_before(both["ownership_epoch"], both["offset"]), NONE)
     behind = np.zeros(len(begun), np.bool_)
-    mine = both["place"] >= 0
-    behind[both["place"][mine]] = highest[mine] > begun["offset"][both["place"][mine]]
+    mine = both["number"] >= 0
+    behind[both["number"][mine]] = highest[mine] > begun["offset"][both["number"][mine]]
     return behind & (begun["ownership_epoch"] >= 0)

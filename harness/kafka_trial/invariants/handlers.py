@@ -118,15 +118,8 @@ def handled(batch: Batch) -> Table:
     is enough. `said_ns`: the earliest time at which any of its handlings can have been written down.
     """
     settings = batch.trial_context.settings
-    done = batch.of(Kind.PROCESSED, Kind.EFFECT, *([] if settings.has_sink else [Kind.UNREADABLE]))
+    done = stacked(_completed(batch), _effects(batch), _unreadable(batch))
     done = done.take(~is_refuted(batch, done))
-    stamped = (done["kind"] == Kind.EFFECT) & (done["wall_ns"] != NONE) & bool(batch.trial_context.clocks)
-    done = done.only("kind", "flag", "slice", "offset", "time_ns", "source", "seq").having(
-        stamped=(stamped & (settings.progress != "transaction")).astype(np.int64)
-    )
-    if settings.has_sink:
-        quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
-        done = done.take((done["kind"] == Kind.EFFECT) | np.isin(done["flag"], quiet))
     if settings.effects == "state":
         done = stacked(done, by_later_states(batch, done.take(done["kind"] == Kind.EFFECT)))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
@@ -138,6 +131,33 @@ def handled(batch: Batch) -> Table:
     )
     earliest_ns = np.minimum.reduceat(said_ns, first) if len(first) else said_ns
     return done.take(first).only("slice", "offset", "time_ns", "source", "seq").having(said_ns=earliest_ns)
+
+
+def _completed(batch: Batch) -> Table:
+    """Returns the completions that count by themselves."""
+    done, settings = batch.of(Kind.PROCESSED), batch.trial_context.settings
+    quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
+    return _handling(done.take(np.isin(done["outcome"], quiet) | (not settings.has_sink)))
+
+
+def _effects(batch: Batch) -> Table:
+    """Returns the effects; `stamped`: the time is the broker's own, and the effect had taken place then."""
+    effects, context = batch.of(Kind.EFFECT), batch.trial_context
+    stamped = (effects["append_wall_ns"] != NONE) & bool(context.clocks) & (context.settings.progress != "transaction")
+    return _handling(effects).having(stamped=stamped.astype(np.int64))
+
+
+def _unreadable(batch: Batch) -> Table:
+    """Returns the bad lines that may have been completions; none where a sink knows better."""
+    lines = batch.of(Kind.UNREADABLE)
+    return _handling(lines.take(np.full(len(lines), not batch.trial_context.settings.has_sink)))
+
+
+def _handling(rows: Table) -> Table:
+    return rows.only(*_HANDLING).having(stamped=np.zeros(len(rows), np.int64))
+
+
+_HANDLING = ("kind", "slice", "offset", "time_ns", "source", "seq")
 
 
 def first_handled_of_records(batch: Batch) -> SimpleNamespace:

@@ -160,16 +160,18 @@ def _split_by_log(batch: Batch) -> Table:
     assignment_records = batch.assignment_records.take(
         batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
     )
-    longest = max_before(assignment_records["slice"], assignment_records["until"])
-    split = (longest >= 0) & (picked(assignment_records["until"], longest, NONE) > assignment_records["place"])
+    longest = max_before(assignment_records["slice"], assignment_records["until_log_offset"])
+    split = (longest >= 0) & (
+        picked(assignment_records["until_log_offset"], longest, NONE) > assignment_records["log_offset"]
+    )
     split &= picked(assignment_records["member_id"], longest, -1) != assignment_records["member_id"]
     later, earlier = assignment_records.take(split), assignment_records.take(longest[split])
-    reached = np.minimum(later["until"], earlier["until"])
+    reached = np.minimum(later["until_log_offset"], earlier["until_log_offset"])
     so_far = max_before(later["slice"], reached)
     # A further record inside the same split is not a further split.
-    fresh = (so_far < 0) | (picked(reached, so_far, NONE) < later["place"])
+    fresh = (so_far < 0) | (picked(reached, so_far, NONE) < later["log_offset"])
     later, earlier = later.take(fresh), earlier.take(fresh)
-    return _found(later, later["place"], later["place"], np.full(len(later), NONE), "log", earlier, later)
+    return _found(later, later["log_offset"], later["log_offset"], np.full(len(later), NONE), "log", earlier, later)
 
 
 def _split_though_told(batch: Batch) -> Table:

@@ -30,7 +30,7 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.records_in_hand import opens_behind
-from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
+from kafka_trial.invariants.rows import CALLBACKS, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def own_words(batch: Batch) -> Table:
     """Returns what members said themselves, sorted by (slice, source, client, seq), each with the ownership epoch it is
     in.
 
-    Columns: slice, source, seq, kind, time_ns, offset; `client` (which of several in the process says it, -1 where
+    Columns: slice, source, seq, kind, time_ns, `offset` (of a record; NONE: the line is about none), `committed_offset`
+    (of a commit; NONE: it is none); `client` (which of several in the process says it, -1 where
     there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `ownership_epoch` (its number, -1
     where none is open), `revoked` (the latest callback here was revoked or lost) and `attempt`: where progress is in
     transactions, one that failed begins the partition anew where it began.
@@ -92,9 +93,9 @@ def own_words(batch: Batch) -> Table:
     an assignment by the request log. What was made has the seq of the line beside it, `proof_*` is the event it is
     from, and `begun_*`, `ends_ns` are of assignments (see `ownership_epochs`; when brokers said that it was over).
     """
-    own = batch.of(*OWN_WORD)
+    own = _lines(batch)
     client = client_of_lines(batch, own)
-    own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
+    own = own.only("slice", "source", "seq", "kind", "time_ns", "offset", "committed_offset").having(client=client)
     own = batch.corroborated(own)
     own = stacked(_said(own), _stand_ins(batch, own))
     own = stacked(own, _answered(batch, own))
@@ -112,6 +113,17 @@ def own_words(batch: Batch) -> Table:
         revoked=np.isin(said, (Kind.REVOKED, Kind.LOST)),
         attempt=np.cumsum((own["kind"] == Kind.COMMIT_FAIL) & (batch.trial_context.settings.progress == "transaction")),
     )
+
+
+def _lines(batch: Batch) -> Table:
+    """Returns the lines of members: callbacks, work, commits."""
+    said = batch.of(*CALLBACKS)
+    work = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED)
+    commits = batch.of(Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
+    said, commits = (rows.having(offset=np.full(len(rows), NONE)) for rows in (said, commits))
+    said, work = (rows.having(committed_offset=np.full(len(rows), NONE)) for rows in (said, work))
+    names = ("slice", "source", "seq", "kind", "time_ns", "own_client", "offset", "committed_offset")
+    return stacked(*(rows.only(*names) for rows in (said, work, commits)))
 
 
 def callbacks(batch: Batch) -> Table:
@@ -161,6 +173,7 @@ def _answered(batch: Batch, own: Table) -> Table:
         kind=np.full(len(found), Kind.ASSIGNED),
         time_ns=found["open_ns"],
         offset=np.full(len(found), NONE),
+        committed_offset=np.full(len(found), NONE),
         client=np.full(len(found), -1),
     )
     kept = ("proof_source", "proof_seq", "begun_ns", "begun_at", "ends_ns")
@@ -199,9 +212,9 @@ def _before_first(own: Table, found: Table) -> Ints:
     given = own.take(own["kind"] == Kind.DELIVERED)
     both = joined(*(np.concatenate([given[name], found[name]]) for name in ("slice", "source")))
     offsets = np.concatenate([given["offset"], found["records_at"]])
-    place = joined(both, offsets)
-    given = given.having(place=place[: len(given)]).sorted_by("place", "time_ns")
-    last = at_or_before(given["place"], given["time_ns"], place[len(given) :], found["place_ns"])
+    record = joined(both, offsets)
+    given = given.having(record=record[: len(given)]).sorted_by("record", "time_ns")
+    last = at_or_before(given["record"], given["time_ns"], record[len(given) :], found["place_ns"])
     early = picked(given["time_ns"], last, NONE) >= found["asked_ns"]
     return np.where(early, picked(given["seq"], last, 0) - 1, NEVER)
 

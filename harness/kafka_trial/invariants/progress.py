@@ -79,7 +79,7 @@ def uncommitted_progress(batch: Batch) -> Findings:
             order=records["offset"][found],
             offset=records["offset"][found],
             records=sizes[~delayed],
-            committed_offset=batch.commits["value"][commit],
+            committed_offset=batch.commits["committed_offset"][commit],
             lasted_ms=(covered_ns[found] - ready_ns[found]) // 1_000_000,
         ),
         [

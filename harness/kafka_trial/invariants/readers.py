@@ -77,19 +77,20 @@ def _reads(batch: Batch) -> Table:
     snapshot_ns = batch.trial_context.snapshot_ns
     asks = batch.of(Kind.FETCH_ASKED)
     asks = asks.having(
-        at_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]), member=members_of(batch, asks["who"], otherwise=NOBODY)
+        at_ns=batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]),
+        member=members_of(batch, asks["lane"], otherwise=NOBODY),
     )
-    answered = (asks["until"] > 0) & (asks["member"] != NOBODY)
+    answered = (asks["answered_bytes"] > 0) & (asks["member"] != NOBODY)
     asks = asks.take(answered & (asks["at_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)))
     asks = asks.take(ordered(asks["slice"], asks["member"], asks["at_ns"], asks["source"], asks["seq"]))
     pair = joined(asks["slice"], asks["member"])
     first = first_of(pair)
     last = np.append(first[1:], len(asks)) - 1 if len(first) else first
-    sizes = np.add.reduceat(asks["until"], first) if len(first) else first
+    sizes = np.add.reduceat(asks["answered_bytes"], first) if len(first) else first
     return table(
         slice=asks["slice"][first],
         member=asks["member"][first],
-        position=asks["offset"][first],
+        position=asks["fetch_position"][first],
         first_ns=asks["at_ns"][first],
         last_ns=asks["at_ns"][last],
         bytes=sizes,

@@ -78,12 +78,12 @@ def _answered_at_ns(batch: Batch, life: Incarnation, where: int) -> Iterator[int
     answers = [one for one in about.group_answers if one.lane in lanes]
     runs = [one for one in about.heartbeat_runs if one.lane in lanes]
     commits = batch.of(Kind.COMMIT_REQUEST)
-    mine = commits.take((commits["slice"] == where) & np.isin(commits["who"], lanes))
+    mine = commits.take((commits["slice"] == where) & np.isin(commits["lane"], lanes))
     for at_ns in (
         *_monotonic(batch, [(one.wall_ns, one.time_ns) for one in answers]),
         *_monotonic(batch, [(one.first_wall_ns, one.first_time_ns) for one in runs]),
         *_monotonic(batch, [(one.last_wall_ns, one.last_time_ns) for one in runs]),
-        *batch.monotonic(mine["wall_ns"], mine["time_ns"]).tolist(),
+        *batch.monotonic(mine["answered_wall_ns"], mine["time_ns"]).tolist(),
     ):
         if at_ns < until_ns:
             yield at_ns

@@ -150,7 +150,7 @@ def _done_before(batch: Batch, skipped: Table) -> Bools:
 def _log_starts_max(batch: Batch, skipped: Table) -> Ints:
     """Returns the highest log start that was read: what lies below it may have been deleted before it was polled."""
     read = batch.of(Kind.LOG_START)
-    return per_group(read["slice"], read["offset"], batch.size, how="max", start=NONE)[skipped["slice"]]
+    return per_group(read["slice"], read["position"], batch.size, how="max", start=NONE)[skipped["slice"]]
 
 
 def _overtaken(batch: Batch, skipped: Table) -> Bools:

@@ -74,22 +74,22 @@ def _highest(batch: Batch, at_ns: int) -> Ints:
     log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
     if not batch.trial_context.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
-    return per_group(log["slice"], log["value"], batch.size, how="max", start=NONE)
+    return per_group(log["slice"], log["committed_offset"], batch.size, how="max", start=NONE)
 
 
 def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
     """Returns where the owner is known not to fetch the partition, and where it has fetched its first undone record."""
     owner, since_ns = _owners(batch, at_ns)
     asks = batch.of(Kind.FETCH_ASKED, Kind.FETCH_DROPPED)
-    asks = asks.having(time_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]))
-    by = _members_of(batch.trial_context, asks["who"])
+    asks = asks.having(time_ns=batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]))
+    by = _members_of(batch.trial_context, asks["lane"])
     here = asks["slice"]
     mine = (by == owner[here]) & (by >= 0) & (asks["time_ns"] >= since_ns[here] - TOLERANCE_NS)
     asks = asks.take(mine & (asks["time_ns"] <= at_ns)).sorted_by("slice", "time_ns", "source", "seq")
     last = np.full(batch.size, NONE, np.int64)
     last[asks["slice"]] = asks["kind"]  # sorted: the last one stays
-    answered = (asks["until"] > 0) & (asks["kind"] == Kind.FETCH_ASKED)
-    position, wanted = asks["offset"], first[asks["slice"]]
+    answered = (asks["answered_bytes"] > 0) & (asks["kind"] == Kind.FETCH_ASKED)
+    position, wanted = asks["fetch_position"], first[asks["slice"]]
     exact, begun, past = (
         counts(asks["slice"][rows], batch.size) > 0
         for rows in (answered & (position == wanted), answered & (position < wanted), position > wanted)

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 
 def with_starts(batch: Batch, answers: Table) -> Table:
-    """Returns the answers (slice, member, at_ns, value) with `starts`, whether somebody starts from each, and
-    `fetched_ns`, when its asker was next seen to fetch the partition (NEVER: never again)."""
+    """Returns the answers (slice, member, at_ns, committed_offset) with `starts`, whether somebody starts from each,
+    and `fetched_ns`, when its asker was next seen to fetch the partition (NEVER: never again)."""
     fetches = _fetches(batch, Kind.FETCH_ASKED)
     own = fetches.sorted_by("slice", "member", "at_ns", "source", "seq")
     group, wanted = _askers(own, answers)
     following = at_or_after(group, own["at_ns"], wanted, answers["at_ns"])
     then = picked(next_in(group), following, -1)
-    position, next_position = (picked(own["offset"], row, NEVER) for row in (following, then))
+    position, next_position = (picked(own["fetch_position"], row, NEVER) for row in (following, then))
     before = at_or_before(group, own["at_ns"], wanted, answers["at_ns"] - 1)
     ongoing = _ongoing(batch, answers, fetches, picked(own["at_ns"], before, NONE))
     begins = ~ongoing & (following >= 0) & _is_answer(answers, position)
     rewinds = ongoing & (following >= 0) & _is_answer(answers, position)
-    rewinds &= position < picked(own["offset"], before, NONE)
+    rewinds &= position < picked(own["fetch_position"], before, NONE)
     late = (then >= 0) & _is_answer(answers, next_position) & (next_position < position)
     seen = np.isin(answers["slice"], np.unique(fetches["slice"]))
     return answers.having(
@@ -58,7 +58,7 @@ def with_starts(batch: Batch, answers: Table) -> Table:
 
 def _is_answer(answers: Table, position: Ints) -> Bools:
     """Returns whether a fetch begins where it was answered; where nothing was committed, wherever its policy says."""
-    found: Bools = (position == answers["value"]) | (answers["value"] < 0)
+    found: Bools = (position == answers["committed_offset"]) | (answers["committed_offset"] < 0)
     return found
 
 
@@ -75,11 +75,11 @@ def _ongoing(batch: Batch, answers: Table, fetches: Table, fetched_ns: Ints) -> 
 
 
 def _fetches(batch: Batch, kind: Kind) -> Table:
-    """Returns slice, member, at_ns, offset, source, seq of what members fetched, or no longer do."""
+    """Returns slice, member, at_ns, fetch_position, source, seq of what members fetched, or no longer do."""
     rows = batch.of(kind)
-    at_ns = batch.monotonic(rows["wall_ns"], rows["time_ns"])
-    member = commits_log.members_of(batch, rows["who"], otherwise=-1)
-    return rows.only("slice", "offset", "source", "seq").having(member=member, at_ns=at_ns).take(member >= 0)
+    at_ns = batch.monotonic(rows["answered_wall_ns"], rows["time_ns"])
+    member = commits_log.members_of(batch, rows["lane"], otherwise=-1)
+    return rows.only("slice", "fetch_position", "source", "seq").having(member=member, at_ns=at_ns).take(member >= 0)
 
 
 def _askers(rows: Table, answers: Table) -> tuple[Array, Array]:

@@ -132,9 +132,9 @@ def _last_handled_ns(batch: Batch, at_ns: int) -> Ints:
 def _reached_end_ns(batch: Batch, at_ns: int) -> Ints:
     """Returns when the committed offset of each slice came to its end, to stay there until the snapshot."""
     log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
-    short = log["value"] < batch.ends[log["slice"]]
-    last_short = per_group(log["slice"][short], log["place"][short], batch.size, how="max", start=NONE)
-    stays = log.take(~short & (log["place"] > last_short[log["slice"]]))
+    short = log["committed_offset"] < batch.ends[log["slice"]]
+    last_short = per_group(log["slice"][short], log["log_offset"][short], batch.size, how="max", start=NONE)
+    stays = log.take(~short & (log["log_offset"] > last_short[log["slice"]]))
     return per_group(stays["slice"], stays["effect_ns"], batch.size, how="min", start=NEVER)
 
 
@@ -144,7 +144,7 @@ def _moved_ns(batch: Batch, at_ns: int) -> Ints:
     work = work.take(work["time_ns"] <= at_ns)
     moved = per_group(work["slice"], work["time_ns"], batch.size, how="max", start=NONE)
     log = batch.commits
-    advance = log.take((log["value"] > log["peak"]) & (log["effect_ns"] <= at_ns))
+    advance = log.take((log["committed_offset"] > log["peak"]) & (log["effect_ns"] <= at_ns))
     return np.maximum(moved, per_group(advance["slice"], advance["effect_ns"], batch.size, how="max", start=NONE))
 
 
@@ -161,13 +161,13 @@ def _commit_durations(batch: Batch, at_ns: int) -> dict[str, Ints]:
     """Returns how long brokers took for the members' commits of each slice, before the faults and in the drain."""
     calm_until_ns, drain_ns = batch.trial_context.quiet_until_ns, batch.trial_context.drain_ns
     asked = batch.of(Kind.COMMIT_REQUEST)
-    asked = asked.take((asked["flag"] == 0) & (asked["who"] >= 0))
-    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    asked = asked.take((asked["error_code"] == 0) & (asked["lane"] >= 0))
+    answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
     calm = answered_ns < (NEVER if calm_until_ns is None else calm_until_ns)
     drain = (answered_ns >= (NEVER if drain_ns is None else drain_ns)) & (answered_ns <= at_ns)
     return {
-        "commit_took_before_ns": _median(asked["slice"][calm], asked["until"][calm], batch.size),
-        "commit_took_in_drain_ns": _median(asked["slice"][drain], asked["until"][drain], batch.size),
+        "commit_took_before_ns": _median(asked["slice"][calm], asked["duration_ns"][calm], batch.size),
+        "commit_took_in_drain_ns": _median(asked["slice"][drain], asked["duration_ns"][drain], batch.size),
     }
 
 

@@ -50,8 +50,8 @@ def aborted_read(batch: Batch) -> Findings:
     """
     gone = batch.of(Kind.ABORTED_RECORD)
     delivered, arrived = batch.of(Kind.DELIVERED), batch.of(Kind.ARRIVED)
-    arrived = arrived.take((arrived["flag"] & Known.READ == 0) & (arrived["place"] != NONE))
-    read = stacked(_hits(gone, delivered, by="offset"), _hits(gone, arrived, by="place"))
+    arrived = arrived.take((arrived["known"] & Known.READ == 0) & (arrived["id_hash"] != NONE))
+    read = stacked(_hits(gone, delivered, by="offset"), _hits(gone, arrived, by="id_hash"))
     read = read.take(ordered(read["slice"], read["aborted"], read["time_ns"], read["source"], read["seq"]))
     found = read.take(first_of(joined(read["slice"], read["aborted"])))
     what = np.where(found["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object)
@@ -60,8 +60,8 @@ def aborted_read(batch: Batch) -> Findings:
 
 
 def _hits(gone: Table, told: Table, *, by: str) -> Table:
-    """Returns the rows that tell of an aborted record, with its offset and its event; `by` offset or (`place`) id
-    hash."""
+    """Returns the rows that tell of an aborted record, with its offset and its event; `by` offset or
+    id_hash."""
     known = gone.sorted_by("slice", by, "offset")
     at = exactly(known["slice"], known[by], told["slice"], told[by])
     hit = told.only("slice", "kind", "time_ns", "source", "seq").take(at >= 0)
@@ -109,19 +109,19 @@ def offset_outside_transaction(batch: Batch) -> Findings:
     """
     log = batch.commits
     before = previous_in(log["stretch"])
-    stood = picked(log["value"], before, NONE)
+    stood = picked(log["committed_offset"], before, NONE)
     stood = np.where(before < 0, batch.log_starts[log["slice"]], stood)
-    repeats = log["value"] == stood
-    outside = log["flag"] & IN_TRANSACTION == 0
+    repeats = log["committed_offset"] == stood
+    outside = log["in_transaction"] != IN_TRANSACTION
     whose = outside & ~repeats & (log["committer"] == UNKNOWN)
     chosen = outside & ~whose
     found, stood = log.take(chosen), stood[chosen]
     members = np.array([*batch.trial_context.members, None], dtype=object)
     rows = table(
         slice=found["slice"],
-        order=found["place"],
-        committed_offset=found["value"],
-        log_offset=found["place"],
+        order=found["log_offset"],
+        committed_offset=found["committed_offset"],
+        log_offset=found["log_offset"],
         stood=stood,
         repeats=repeats[chosen],
         by_operator=found["committer"] == OPERATOR,

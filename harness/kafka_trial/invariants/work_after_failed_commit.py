@@ -130,10 +130,10 @@ def _refused_by_brokers(batch: Batch) -> Table:
     held, asked = batch.ownership_epochs, batch.commit_requests
     if batch.trial_context.settings.delivery != "at-most-once":
         asked = asked.take(np.zeros(len(asked), np.bool_))
-    asked = asked.take(np.isin(asked["flag"], FENCING))
+    asked = asked.take(np.isin(asked["error_code"], FENCING))
     answers = answers_of(batch, asked)
     asked = asked.having(
-        member=members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1)),
+        member=members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1)),
         sent_ns=answers["sent_ns"],
         heard_ns=heard_ns(batch.trial_context, answers),
     )
@@ -146,7 +146,7 @@ def _refused_by_brokers(batch: Batch) -> Table:
     open_ns, close_ns = held["open_ns"], held["close_ns"]
     which, row = in_ranges(*between(group, asked["sent_ns"], both[len(asked) :], open_ns, close_ns))
     told = asked.take(row)
-    return told.only("heard_ns", "source", "seq").having(ownership_epoch=which, position=told["offset"])
+    return told.only("heard_ns", "source", "seq").having(ownership_epoch=which, position=told["committed_offset"])
 
 
 def _refused(batch: Batch) -> Table:
@@ -166,7 +166,7 @@ def _answers_said(batch: Batch) -> Table:
     """
     own = batch.own
     named = own.take(np.isin(own["kind"], COMMITS) & (own["ownership_epoch"] >= 0))
-    named = named.only("ownership_epoch", "seq", "kind", "time_ns").having(position=named["offset"])
+    named = named.only("ownership_epoch", "seq", "kind", "time_ns").having(position=named["committed_offset"])
     said = stacked(named, _of_nothing_in_particular(batch)).sorted_by("ownership_epoch", "seq")
     last = last_true(said["ownership_epoch"], np.isin(said["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_OK)))
     last = np.where(picked(said["kind"], last, 0) == Kind.COMMIT_INVOKE, last, -1)
@@ -208,7 +208,7 @@ def _granted(batch: Batch) -> Ints:
         )
         group, mine = both[: len(log)], both[len(log) :]
         order = ordered(group, log["effect_ns"])
-        effect_ns, value = log["effect_ns"][order], log["value"][order]
+        effect_ns, value = log["effect_ns"][order], log["committed_offset"][order]
         rows = between(group[order], effect_ns, mine, np.zeros_like(until_ns), until_ns)
         granted = np.maximum(granted, picked(value, greatest_in(value, *rows), NONE))
     return granted
@@ -219,7 +219,7 @@ def _given_up(batch: Batch) -> Bools:
     attempt failed."""
     begun, size = batch.begun, len(batch.trial_context.sources)
     said = batch.of(Kind.FAILED, Kind.PROCESSED)
-    said = said.take((said["kind"] == Kind.FAILED) | (said["flag"] == Outcome.DISCARDED))
+    said = said.take((said["kind"] == Kind.FAILED) | (said["outcome"] == Outcome.DISCARDED))
     said = said.sorted_by("slice", "source", "seq")
     files = joined_with(said["slice"], said["source"], size)
     handlers = batch.handlers

@@ -45,7 +45,9 @@ def _of_others(batch: Batch, work: Table) -> Bools:
     others = np.ones(len(work), np.bool_)
     for at_ns in (written_ns, work["time_ns"], work["time_ns"] + TOLERANCE_NS):
         row = at_or_before(assignment_records["slice"], assignment_records["time_ns"], work["slice"], at_ns)
-        others &= (row >= 0) & ~owned_by(batch, work["slice"], member, picked(assignment_records["place"], row, NONE))
+        others &= (row >= 0) & ~owned_by(
+            batch, work["slice"], member, picked(assignment_records["log_offset"], row, NONE)
+        )
     return others
 
 

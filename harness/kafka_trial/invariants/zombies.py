@@ -123,7 +123,7 @@ def _losses(batch: Batch) -> Ints:
         *between(assignment_records["slice"], assignment_records["time_ns"], held["slice"], held["open_ns"], ends)
     )
     mine = np.where(batch.holders >= 0, batch.holders, held["member"])[which]
-    foreign = ~owned_by(batch, assignment_records["slice"][rows], mine, assignment_records["place"][rows])
+    foreign = ~owned_by(batch, assignment_records["slice"][rows], mine, assignment_records["log_offset"][rows])
     which, rows = which[foreign], rows[foreign]
     first = first_of(which)
     losses = np.full(len(held), -1, np.int64)

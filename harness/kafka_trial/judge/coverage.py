@@ -37,7 +37,7 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
         }.items()
     }
     asked = batch.of(Kind.COMMIT_REQUEST)
-    totals["refused"] = counts(asked["slice"][asked["flag"] != 0], size)  # by the brokers' request logs
+    totals["refused"] = counts(asked["slice"][asked["error_code"] != 0], size)  # by the brokers' request logs
     handled = counts(batch.handled["slice"], size)
     work = _work(batch)
     members = _through_members(batch, work)
@@ -60,9 +60,9 @@ def _work(batch: Batch) -> Table:
     member_of[life["source"]] = life["member"]
     own = own.take(np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     own = own.take(~is_refuted(batch, own))
-    rising = commits.take(commits["value"] > np.maximum(commits["peak"], batch.log_starts[commits["slice"]]))
+    rising = commits.take(commits["committed_offset"] > np.maximum(commits["peak"], batch.log_starts[commits["slice"]]))
     asks = batch.of(Kind.FETCH_ASKED)
-    asks = asks.take(asks["until"] > 0)
+    asks = asks.take(asks["answered_bytes"] > 0)
     work = stacked(
         table(
             slice=own["slice"],
@@ -74,8 +74,8 @@ def _work(batch: Batch) -> Table:
         _done(rising["slice"], rising["committer"], rising["effect_ns"], MOVED),
         _done(
             asks["slice"],
-            members_of(batch, asks["who"], otherwise=-1),
-            batch.monotonic(asks["wall_ns"], asks["time_ns"]),
+            members_of(batch, asks["lane"], otherwise=-1),
+            batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]),
             MOVED,
         ),
     )

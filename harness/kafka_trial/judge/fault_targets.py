@@ -40,12 +40,12 @@ def _possessed(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bo
 
 
 def _owned(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
-    assignment_records = batch.assignment_records  # by (slice, place)
+    assignment_records = batch.assignment_records  # by (slice, log offset)
     following = at_or_after(
         assignment_records["slice"],
-        assignment_records["place"],
+        assignment_records["log_offset"],
         assignment_records["slice"],
-        np.minimum(assignment_records["until"], NEVER - 1),
+        np.minimum(assignment_records["until_log_offset"], NEVER - 1),
     )
     ended_ns = picked(assignment_records["time_ns"], following, NEVER)
     there = (assignment_records["time_ns"] <= window.injected_ns) & (ended_ns >= begun_ns - TOLERANCE_NS)

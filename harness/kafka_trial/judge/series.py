@@ -62,7 +62,7 @@ def _up_to(group: Array, times: Array, slices: Array, at: Array) -> Ints:
 def _committed_at(batch: Batch, slices: Array, at: Array) -> Ints:
     log = batch.commits.sorted_by("slice", "effect_ns")
     row = at_or_before(log["slice"], log["effect_ns"], slices, at)
-    return np.where(row >= 0, log["value"][row], NONE) if len(log) else np.full(len(at), NONE)
+    return np.where(row >= 0, log["committed_offset"][row], NONE) if len(log) else np.full(len(at), NONE)
 
 
 def _below(batch: Batch, slices: Array, positions: Array) -> Ints:
