@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.report.reading import worst
 from kafka_trial.verdict.decide import decide
 from kafka_trial.verdict.files import verdict_to_table

@@ -25,7 +25,7 @@ from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, weigh
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.audit.storms import Rise, flapping, storm_at_rest
 from kafka_trial.audit.undecided import all_open, some_open, with_reasons
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.invariants.storms import STORM_MIN
 
 CAME_BACK_MIN = 3

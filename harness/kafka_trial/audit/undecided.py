@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.verdict.verdict_input import AnomalyResult
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, members_of
-from kafka_trial.invariants.incarnations import incarnation_of
+from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, commits_in_effect
+from kafka_trial.invariants.incarnations import incarnation_of, members_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -24,6 +24,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.late_log_lines import commit_requests
+from kafka_trial.invariants.ownership_epochs import own_words
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
@@ -109,7 +111,7 @@ def _weighed(batch: Batch, missing: Table) -> Table:
 
 def _refusals(batch: Batch) -> Table:
     """Returns the commits that brokers refused members: slice, committed_offset, member, at_ns, error, source, seq."""
-    asked = batch.commit_requests
+    asked = commit_requests(batch)
     asked = asked.having(member=members_of(batch, asked["lane"], otherwise=OPERATOR))
     refused = asked.take((asked["error_code"] != 0) & (asked["member"] >= 0))
     at_ns = batch.monotonic(refused["answered_wall_ns"], refused["time_ns"])
@@ -121,7 +123,7 @@ def _refusals(batch: Batch) -> Table:
 def _stored_beyond(batch: Batch, acked: Table, since_ns: Ints) -> tuple[Bools, Bools]:
     """Returns whether the member, and whether nobody knows who, committed such a position or a later one between a
     refusal and its report."""
-    log = batch.commits
+    log = commits_in_effect(batch)
     committer = np.where(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)), UNKNOWN, log["committer"])
     log = log.only("slice", "committed_offset", "effect_ns").having(member=committer)
     own, unknown = (
@@ -181,11 +183,11 @@ def _acknowledged(batch: Batch) -> Table:
     By the request log a commit took effect while it was answered; by a member's word at any time before. A position
     below 0 is none: clients answer so for partitions of which they had nothing to commit.
     """
-    asked = batch.commit_requests
+    asked = commit_requests(batch)
     member = members_of(batch, asked["lane"], otherwise=OPERATOR)
     asked = asked.take((asked["error_code"] == 0) & (member != OPERATOR))
     answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
-    told = batch.own.take(batch.own["kind"] == Kind.COMMIT_OK)
+    told = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_OK)
     teller = picked(batch.lives["member"], incarnation_of(batch, told["source"]), NOBODY)
     since_ns = answered_ns - asked["duration_ns"] - TOLERANCE_NS
     both = stacked(

@@ -1,42 +1,27 @@
-"""A batch: the rows of some whole slices, and the indexes derived from them once for all invariants.
+"""A batch: the rows of some whole slices, and what is derived from them once for all invariants.
 
-The indexes stand in modules of their own (`ownership_epochs.py`, `handlers.py`, `commits_log.py`, `late_log_lines.py`,
-`ownership_log.py`, `floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by
-slice.
+What is derived stands in modules of its own: ownership epochs in `ownership_epochs.py`, handlers in `handlers.py`, the
+commits that took effect in `commits_log.py`, and so on. Each is a function of a batch, marked as an `index`: it is
+computed when it is first asked for, and kept with its batch. Tables are sorted by slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
-from types import SimpleNamespace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
-from kafka_trial.invariants import (
-    clocks,
-    commits_log,
-    contradicted_lines,
-    corroborated_callbacks,
-    false_assignments,
-    false_losses,
-    floors,
-    handler_retries,
-    handlers,
-    late_log_lines,
-    ownership_epochs,
-    ownership_log,
-    work_after_failed_commit,
-    zombies,
-)
-from kafka_trial.invariants.client_attribution import group_members
-from kafka_trial.invariants.clients import Clients, clients
+from kafka_trial.invariants import clocks
 from kafka_trial.invariants.families import Family, FamilyTable, families_of, in_common
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
+
+T = TypeVar("T")
 
 
 class Batch:
@@ -55,6 +40,7 @@ class Batch:
         self.slices: Ints = codes.astype(np.int64)
         self.size = len(codes)
         self.lives = _lives(trial_context)
+        self._derived: dict[Callable[[Batch], Any], Any] = {}
 
     def of(self, *kinds: Kind) -> Table:
         """Returns the rows of some kinds, in no particular order, with the columns of their family (`families.py`).
@@ -106,124 +92,12 @@ class Batch:
         """The effects, sorted by (slice, id hash of their id, time)."""
         return self.of(Kind.ARRIVED).sorted_by("slice", "id_hash", "time_ns", "source", "seq")
 
-    @cached_property
-    def own(self) -> Table:
-        """See `ownership_epochs.own_words`."""
-        return ownership_epochs.own_words(self)
-
-    @cached_property
-    def uncorroborated(self) -> Table:
-        """See `false_assignments.uncorroborated`."""
-        return false_assignments.uncorroborated(self)
-
-    @cached_property
-    def false_losses(self) -> Table:
-        """See `false_losses.false_losses`."""
-        return false_losses.false_losses(self)
-
-    def corroborated(self, own: Table) -> Table:
-        """See `corroborated_callbacks.corroborated`."""
-        return corroborated_callbacks.corroborated(self, own)
-
-    @cached_property
-    def ownership_epochs(self) -> Table:
-        """See `ownership_epochs.ownership_epochs`."""
-        return ownership_epochs.ownership_epochs(self)
-
-    @cached_property
-    def deliveries(self) -> Table:
-        """The `delivered` rows of `own`."""
-        return self.own.take(self.own["kind"] == Kind.DELIVERED)
-
-    @cached_property
-    def completions(self) -> Table:
-        """The `processed` rows of `own`, with `begun_in` (see `handlers.completions`)."""
-        return handlers.completions(self)
-
-    @cached_property
-    def begun(self) -> Table:
-        """See `handler_retries.begun`."""
-        return handler_retries.begun(self)
-
-    @cached_property
-    def handlers(self) -> Table:
-        """See `handlers.handlers`."""
-        return handlers.handlers(self)
-
-    @cached_property
-    def refuted(self) -> Table:
-        """See `contradicted_lines.refuted`."""
-        return contradicted_lines.refuted(self)
-
-    @cached_property
-    def handled(self) -> Table:
-        """See `handlers.handled`."""
-        return handlers.handled(self)
-
-    @cached_property
-    def first_handled(self) -> SimpleNamespace:
-        """See `handlers.first_handled_of_records`."""
-        return handlers.first_handled_of_records(self)
-
-    @cached_property
-    def assignment_records(self) -> Table:
-        """See `ownership_log.assignment_records`."""
-        return ownership_log.assignment_records(self)
-
-    @cached_property
-    def clients(self) -> Clients:
-        """See `clients.clients`."""
-        return clients(self.trial_context)
-
-    @cached_property
-    def holders(self) -> Ints:
-        """The group member of each ownership epoch, see `client_attribution.group_members`."""
-        return group_members(self, self.ownership_epochs)
-
-    @cached_property
-    def commits(self) -> Table:
-        """See `commits_log.commits`."""
-        return commits_log.commits(self)
-
-    @cached_property
-    def final(self) -> Ints:
-        """The committed offset that stands at the end of the log, for each slice; NONE where none does.
-
-        None at all for a consumer whose progress is not in Kafka: what it commits there means nothing.
-        """
-        if not self.trial_context.settings.in_offsets_log:
-            return np.full(self.size, NONE, np.int64)
-        return commits_log.standing(self, None)
-
-    @cached_property
-    def commit_requests(self) -> Table:
-        """See `late_log_lines.commit_requests`."""
-        return late_log_lines.commit_requests(self)
-
-    @cached_property
-    def position_answers(self) -> Table:
-        """See `floors.position_answers`."""
-        return floors.position_answers(self)
-
-    @cached_property
-    def fetch_answers(self) -> Table:
-        """See `floors.fetch_answers`."""
-        return floors.fetch_answers(self)
-
-    @cached_property
-    def floors(self) -> Ints:
-        """See `floors.floors`."""
-        return floors.floors(self)
-
-    @cached_property
-    def zombies(self) -> Table:
-        """See `zombies.windows`."""
-        return zombies.windows(self)
-
-    @cached_property
-    def refusals(self) -> Table:
-        """See `work_after_failed_commit.refusals`."""
-        return work_after_failed_commit.refusals(self)
+    def derived(self, derive: Callable[[Batch], T]) -> T:
+        """Returns what a function makes of this batch; it is asked once."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        found: T = self._derived[derive]
+        return found
 
     @cached_property
     def had_it_not_stood_still(self) -> Batch:
@@ -250,6 +124,16 @@ class Batch:
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
         """See `clocks.monotonic`."""
         return clocks.monotonic(self.trial_context, wall_ns, otherwise_ns)
+
+
+def index(derive: Callable[[Batch], T]) -> Callable[[Batch], T]:
+    """Makes a function of a batch one that is computed once for each batch."""
+
+    @wraps(derive)
+    def kept(batch: Batch) -> T:
+        return batch.derived(derive)
+
+    return kept
 
 
 def _runs(kinds: Array) -> tuple[Ints, dict[int, tuple[int, int]]]:

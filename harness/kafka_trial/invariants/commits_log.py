@@ -10,11 +10,12 @@ member's lane that asked for this very position, answered without an error, arou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.incarnations import incarnation_of
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.clients import known_clients
+from kafka_trial.invariants.incarnations import incarnation_at, incarnation_of, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -31,18 +32,18 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.late_log_lines import commit_requests
+from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.ownership_log import ownership_at
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
-
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 
 
-def commits(batch: Batch) -> Table:
+@index
+def commits_in_effect(batch: Batch) -> Table:
     """Returns the commits that took effect, sorted by (slice, log_offset), tombstones left out.
 
     Columns: those of OFFSETS_LOG_COMMITS (`families.py`); effect_ns (when it took effect); `stretch` (numbered between
@@ -80,17 +81,23 @@ def standing(batch: Batch, at_ns: int | None) -> Ints:
     return values
 
 
+@index
+def final_committed_offsets(batch: Batch) -> Ints:
+    """Returns the committed offset that stands at the end of the log, for each slice; NONE where none does.
+
+    None at all for a consumer whose progress is not in Kafka: what it commits there means nothing.
+    """
+    if not batch.trial_context.settings.in_offsets_log:
+        return np.full(batch.size, NONE, np.int64)
+    return standing(batch, None)
+
+
 def first_covering(batch: Batch, slices: Array, offsets: Array) -> Ints:
     """Returns, for each offset, the first commit that covers it (a greater committed offset), else -1."""
-    log = batch.commits
+    log = commits_in_effect(batch)
     so_far = max_before(log["slice"], log["committed_offset"])
     high = np.maximum(log["committed_offset"], picked(log["committed_offset"], so_far, NONE))
     return at_or_after(log["slice"], high, slices, offsets + 1)
-
-
-def incarnation_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
-    """Returns the incarnation of each member that had begun last at that time, -1 where there is none."""
-    return at_or_before(batch.lives["member"], batch.lives["started_ns"], members, time_ns)
 
 
 def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
@@ -121,13 +128,15 @@ def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
     By an event `commit` invoke of the same partition and position, in an ownership epoch that it still had then. Where
     the committer is not known, any member.
     """
-    own = batch.own.take(batch.own["kind"] == Kind.COMMIT_INVOKE)
+    own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(
         member=picked(batch.lives["member"], incarnation_of(batch, own["source"]), -1),
-        ended_ns=picked(batch.ownership_epochs["close_ns"], own["ownership_epoch"], NEVER),
+        ended_ns=picked(ownership_epochs(batch)["close_ns"], own["ownership_epoch"], NEVER),
         asked_ns=batch.written_ns(own["source"], own["time_ns"]),
     )
-    log, commits = (rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (batch.commits, commits))
+    log, commits = (
+        rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (commits_in_effect(batch), commits)
+    )
     by_anybody = own.having(member=np.full(len(own), UNKNOWN))
     late_max_ns = 0 if batch.trial_context.readings else TOLERANCE_NS  # where it was measured, late lines are known
     known, unknown = (_requested(log, asked, commits, late_max_ns) for asked in (own, by_anybody))
@@ -228,7 +237,7 @@ def _targets(asked: Table, commits: Table) -> tuple[Ints, Ints]:
 
 def _requests(batch: Batch) -> Table:
     """Returns the accepted commit requests with their member, OPERATOR where no member runs in the lane."""
-    asked = batch.commit_requests
+    asked = commit_requests(batch)
     asked = asked.take((asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE))
     member = members_of(batch, asked["lane"], otherwise=OPERATOR)
     return asked.having(member=member, client=_clients_of(batch, asked, member))
@@ -237,7 +246,7 @@ def _requests(batch: Batch) -> Table:
 def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
     """Returns the client behind each request: the member, where it is alone in its lane; else by the member id in the
     request, else by its connection. AMBIGUOUS where neither tells."""
-    known = batch.clients
+    known = known_clients(batch)
     epochs = batch.of(Kind.COMMIT_EPOCH).sorted_by("source", "seq")
     row = exactly(epochs["source"], epochs["seq"], asked["source"], asked["seq"])
     by_id = known.of_member_id[picked(epochs["member_id"], row, -1)]
@@ -246,16 +255,8 @@ def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
     return np.where(several, np.where(client >= 0, client, AMBIGUOUS), member)
 
 
-def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
-    """Returns the member that runs in each lane."""
-    lanes_known = np.array(sorted(batch.trial_context.lanes), np.int64)
-    members = np.array([batch.trial_context.lanes[lane] for lane in lanes_known.tolist()], np.int64)
-    one = np.zeros(len(lanes_known), np.int64)
-    return picked(members, exactly(one, lanes_known, np.zeros(len(lanes), np.int64), lanes), otherwise)
-
-
 def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind]) -> Bools:
     """Returns whether a member told of each commit itself: same partition and committed offset, events of `kinds`."""
-    own = batch.own.take(np.isin(batch.own["kind"], kinds))
+    own = own_words(batch).take(np.isin(own_words(batch)["kind"], kinds))
     own = own.take(ordered(own["slice"], own["committed_offset"]))
     return exactly(own["slice"], own["committed_offset"], commits["slice"], commits["committed_offset"]) >= 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, fencing_claimed
+from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -81,7 +82,7 @@ def _stored(batch: Batch) -> Table:
     """Returns the accepted commits with the first place in the log (`at`) that may be theirs; others are left out."""
     asked = batch.of(Kind.COMMIT_EPOCH)
     asked = asked.take(asked["answered_wall_ns"] != NONE)
-    log = batch.commits
+    log = commits_in_effect(batch)
     both = joined(*(np.concatenate([log[name], asked[name]]) for name in ("slice", "committed_offset")))
     stored, wanted = both[: len(log)], both[len(log) :]
     order = ordered(stored, log["commit_wall_ns"])

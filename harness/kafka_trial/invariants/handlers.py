@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kafka_trial.invariants import clocks
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -22,17 +22,15 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.later_states import by_later_states
-from kafka_trial.invariants.ownership_epochs import SAID
+from kafka_trial.invariants.ownership_epochs import SAID, own_words
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 ENDS = (Kind.PROCESSED, Kind.FAILED)
 
 
-def handlers(batch: Batch) -> Table:
+@index
+def finished_handlers(batch: Batch) -> Table:
     """Returns slice, source, client, offset, key, ownership epoch, batch, start_seq, start_ns, end_seq, end_ns: one row
     a finished handler.
 
@@ -40,8 +38,8 @@ def handlers(batch: Batch) -> Table:
     unless the record was delivered there again in between: then the first delivery was given up, and has no end.
     Sorted by (slice, source, start_seq).
     """
-    said = batch.own["told_by"] == SAID
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)) & said)
+    said = own_words(batch)["told_by"] == SAID
+    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)) & said)
     work = work.having(batch=_batches(batch, work))
     work = work.take(ordered(work["file"], work["offset"]))
     record = joined(work["file"], work["offset"])
@@ -66,7 +64,7 @@ def handlers(batch: Batch) -> Table:
 
 
 def _batches(batch: Batch, work: Table) -> Ints:
-    """Returns the number of the batch that each delivery belongs to; rows of `own`, in their order.
+    """Returns the number of the batch that each delivery belongs to; rows of `own_words`, in their order.
 
     A handler that takes a record is alone. One that takes batches (declared) is handed all that is delivered in one
     ownership epoch before the first completion.
@@ -78,14 +76,15 @@ def _batches(batch: Batch, work: Table) -> Ints:
     return np.cumsum(~goes_on)
 
 
+@index
 def completions(batch: Batch) -> Table:
-    """Returns the `processed` rows of `own` with `key`, and `begun_in`: the ownership epoch that they belong to.
+    """Returns the `processed` rows of `own_words` with `key`, and `begun_in`: the ownership epoch that they belong to.
 
     That is the ownership epoch of the delivery they finish, for a handler may end after its partition was revoked, or
     came back; else their own.
     """
-    done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
-    by_end = batch.handlers.sorted_by("slice", "source", "end_seq")
+    done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
+    by_end = finished_handlers(batch).sorted_by("slice", "source", "end_seq")
     handler = exactly(
         joined_with(by_end["slice"], by_end["source"], len(batch.trial_context.sources)),
         by_end["end_seq"],
@@ -108,7 +107,8 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
     return picked(records["key"], found, -1)
 
 
-def handled(batch: Batch) -> Table:
+@index
+def first_handlings(batch: Batch) -> Table:
     """Returns slice, offset, time_ns, source, seq, said_ns of the first handling of each offset: by a completion or an
     effect.
 
@@ -160,9 +160,15 @@ def _handling(rows: Table) -> Table:
 _HANDLING = ("kind", "slice", "offset", "time_ns", "source", "seq")
 
 
+@index
 def first_handled_of_records(batch: Batch) -> SimpleNamespace:
     """Returns, for each of `batch.records`, `time_ns` and `said_ns` of its first handling (NEVER if none), and `row` of
-    `handled`."""
-    row = exactly(batch.handled["slice"], batch.handled["offset"], batch.records["slice"], batch.records["offset"])
-    time_ns, said_ns = (picked(batch.handled[name], row, NEVER) for name in ("time_ns", "said_ns"))
+    `first_handlings`."""
+    row = exactly(
+        first_handlings(batch)["slice"],
+        first_handlings(batch)["offset"],
+        batch.records["slice"],
+        batch.records["offset"],
+    )
+    time_ns, said_ns = (picked(first_handlings(batch)[name], row, NEVER) for name in ("time_ns", "said_ns"))
     return SimpleNamespace(row=row, time_ns=time_ns, said_ns=said_ns)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.false_assignments import uncorroborated
+from kafka_trial.invariants.incarnations import file_of, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
-    Array,
     Bools,
     Ints,
     at_or_after,
@@ -31,6 +31,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.invariants.request_logs import position_answers
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
@@ -81,13 +82,6 @@ def _held_by_others_since(found: Table, before: Ints) -> Bools:
     rank[ordered(found["slice"], found["open_ns"])] = np.arange(len(found))
     between: Bools = rank - picked(rank, before, NONE) > 1
     return between
-
-
-def file_of(batch: Batch, members: Array, at_ns: Array) -> Ints:
-    """Returns the file of the incarnation that each member was by then, -1 where it was none."""
-    lives = batch.lives  # sorted by (member, start)
-    row = at_or_before(lives["member"], lives["started_ns"], members, at_ns)
-    return np.where(members >= 0, picked(lives["source"], row, -1), -1)
 
 
 # --- by assignments ------------------------------------------------------------------------------------------------
@@ -151,7 +145,7 @@ def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
 
 def _asked_anew(batch: Batch, pairs: Table) -> Bools:
     """Returns whether the member was answered a position after each assignment, and before its next one."""
-    answers = batch.position_answers
+    answers = position_answers(batch)
     size = len(batch.trial_context.members) + 1
     row = at_or_after(
         answers["slice"] * size + answers["member"] + 1,
@@ -188,12 +182,12 @@ def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
     """Returns the ownership epochs of members that were never given anything, and fetch all the same; not of those of a
     group that say they were given the partition (`false_assignments.py`)."""
     fetched = fetched.take(_by_hand(batch, fetched["source"]))
-    claimed = batch.uncorroborated
+    claimed = uncorroborated(batch)
     both = joined(*(np.concatenate([fetched[name], claimed[name]]) for name in ("slice", "source")))
     fetched = fetched.take(~np.isin(both[: len(fetched)], both[len(fetched) :]))
     file = joined(fetched["slice"], fetched["source"])
     highest = picked(fetched["fetch_position"], max_before(file, fetched["fetch_position"]), NONE)
-    answers = batch.position_answers
+    answers = position_answers(batch)
     size = len(batch.trial_context.members) + 1
     row = at_or_before(
         answers["slice"] * size + answers["member"] + 1,

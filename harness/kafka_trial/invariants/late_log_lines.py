@@ -8,10 +8,9 @@ nobody else's, if the commits of the requests before and after it on its connect
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -31,12 +30,10 @@ from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
 
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
-
 LATE_NS_MAX = 5_000_000_000  # a line that is later than this is left as it is
 
 
+@index
 def commit_requests(batch: Batch) -> Table:
     """Returns the rows COMMIT_REQUEST; a late one was answered when its commit was taken, and took no time."""
     asked, log = batch.of(Kind.COMMIT_REQUEST).sorted_by("slice", "source", "seq"), batch.of(Kind.COMMITTED)

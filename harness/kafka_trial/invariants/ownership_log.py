@@ -8,18 +8,16 @@ owner until another gets it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.clients import known_clients
 from kafka_trial.invariants.kernels import (
     NEVER,
-    NONE,
     Array,
     Bools,
     Ints,
     at_or_after,
-    at_or_before,
     composites,
     covering,
     first_of,
@@ -31,13 +29,10 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 
-def assignment_records(batch: Batch) -> Table:
+@index
+def logged_assignments(batch: Batch) -> Table:
     """Returns slice, member_id, member (-1 unknown), client, protocol, log_offset,
     until_log_offset, time_ns, source, seq; sorted by slice and log_offset.
 
@@ -50,7 +45,7 @@ def assignment_records(batch: Batch) -> Table:
     listed = _next_listing(rows["slice"], rows["log_offset"])
     taken_back = np.where(classic, listed, _next_classic(rows, classic))
     until = np.where(classic, taken_back, np.minimum(rows["until_log_offset"], taken_back))
-    of_id = batch.clients.of_member_id
+    of_id = known_clients(batch).of_member_id
     owners = np.array([*batch.trial_context.owners, -1], np.int64)
     return table(
         slice=rows["slice"],
@@ -69,7 +64,7 @@ def assignment_records(batch: Batch) -> Table:
 def bridged(batch: Batch) -> Table:
     """Returns the assignment records with nobody's gaps closed: the last owner stays until another gets the
     partition."""
-    assignment_records = batch.assignment_records
+    assignment_records = logged_assignments(batch)
     highest = max_before(assignment_records["slice"], assignment_records["until_log_offset"])
     gap_before = (highest >= 0) & (
         picked(assignment_records["until_log_offset"], highest, NEVER) < assignment_records["log_offset"]
@@ -98,23 +93,8 @@ def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bool
 
     A member is a process, or one of several clients in it (`clients.py`).
     """
-    by_client = batch.assignment_records.having(member=batch.assignment_records["client"])
-    return _held(batch.assignment_records, slices, members, places) | _held(by_client, slices, members, places)
-
-
-def given_to_others(batch: Batch, work: Table) -> Bools:
-    """Returns whether the last record that gave the partition to anybody, before each line of work (slice,
-    ownership_epoch, time_ns), gave it to others than its member."""
-    assignment_records = batch.assignment_records.take(
-        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
-    ).sorted_by("slice", "time_ns")
-    row = at_or_before(
-        assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
-    )
-    holder = picked(batch.holders, work["ownership_epoch"], -1)
-    member = np.where(holder >= 0, holder, picked(batch.ownership_epochs["member"], work["ownership_epoch"], -1))
-    given: Bools = row >= 0
-    return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["log_offset"], row, NONE))
+    by_client = logged_assignments(batch).having(member=logged_assignments(batch)["client"])
+    return _held(logged_assignments(batch), slices, members, places) | _held(by_client, slices, members, places)
 
 
 def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> Ints:

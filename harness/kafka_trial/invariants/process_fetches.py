@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.commits_log import members_of
-from kafka_trial.invariants.incarnations import incarnation_of
+from kafka_trial.invariants.incarnations import incarnation_of, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,

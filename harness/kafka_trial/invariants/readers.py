@@ -8,8 +8,9 @@ import numpy as np
 
 from kafka_trial.invariants.bounds import timing_in
 from kafka_trial.invariants.claim_rule import Rule, never
-from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, members_of
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.expiries import over_ns
+from kafka_trial.invariants.incarnations import members_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, Bools, Ints, first_of, joined, ordered, per_group
 from kafka_trial.invariants.progress import DELAYED, stood_still, window_ns_of
@@ -104,7 +105,9 @@ def _reads(batch: Batch) -> Table:
 def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:
     """Returns whether the reader, or (`by_nobody`) somebody unknown, committed on the partition since it began."""
     snapshot_ns = batch.trial_context.snapshot_ns
-    log = batch.commits.take(batch.commits["effect_ns"] <= (NONE if snapshot_ns is None else snapshot_ns))
+    log = commits_in_effect(batch).take(
+        commits_in_effect(batch)["effect_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)
+    )
     log = log.take(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)) == by_nobody)
     whose = np.zeros(len(log), np.int64) if by_nobody else log["committer"]
     wanted = np.zeros(len(reads), np.int64) if by_nobody else reads["member"]

@@ -17,7 +17,13 @@ from kafka_trial.invariants.claim_rule import (
     the_clusters,
     under,
 )
-from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, first_covering
+from kafka_trial.invariants.commits_log import (
+    OPERATOR,
+    UNKNOWN,
+    commits_in_effect,
+    final_committed_offsets,
+    first_covering,
+)
 from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, sink_there, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -117,11 +123,11 @@ def overtaken(batch: Batch) -> Findings:
     expired = _sent(batch)
     expired = expired.take((expired["offset"] != NONE) & (expired["offset"] < _log_starts(batch)[expired["slice"]]))
     unread = ~_read(batch, expired)
-    past = expired["offset"] < batch.final[expired["slice"]]
+    past = expired["offset"] < final_committed_offsets(batch)[expired["slice"]]
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
     unheard = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.lives["killed"].any()) & (not sink_there(batch))
-    by_operator = picked(batch.commits["committer"], covered_by, UNKNOWN) == OPERATOR
+    by_operator = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN) == OPERATOR
     told = unread & ~unheard & ~near
     ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
     rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")

@@ -12,7 +12,7 @@ import numpy as np
 
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, not_an_operators, under
-from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN
+from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, joined, ordered, picked, previous_in
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
@@ -107,7 +107,7 @@ def offset_outside_transaction(batch: Batch) -> Findings:
 
     Remedy: Send it with sendOffsetsToTransaction, and switch enable.auto.commit off.
     """
-    log = batch.commits
+    log = commits_in_effect(batch)
     before = previous_in(log["stretch"])
     stood = picked(log["committed_offset"], before, NONE)
     stood = np.where(before < 0, batch.log_starts[log["slice"]], stood)

@@ -23,7 +23,7 @@ from itertools import chain
 
 from kafka_trial.claim import Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.root_causes import by_root_cause
 from kafka_trial.verdict.rule_evaluation import NOT_EXCLUDED, needed, rule_of, severity

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafka_trial.invariants.invariant import Anomaly, find_invariant
+from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.invariant import find_invariant
 
 VALUE_MAX = 80
 

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kafka_trial.invariants.invariant import Anomaly, find_invariant
+from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.invariant import find_invariant
 from kafka_trial.verdict.verdict_input import Violation
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 
 
 @dataclass(frozen=True)
