@@ -141,7 +141,7 @@ def _reached(log: Table, acked: Table, since_ns: Ints) -> Bools:
     highest = greatest_in(
         log["committed_offset"], *between(group, log["effect_ns"], wanted, first_ns, acked["until_ns"] + 1)
     )
-    reached: Bools = (highest >= 0) & (picked(log["committed_offset"], highest, NONE) >= acked["committed_offset"])
+    reached: Bools = picked(log["committed_offset"], highest, NONE) >= acked["committed_offset"]
     return reached
 
 

@@ -59,8 +59,7 @@ def uncertainty(trial_context: TrialContext, sources: Array, time_ns: Ints) -> I
     """
     timed = _member(_among(trial_context, trial_context.timed), sources)
     late_ns = _read_late(trial_context, sources, time_ns, timed=timed)
-    known = (time_ns != NEVER) & (time_ns != NONE)
-    return np.where(known & vague(trial_context, sources), np.maximum(time_ns, 0), late_ns)
+    return np.where((time_ns != NEVER) & vague(trial_context, sources), np.maximum(time_ns, 0), late_ns)
 
 
 def earliest_append_ns(trial_context: TrialContext, sources: Array, time_ns: Ints) -> Ints:

@@ -236,10 +236,10 @@ def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     episode."""
     log = commits_in_effect(batch)
     begun_ns = picked(log["effect_ns"], episodes["first"], NONE)
-    ended_ns = np.where(episodes["back"] >= 0, picked(log["effect_ns"], episodes["back"], NEVER), NEVER)
+    ended_ns = picked(log["effect_ns"], episodes["back"], NEVER)
     peak = picked(log["peak"], episodes["first"], NONE)
     opened = ownership_epochs(batch).sorted_by("slice", "open_ns")
-    opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns))
+    opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns, ended_ns))
     began_ns = np.where(batch.vague(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
     inside = opens[began_ns[held] > begun_ns[opens]]
     answers = answers_with_starts(batch).take(answers_with_starts(batch)["starts"]).sorted_by("slice", "at_ns")

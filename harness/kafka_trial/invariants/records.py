@@ -81,7 +81,7 @@ def lost_write(batch: Batch) -> Findings:
     late = sent["time_ns"] >= (NONE if snapshot_ns is None else snapshot_ns)
     placeless = ~known & ((starts > 0) | batch.trial_context.compacted)
     record = exactly(batch.records["slice"], batch.records["offset"], sent["slice"], sent["offset"])
-    nameless = known & (record >= 0) & (picked(batch.records["id_hash"], record, 0) == NONE)
+    nameless = picked(batch.records["id_hash"], record, 0) == NONE
     lost = sent.take(~gone & ~late & ~placeless & ~nameless)
     rows = table(slice=lost["slice"], order=lost["offset"], offset=lost["offset"])
     return Findings(

@@ -62,11 +62,11 @@ def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     first = per_group(undone["slice"], undone["offset"], batch.size, how="min", start=NEVER)
     names = np.full(batch.size, CLASSES.index("unclassified"), np.int64)
     not_fetched, fetched = _fetching(batch, first, at_ns)
-    names[(owners > 0) & fetched] = CLASSES.index("fetched-not-delivered")
-    names[(owners > 0) & not_fetched] = CLASSES.index("assigned-not-fetched")
+    names[fetched] = CLASSES.index("fetched-not-delivered")
+    names[not_fetched] = CLASSES.index("assigned-not-fetched")
     names[(owners > 0) & (_highest(batch, at_ns) > first)] = CLASSES.index("committed-not-delivered")
     names[told & (owners == 0)] = CLASSES.index("unassigned")
-    names[in_hand & (owners > 0)] = CLASSES.index("delivered-not-committed")
+    names[in_hand] = CLASSES.index("delivered-not-committed")
     return names
 
 

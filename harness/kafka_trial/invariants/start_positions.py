@@ -47,7 +47,7 @@ def answers_with_starts(batch: Batch) -> Table:
     begins = ~ongoing & (following >= 0) & _is_answer(answers, position)
     rewinds = ongoing & (following >= 0) & _is_answer(answers, position)
     rewinds &= position < picked(own["fetch_position"], before, NONE)
-    late = (then >= 0) & _is_answer(answers, next_position) & (next_position < position)
+    late = _is_answer(answers, next_position) & (next_position < position)
     seen = np.isin(answers["slice"], np.unique(fetches["slice"]))
     return answers.having(
         starts=np.where(seen, begins | rewinds | late, ~_inside_by_own_word(batch, answers)),
