@@ -9,6 +9,7 @@ from kafka_trial.registry import CHECKOUT
 ODD_RECORD = '''
 from kafka_trial.invariants.claim_rule import Rule, VIOLATION, order_claimed
 from kafka_trial.invariants.causal_links import on_the_partition
+from kafka_trial.invariants.handlers import completions
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.table import table
 
@@ -36,7 +37,7 @@ def odd_record(batch):
 
     Remedy: Do not count.
     """
-    rows = batch.completions
+    rows = completions(batch)
     odd = rows.take(rows["offset"] % 2 == 1)
     found = table(slice=odd["slice"], order=odd["offset"], offset=odd["offset"])
     return Findings(found, [(odd["source"], odd["seq"])])

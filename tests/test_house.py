@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,15 @@ def test_imports_point_one_way() -> None:
     assert (wrong, upwards) == ([], [])
 
 
+def test_imports_never_lead_back() -> None:
+    """No module stands on itself, not even by an import for types alone, or inside a function."""
+    house = {name: {*_modules_of(module)} for name, module in MODULES.items() if not _inside(name, {"lab"})}
+    try:
+        TopologicalSorter(house).prepare()
+    except CycleError as error:
+        raise AssertionError(" imports ".join(reversed(error.args[1]))) from None
+
+
 def test_a_library_stays_in_its_room() -> None:
     """Spark, Docker, Toxiproxy's client and Kafka clients are imported only where the design says."""
     strangers = [
@@ -161,6 +171,19 @@ def test_only_one_room_starts_threads_and_processes_and_one_lets_time_pass() -> 
     slept = {name: found for name in calls if (found := calls[name] & SLEEPERS)}
     assert started.keys() == {"process.threads", "process.children", "process.supervisor"}, started
     assert slept.keys() == {"process.waiting", "process.supervisor"}, slept
+
+
+def _modules_of(module: Path) -> Iterator[str]:
+    """Yields those of ours that a module imports, each as a key of MODULES; of a package the very modules."""
+    for node in _nodes(module, ast.Import, ast.ImportFrom):
+        names = [alias.name for alias in node.names]
+        within = [f"{node.module}.{name}" for name in names] if isinstance(node, ast.ImportFrom) else names
+        for name in within:
+            inside = name.removeprefix("kafka_trial.")
+            if inside not in MODULES:
+                inside = inside.rpartition(".")[0]
+            if name.startswith(("kafka_trial.", "lab.")) and inside in MODULES:
+                yield inside
 
 
 def _ours() -> Iterator[tuple[str, list[str]]]:

@@ -23,7 +23,7 @@ from kafka_trial.pytest_plugin import Judged
 from kafka_trial.trial.session import Trialed
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from kafka_trial.verdict.decide import decide
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 
 
 @pytest.mark.parametrize("word", ["pass", "fail", "unknown"])

@@ -30,6 +30,7 @@ from histories import (
     told,
     undecided,
 )
+from kafka_trial.invariants.ownership_epochs import deliveries, own_words, ownership_epochs
 from kafka_trial.judge.judge import judge_events
 
 
@@ -69,7 +70,7 @@ def test_names_of_one_member_at_a_time_are_one_clients() -> None:
 def test_names_tell_clients_apart_where_the_log_shows_several_at_once(log: list[Line], apart: bool) -> None:
     """What the process prints of itself counts only where no witness could know better."""
     batch = batch_of([*log, *WORKS_ON], partitions=2)
-    assert (len(set(batch.own["client"].tolist())) > 1) is apart
+    assert (len(set(own_words(batch)["client"].tolist())) > 1) is apart
 
 
 def test_where_the_log_may_lack_a_member_the_names_count() -> None:
@@ -90,14 +91,17 @@ def test_a_client_that_goes_by_another_member_id_is_the_same_one() -> None:
     log = [*BOTH_HAD_IT, by("a", joined("m0", generation=3), **again), by("a", synced("m0", 0), **again)]
     own = [by("a", assigned("m0", 0), member_id="id-a"), by("b", assigned("m0", 1), member_id="id-b")]
     work = [by("a", delivered("m0", 0), member_id="id-a"), by("a", delivered("m0", 1), member_id="id-a2")]
-    found = batch_of([*log, *own, *work], partitions=2).deliveries
+    found = deliveries(batch_of([*log, *own, *work], partitions=2))
     assert told(found, "offset", "ownership_epoch") == [(0, 0), (1, 0)]
 
 
 def test_names_of_several_at_once_need_not_come_by_turns() -> None:
     """All that b says comes after all that a says: its assignment takes nothing from a."""
     lines = [*BOTH_HAD_IT, by("a", assigned("m0")), by("a", delivered("m0", 0)), by("b", assigned("m0"))]
-    assert told(batch_of(lines, partitions=2).ownership_epochs, "open_seq", "close_seq") == [(1, "never"), (3, "never")]
+    assert told(ownership_epochs(batch_of(lines, partitions=2)), "open_seq", "close_seq") == [
+        (1, "never"),
+        (3, "never"),
+    ]
 
 
 STARVED = {"records": 12, "partitions": 3, "old": True}

@@ -28,6 +28,8 @@ from histories import (
     told,
     undecided,
 )
+from kafka_trial.invariants.clients import known_clients
+from kafka_trial.invariants.handlers import completions, finished_handlers
 from kafka_trial.judge.judge import judge_events
 from lab.naive.checker import judge
 
@@ -137,13 +139,13 @@ def test_a_join_that_is_answered_late_is_no_second_client() -> None:
     parked = by("a", joined("m0", generation=2))
     late = replace(parked, fields=parked.fields | {"duration_ms": 100.0})
     lines = [by("a", joined("m0")), by("a", synced("m0", 0)), A_OWNS, by("b", joined("m0")), late]
-    assert batch_of(lines).clients.lanes == frozenset()
+    assert known_clients(batch_of(lines)).lanes == frozenset()
 
 
 def test_members_of_different_lanes_are_no_clients_of_one() -> None:
     """Nor is a refused stranger."""
     lines = [joined("m0"), joined("m1"), synced("m0", 0), synced("m1", 1), by("b", heartbeat("m0", error=25))]
-    assert batch_of(lines).clients.lanes == frozenset()
+    assert known_clients(batch_of(lines)).lanes == frozenset()
 
 
 BEGUN = [by("a", assigned("m0", 0)), by("b", assigned("m0", 1))]  # each line names the client that it speaks for
@@ -171,7 +173,7 @@ def test_a_delivery_of_one_client_is_not_finished_by_another() -> None:
     own = [*both_join(), *BEGUN, by("a", delivered("m0", 0)), by("a", revoked("m0", 0)), *GIVEN_TO_B]
     lines = [*own, by("b", delivered("m0", 0)), by("b", processed("m0", 0)), by("a", processed("m0", 0))]
     batch = batch_of(lines, partitions=2)
-    assert told(batch.handlers, "start_seq", "end_seq") == [(3, 8), (6, 7)]
+    assert told(finished_handlers(batch), "start_seq", "end_seq") == [(3, 8), (6, 7)]
 
 
 def test_clients_that_come_one_after_the_other_are_one() -> None:
@@ -179,7 +181,7 @@ def test_clients_that_come_one_after_the_other_are_one() -> None:
     first, second = (by("a", delivered("m0", at), member_id=f"id-a{at}") for at in (0, 1))
     lines = [assigned("m0"), first, second, processed("m0", 1)]
     unnamed = [replace(one, fields={k: v for k, v in one.fields.items() if k != "client_id"}) for one in lines]
-    assert told(batch_of(unnamed).completions, "offset", "ownership_epoch") == [(1, 0)]
+    assert told(completions(batch_of(unnamed)), "offset", "ownership_epoch") == [(1, 0)]
 
 
 def test_what_one_client_was_told_is_not_told_to_another() -> None:

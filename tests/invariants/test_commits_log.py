@@ -28,7 +28,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.invariants.commits import regressions
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering, standing
+from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, commits_in_effect, first_covering, standing
 
 IN_TRANSACTION = with_settings(progress="transaction", delivery="exactly-once")
 ONE = committed(1)[0]
@@ -45,8 +45,8 @@ def asks_inside(member: str, value: int = 1) -> Line:
 def test_a_commit_is_told_with_what_stood_before_it() -> None:
     """Up, down and up in one partition; in the other one position, deleted, and a lower one."""
     lines = [committed(2), committed(1), [on(1, line) for line in (*committed(5), tombstone(), *committed(3))]]
-    commits = batch_of([*lines, committed(2), committed(4)], partitions=2).commits
-    assert told(commits, "slice", "place", "value", "stretch", "peak", "peak_row", "effect_ns") == [
+    commits = commits_in_effect(batch_of([*lines, committed(2), committed(4)], partitions=2))
+    assert told(commits, "slice", "log_offset", "committed_offset", "stretch", "peak", "peak_row", "effect_ns") == [
         (0, 1, 2, 1, None, -1, 10),
         (0, 2, 1, 1, 2, 0, 20),
         (0, 6, 2, 1, 2, 0, 60),
@@ -97,21 +97,25 @@ def test_a_commit_is_told_with_what_stood_before_it() -> None:
 )
 def test_the_committer_is_who_asked_for_this_position_around_its_time(lines: list[Line], committer: int) -> None:
     """A request took 25 ms until its answer was sent; the logs differ by 50 ms at most, unless a line is late."""
-    assert batch_of(lines, partitions=2).commits["committer"].tolist() == [committer]
+    assert commits_in_effect(batch_of(lines, partitions=2))["committer"].tolist() == [committer]
 
 
 def test_the_committer_in_a_transaction_asked_in_a_transaction() -> None:
     """m1 asked for the same position outside of it."""
     lines = [*committed(1, producer=7, by="m0"), asks("m1")]
-    commits = batch_of(lines, settings=IN_TRANSACTION).commits
-    assert told(commits, "committer", "flag", "effect_ns", "place") == [(0, 1, 30, 1)]
+    commits = commits_in_effect(batch_of(lines, settings=IN_TRANSACTION))
+    assert told(commits, "committer", "in_transaction", "effect_ns", "log_offset") == [(0, 1, 30, 1)]
 
 
 def test_a_commit_is_of_the_incarnation_that_had_begun_last() -> None:
     """m0 before it went, and in the instant in which it was started again; before it began nobody was there."""
     first = committed(1, by="m0")
     again = [exited("m0"), after(1), started("m0-1"), at_once(committed(2)[0]), asks("m0", 2)]
-    assert told(batch_of([*first, *again, committed(3)]).commits, "committer", "life") == [(0, 0), (0, 1), (-1, -1)]
+    assert told(commits_in_effect(batch_of([*first, *again, committed(3)])), "committer", "life") == [
+        (0, 0),
+        (0, 1),
+        (-1, -1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,7 @@ def test_the_place_of_a_commit_in_the_log_tells_whether_its_member_owned_the_par
 ) -> None:
     """1: it did; 0: others did; -1: nobody knows. What is written after the commit does not count."""
     later = [owner("m0") if owned == 0 else owner("m1")]
-    commits = batch_of([*lines, *committed(1, by="m0"), *later], partitions=2).commits
+    commits = commits_in_effect(batch_of([*lines, *committed(1, by="m0"), *later], partitions=2))
     assert commits["owned"].tolist() == [owned]
 
 
@@ -176,7 +180,7 @@ def test_what_was_given_to_nobody_is_its_last_owners_in_every_partition() -> Non
     first = [*committed(1, by="m0"), *(on(1, line) for line in committed(1, by="m1"))]
     swapped = [holds("m1", 0), holds("m0", 1), holds("m1"), holds("m0")]
     lines = [*here, *first, *swapped, *committed(2, by="m0"), *(on(1, line) for line in committed(2, by="m1"))]
-    assert told(batch_of(lines, partitions=2).commits, "slice", "value", "owned") == [
+    assert told(commits_in_effect(batch_of(lines, partitions=2)), "slice", "committed_offset", "owned") == [
         (0, 1, 1),
         (0, 2, 0),
         (1, 1, 1),
@@ -187,13 +191,13 @@ def test_what_was_given_to_nobody_is_its_last_owners_in_every_partition() -> Non
 def test_an_unknown_owner_of_one_partition_is_no_owner_of_another() -> None:
     """m1 commits in the first partition, which is m0's; whose the second one is nobody knows."""
     lines = [owner("m0"), on(1, owner("m7")), *committed(1, by="m1")]
-    assert batch_of(lines, partitions=2).commits["owned"].tolist() == [0]
+    assert commits_in_effect(batch_of(lines, partitions=2))["owned"].tolist() == [0]
 
 
 def test_two_owners_that_let_go_in_one_record_both_stay() -> None:
     """A classic record gave it to both, and the next to nobody."""
     lines = [owner("m0", "m1"), owner(), *committed(1, by="m0"), after(1), *committed(2, by="m1")]
-    assert batch_of(lines).commits["owned"].tolist() == [1, 1]
+    assert commits_in_effect(batch_of(lines))["owned"].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -225,14 +229,16 @@ def test_a_commit_in_a_transaction_takes_effect_at_its_marker(
     lines: list[Line | list[Line]], values: list[int]
 ) -> None:
     """If no later record of the partition took effect before."""
-    assert batch_of(lines, settings=IN_TRANSACTION).commits["value"].tolist() == values
+    assert commits_in_effect(batch_of(lines, settings=IN_TRANSACTION))["committed_offset"].tolist() == values
 
 
 def test_a_commit_in_a_transaction_is_as_old_as_its_marker() -> None:
     """Written at 10 ms, taken at 1030 ms; in another partition, and outside of any, both at 20 ms."""
     written = [committed(1, producer=7, pending=True), [on(1, line) for line in committed(1)]]
-    commits = batch_of([*written, after(1), ended("commit", None)], settings=IN_TRANSACTION, partitions=2).commits
-    assert told(commits, "slice", "place", "effect_place", "effect_ns") == [(0, 1, 3, 1030), (1, 2, 2, 20)]
+    commits = commits_in_effect(
+        batch_of([*written, after(1), ended("commit", None)], settings=IN_TRANSACTION, partitions=2)
+    )
+    assert told(commits, "slice", "log_offset", "effect_log_offset", "effect_ns") == [(0, 1, 3, 1030), (1, 2, 2, 20)]
 
 
 def test_the_first_commit_that_covers_a_record() -> None:
@@ -293,11 +299,11 @@ def test_a_commit_is_as_old_as_the_broker_says() -> None:
     """Read seconds after it was written: outside of a transaction its own time counts, inside its marker's."""
     inside = committed(2, producer=7, pending=True)
     lines = [read_late(ONE, 5), inside[0], read_late(ended("commit", None), 3)]
-    commits = batch_of(lines, settings=IN_TRANSACTION).commits
-    assert told(commits, "value", "effect_ns") == [(1, -4990), (2, -2970)]
+    commits = commits_in_effect(batch_of(lines, settings=IN_TRANSACTION))
+    assert told(commits, "committed_offset", "effect_ns") == [(1, -4990), (2, -2970)]
 
 
 def test_a_request_is_as_old_as_the_broker_says() -> None:
     """Both were read long after they were written, one longer than the other."""
-    commits = batch_of([read_late(ONE, 5), after(2), read_late(asks("m1"), 7)]).commits
+    commits = commits_in_effect(batch_of([read_late(ONE, 5), after(2), read_late(asks("m1"), 7)]))
     assert told(commits, "committer", "life") == [(1, -1)]

@@ -31,8 +31,7 @@ from histories import (
     undecided,
     with_settings,
 )
-from kafka_trial.invariants.causal_links import in_the_range
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly, in_the_range
 
 RANGES = [(0, 2), (5, 8)]
 

@@ -37,6 +37,8 @@ from histories import (
     with_settings,
 )
 from kafka_trial.history.event import to_line
+from kafka_trial.invariants.false_assignments import uncorroborated
+from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.judge.findings import batch_of as batch_made
 from kafka_trial.judge.memory import rows_of_lines
 from kafka_trial.verdict.messages import message
@@ -49,9 +51,9 @@ IDLE = synced("m0")  # m0 is in the group, and is given nothing
 M1_HAS: Lines = [owner("m1", idle=["m0"]), synced("m1", 0), assigned("m1"), after(1)]
 
 
-def uncorroborated(lines: Lines, **frame: Any) -> list[tuple[int, str]]:
+def without_word(lines: Lines, **frame: Any) -> list[tuple[int, str]]:
     """The seq of each `assigned` line that no broker stands behind: it opens none ("forged"), or none anew."""
-    found = batch_of(lines, **frame).uncorroborated
+    found = uncorroborated(batch_of(lines, **frame))
     return [(seq, "repeated" if again else "forged") for seq, again in told(found, "seq", "repeated")]
 
 
@@ -100,7 +102,7 @@ def by(client: str, line: Line) -> Line:
 )
 def test_no_line_of_a_sound_classic_member_is_doubted(lines: Lines) -> None:
     """Each assignment is answered, whatever of it is printed."""
-    assert uncorroborated(lines, partitions=2) == []
+    assert without_word(lines, partitions=2) == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_no_line_of_a_sound_classic_member_is_doubted(lines: Lines) -> None:
 )
 def test_no_line_of_a_sound_member_of_kip_848_is_doubted(lines: Lines) -> None:
     """Answers come while callbacks run."""
-    assert uncorroborated(lines, partitions=2) == []
+    assert without_word(lines, partitions=2) == []
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_no_line_of_a_sound_member_of_kip_848_is_doubted(lines: Lines) -> None:
 )
 def test_a_word_of_a_broker_counts_though_it_comes_a_little_after_the_line(lines: Lines) -> None:
     """Two sources are compared with their tolerance."""
-    assert uncorroborated(lines) == []
+    assert without_word(lines) == []
 
 
 FORGED: Lines = [IDLE, *M1_HAS, assigned("m0")]
@@ -172,7 +174,7 @@ FORGED: Lines = [IDLE, *M1_HAS, assigned("m0")]
 )
 def test_where_the_request_log_cannot_tell_every_line_counts(lines: Lines, frame: dict[str, Any]) -> None:
     """As it did before."""
-    assert uncorroborated(lines, **frame) == []
+    assert without_word(lines, **frame) == []
 
 
 def test_an_assignment_by_a_topic_id_that_nobody_knows_may_list_the_partition() -> None:
@@ -181,24 +183,24 @@ def test_an_assignment_by_a_topic_id_that_nobody_knows_may_list_the_partition() 
     given = replace(beat("m0"), fields=beat("m0").fields | about)
     untold = [one for one in history([beat("m0", [1]), given, assigned("m0")], partitions=2) if one.kind != "topic"]
     rows, facts = rows_of_lines(map(to_line, untold))
-    assert len(batch_made(rows, facts.trial_context(EXAMPLE)).uncorroborated) == 1
+    assert len(uncorroborated(batch_made(rows, facts.trial_context(EXAMPLE)))) == 1
     alone = [one for one in history([given, assigned("m0")]) if one.kind != "topic"]
     rows, facts = rows_of_lines(map(to_line, alone))
-    assert len(batch_made(rows, facts.trial_context(EXAMPLE)).uncorroborated) == 0
+    assert len(uncorroborated(batch_made(rows, facts.trial_context(EXAMPLE)))) == 0
 
 
 def test_a_history_without_the_file_of_the_run_is_judged_by_its_logs() -> None:
     """Only the files of members and of a broker are left."""
     left_over = [one for one in history([IDLE, assigned("m0")]) if one.source.startswith(("consumer", "requests"))]
     rows, facts = rows_of_lines(map(to_line, left_over))
-    assert len(batch_made(rows, facts.trial_context(EXAMPLE)).uncorroborated) == 1
+    assert len(uncorroborated(batch_made(rows, facts.trial_context(EXAMPLE)))) == 1
 
 
 def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:
     """They were read when the member had been given the partition twice, and lost it again."""
     answers: Lines = [synced("m0", 0), IDLE, synced("m0", 0), IDLE]
     lines: Lines = [*answers, assigned("m0"), revoked("m0"), assigned("m0"), revoked("m0")]
-    assert uncorroborated(lines, settings=with_settings(stdout="buffered")) == []
+    assert without_word(lines, settings=with_settings(stdout="buffered")) == []
 
 
 # --- what nobody gave ----------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:
 )
 def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
     """The line stands alone against both logs."""
-    assert [how for _, how in uncorroborated(lines, partitions=2)] == ["forged"]
+    assert [how for _, how in without_word(lines, partitions=2)] == ["forged"]
 
 
 @pytest.mark.parametrize(
@@ -251,21 +253,21 @@ def test_a_partition_that_nobody_gave_is_not_assigned(lines: Lines) -> None:
 )
 def test_what_was_given_before_it_was_taken_away_gives_nothing_afterwards(lines: Lines) -> None:
     """Each line needs a word of its own, later than the one behind the line before."""
-    assert [how for _, how in uncorroborated(lines)] == ["forged"]
+    assert [how for _, how in without_word(lines)] == ["forged"]
 
 
 def test_a_forged_line_opens_no_possession() -> None:
     """What is printed after it belongs to none."""
     batch = batch_of([*FORGED, delivered("m0", 0)])
-    assert told(batch.ownership_epochs, "member") == [(1,)]
-    assert told(batch.deliveries, "ownership_epoch") == [(-1,)]
+    assert told(ownership_epochs(batch), "member") == [(1,)]
+    assert told(deliveries(batch), "ownership_epoch") == [(-1,)]
 
 
 def test_a_member_of_a_group_does_not_take_by_hand_what_it_says_it_was_assigned() -> None:
     """It is idle, and fetches; without the line it would be taken for one that assigns partitions to itself."""
     fetches = fetched("m0", 0, size_bytes=99)
-    assert told(batch_of([IDLE, fetches, delivered("m0", 0)]).ownership_epochs, "member") == [(0,)]
-    assert told(batch_of([IDLE, assigned("m0"), fetches, delivered("m0", 0)]).ownership_epochs, "member") == []
+    assert told(ownership_epochs(batch_of([IDLE, fetches, delivered("m0", 0)])), "member") == [(0,)]
+    assert told(ownership_epochs(batch_of([IDLE, assigned("m0"), fetches, delivered("m0", 0)])), "member") == []
 
 
 def test_a_forged_line_is_a_false_report() -> None:
@@ -350,14 +352,14 @@ def test_one_word_of_a_broker_stands_behind_one_line() -> None:
     """The second of two further lines is repeated; the ownership epoch stays open."""
     lines: Lines = [*GIVEN, *AGAIN, assigned("m0")]
     batch = batch_of(lines)
-    assert uncorroborated(lines) == [(3, "repeated")]
-    assert told(batch.ownership_epochs, "open_seq", "close_seq") == [(1, 2), (2, "never")]
+    assert without_word(lines) == [(3, "repeated")]
+    assert told(ownership_epochs(batch), "open_seq", "close_seq") == [(1, 2), (2, "never")]
 
 
 def test_words_from_before_the_first_line_stand_behind_no_further_one() -> None:
     """It was given the partition by two rebalances in a row, and printed it once."""
     lines: Lines = [synced("m0", 0), after(1), synced("m0", 0, generation=2), after(1), assigned("m0"), after(1)]
-    assert uncorroborated([*lines, assigned("m0")]) == [(2, "repeated")]
+    assert without_word([*lines, assigned("m0")]) == [(2, "repeated")]
 
 
 def test_a_rewind_behind_a_repeated_line_is_found_where_the_request_log_can_tell_only() -> None:
@@ -370,7 +372,7 @@ def test_each_client_of_a_process_is_taken_at_its_own_word() -> None:
     """a has the partition by its line; b is given it later, and says so."""
     names = [by("a", said("m0", "ready")), by("b", said("m0", "ready")), by("a", said("m0", "ready"))]
     lines: Lines = [*names, by("a", synced("m0", 0)), by("a", assigned("m0")), by("b", synced("m0", 0))]
-    assert uncorroborated([*lines, by("b", assigned("m0"))]) == []
+    assert without_word([*lines, by("b", assigned("m0"))]) == []
 
 
 def test_effects_count_whatever_was_forged() -> None:
@@ -385,4 +387,4 @@ def test_effects_count_whatever_was_forged() -> None:
 def test_a_frozen_broker_logs_an_answer_late_and_is_believed() -> None:
     """Its line came when it ran again; it had answered before, and written the record."""
     lines: Lines = [IDLE, fault("broker-pause", None), owner("m0"), assigned("m0"), after(3)]
-    assert uncorroborated([*lines, lasting(synced("m0", 0), 3)]) == []
+    assert without_word([*lines, lasting(synced("m0", 0), 3)]) == []

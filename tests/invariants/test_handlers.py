@@ -18,6 +18,7 @@ from histories import (
     told,
     with_settings,
 )
+from kafka_trial.invariants.handlers import completions, finished_handlers, first_handlings
 
 M0 = assigned("m0")
 
@@ -51,7 +52,7 @@ def test_a_handler_lasts_from_the_last_delivery_to_the_next_completion(
     lines: list[Line], handlers: list[tuple[int, ...]]
 ) -> None:
     """Of the same record in the same file."""
-    found = batch_of(lines, partitions=2).handlers
+    found = finished_handlers(batch_of(lines, partitions=2))
     assert told(found, "offset", "ownership_epoch", "start_seq", "start_ns", "end_seq", "end_ns") == handlers
 
 
@@ -59,7 +60,7 @@ def test_a_completion_belongs_to_where_its_handler_began() -> None:
     """In the ownership epoch before, in its own, in its own without a delivery, and in none."""
     back = [M0, delivered("m0", 0), revoked("m0"), M0, processed("m0", 0), processed("m0", 1)]
     lines = [*back, delivered("m0", 2), processed("m0", 2), on(1, processed("m0", 0))]
-    done = batch_of(lines, records=[None, "b", "a"], partitions=2).completions
+    done = completions(batch_of(lines, records=[None, "b", "a"], partitions=2))
     assert told(done, "slice", "offset", "begun_in", "ownership_epoch") == [
         (0, 0, 0, 1),
         (0, 1, 1, 1),
@@ -82,7 +83,7 @@ def test_a_record_is_handled_at_its_first_completion_or_effect(sink: str, handle
     done = [processed("m0", 0), processed("m0", 1, outcome="discarded"), processed("m0", 1), effect(0)]
     lines = [*done, on(1, processed("m0", 0)), processed("m0", 2), at_once(processed("m1", 2))]
     batch = batch_of(lines, records=3, partitions=2, settings=with_settings(sink=sink))
-    assert told(batch.handled, "slice", "offset", "time_ns") == handled
+    assert told(first_handlings(batch), "slice", "offset", "time_ns") == handled
 
 
 def test_the_records_of_each_partition() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from histories import Line, after, asked, assigned, batch_of, committed, judged, lasting, on, undecided
+from kafka_trial.invariants.commits_log import commits_in_effect
 
 Lines = list[Line | list[Line]]
 
@@ -18,7 +19,7 @@ def committers(lines: Lines) -> list[str | None]:
     """Who made each commit; None: nobody knows."""
     batch = batch_of(lines)
     names = [*batch.trial_context.members]
-    return [names[number] if number >= 0 else None for number in batch.commits["committer"].tolist()]
+    return [names[number] if number >= 0 else None for number in commits_in_effect(batch)["committer"].tolist()]
 
 
 def test_a_request_whose_line_is_late_is_that_of_its_commit() -> None:

@@ -23,7 +23,7 @@ from histories import (
     told,
     with_settings,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT, BY_STOP, STILL_OPEN
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, BY_STOP, STILL_OPEN, own_words, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 
 HERE = {"topic": "t", "partition": 0}
@@ -63,14 +63,14 @@ STRANGER = said("m9", "assigned", entries=[HERE | {"partition": 1}])  # whose pr
 )
 def test_a_possession_closes_at_the_first_of_what_ends_it(ends: list[Line], closed: tuple[object, ...]) -> None:
     """A callback that lists the partition, or the end of its own process."""
-    rows = told(batch_of([assigned("m0"), *ends], partitions=2).ownership_epochs, "close_seq", "close_ns", "closed_by")
+    rows = told(ownership_epochs(batch_of([assigned("m0"), *ends], partitions=2)), "close_seq", "close_ns", "closed_by")
     assert rows[0] == closed
 
 
 def test_possessions_are_told_by_partition_and_incarnation() -> None:
     """m0 has both partitions, one of them twice; then m1 has one, and m0's next incarnation the other."""
     lines = [assigned("m0", 0, 1), assigned("m0", 1), assigned("m1", 0), exited("m0"), started("m0-1")]
-    held = batch_of([*lines, assigned("m0-1", 1)], partitions=2).ownership_epochs
+    held = ownership_epochs(batch_of([*lines, assigned("m0-1", 1)], partitions=2))
     names = ("slice", "source", "life", "member", "open_seq", "open_ns", "close_seq", "closed_by", "before")
     assert told(held, *names) == [
         (0, 2, 0, 0, 1, 10, 3, BY_EXIT, -1),
@@ -85,7 +85,7 @@ def test_every_word_falls_into_the_possession_that_is_open() -> None:
     """Before the first, in it, after it was revoked, in the next one, and after the member has stopped."""
     inside = [assigned("m0"), delivered("m0", 0), revoked("m0"), processed("m0", 0), assigned("m0")]
     lines = [delivered("m0", 5), *inside, delivered("m0", 1), STOPPED, processed("m0", 1)]
-    own = batch_of(lines).own
+    own = own_words(batch_of(lines))
     assert told(own, "seq", "opens", "ownership_epoch", "revoked") == [
         (1, False, -1, False),
         (2, True, 0, False),
@@ -102,13 +102,13 @@ def test_every_word_falls_into_the_possession_that_is_open() -> None:
 def test_a_failed_commit_begins_anew_where_progress_is_in_transactions(progress: str, attempts: list[int]) -> None:
     """What was asked for, or stored, begins nothing."""
     ends = [commit("m0", 1, "ok"), commit("m0", 2, "fail"), delivered("m0", 1), commit("m0", 2, "fail")]
-    own = batch_of([assigned("m0"), *ends], settings=with_settings(progress=progress)).own
+    own = own_words(batch_of([assigned("m0"), *ends], settings=with_settings(progress=progress)))
     assert own["attempt"].tolist() == attempts
 
 
 def test_of_a_stranger_neither_life_nor_member_is_known() -> None:
     """Beside a single member that was seen to start."""
-    held = batch_of([STRANGER, on(1, assigned("m0"))], members=1, partitions=2).ownership_epochs
+    held = ownership_epochs(batch_of([STRANGER, on(1, assigned("m0"))], members=1, partitions=2))
     assert told(held, "life", "member") == [(0, 0), (-1, -1)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from histories import Line, batch_of, gone, holds, on, owner, told
-from kafka_trial.invariants.ownership_log import bridged
+from kafka_trial.invariants.ownership_log import bridged, logged_assignments
 
 NEVER = "never"
 
@@ -51,16 +51,17 @@ def test_a_grant_lasts_until_the_next_record_says_otherwise(
     """(member, place, until) as the records say; and until when, if the last owner stays until another gets it."""
     batch = batch_of(lines)
     assert (
-        assignment_records is None or told(batch.assignment_records, "member", "place", "until") == assignment_records
+        assignment_records is None
+        or told(logged_assignments(batch), "member", "log_offset", "until_log_offset") == assignment_records
     )
-    assert told(bridged(batch), "until") == [(until,) for until in whole]
+    assert told(bridged(batch), "until_log_offset") == [(until,) for until in whole]
 
 
 def test_each_partition_has_its_own_grants() -> None:
     """Both are m0's; the first goes to m1, the second is released and goes to m1 much later."""
     lines = [holds("m0", 0, 1), holds("m0"), holds("m1", 0), holds("m1", 0, 1), on(2, owner("m0")), on(2, owner())]
     batch = batch_of(lines, partitions=3)
-    assert told(batch.assignment_records, "slice", "member", "place", "until", "time_ns", "seq") == [
+    assert told(logged_assignments(batch), "slice", "member", "log_offset", "until_log_offset", "time_ns", "seq") == [
         (0, 0, 1, 2, 10, 0),
         (0, 1, 3, 4, 30, 2),
         (0, 1, 4, NEVER, 40, 3),
@@ -68,9 +69,9 @@ def test_each_partition_has_its_own_grants() -> None:
         (1, 1, 4, NEVER, 40, 3),
         (2, 0, 5, NEVER, 50, 4),
     ]
-    assert told(bridged(batch), "until") == [(3,), (4,), (NEVER,), (4,), (NEVER,), (NEVER,)]
+    assert told(bridged(batch), "until_log_offset") == [(3,), (4,), (NEVER,), (4,), (NEVER,), (NEVER,)]
 
 
 def test_nobody_was_given_anything() -> None:
     """A history without group records."""
-    assert (len(batch_of([]).assignment_records), len(bridged(batch_of([])))) == (0, 0)
+    assert (len(logged_assignments(batch_of([]))), len(bridged(batch_of([])))) == (0, 0)

@@ -20,6 +20,7 @@ from histories import (
     revoked,
     started,
 )
+from kafka_trial.invariants.floors import floors
 
 M0 = assigned("m0")
 FELL = [committed(2), committed(1)]
@@ -117,7 +118,7 @@ def test_a_restart_is_found_though_no_possession_is_printed(lines: list[Line | l
 )
 def test_the_floor_is_the_answer_that_the_possession_starts_from(lines: list[Line], floor: int) -> None:
     """A gauge moves it neither up nor down; who starts elsewhere is held to what it was answered."""
-    assert batch_of(lines, partitions=2, records=3).floors.tolist() == [floor]
+    assert floors(batch_of(lines, partitions=2, records=3)).tolist() == [floor]
 
 
 def test_a_gauge_makes_no_redelivery_illegal() -> None:

@@ -39,6 +39,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.claim import Claim
+from kafka_trial.invariants.zombies import zombie_windows
 from kafka_trial.judge.judge import judge_events
 from kafka_trial.verdict.collect import collect
 from kafka_trial.verdict.decide import decide
@@ -243,7 +244,7 @@ def test_order_is_not_excused_for_a_record_fetched_after_the_member_was_told() -
 def test_the_window_names_the_answer_and_what_had_been_fetched() -> None:
     """By the number of its line, and the position from which on records were fetched later."""
     lines = [*LOST, EXPELLED, *LATER]
-    windows = batch_of(lines, records=3).zombies
+    windows = zombie_windows(batch_of(lines, records=3))
     assert told(windows, "loss", "told_source", "told_seq", "fetched", "fetches_known") == [
         (0, windows["told_source"][0], 3, 2, True)
     ]

@@ -35,6 +35,7 @@ from histories import (
 )
 from kafka_trial.invariants.clocks import uncertainty
 from kafka_trial.invariants.kernels import NEVER, NONE
+from kafka_trial.invariants.ownership_epochs import deliveries
 from kafka_trial.invariants.trial_context import Settings, TrialContext
 
 Lines = list[Line | list[Line]]
@@ -248,7 +249,7 @@ def test_times_that_step_back_a_little_are_taken_in_their_order() -> None:
     """Two threads print: 0.1 s back is nothing, 0.6 s is no clock."""
     lines: Lines = [own_time(assigned("m0"), 0), after(2)]
     lines += [own_time(delivered("m0", 0), 0.1), own_time(delivered("m0", 1), 0.21)]
-    first, second = batch_of(lines, settings=BUFFERED).deliveries["time_ns"].tolist()
+    first, second = deliveries(batch_of(lines, settings=BUFFERED))["time_ns"].tolist()
     assert first == second
     about = batch_of([*lines, own_time(processed("m0", 0), 0.75)]).trial_context
     assert (len(about.false_times), about.timed) == (1, ())

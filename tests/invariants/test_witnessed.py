@@ -34,6 +34,7 @@ from histories import (
     told,
     with_settings,
 )
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
 
 BY_HAND = with_settings(protocol="none")
 OF_POSSESSIONS = (
@@ -45,7 +46,7 @@ ALIKE = ["a", "a", "a"]
 
 def held(lines: Iterable[Line | list[Line]], **frame: Any) -> list[tuple[object, ...]]:
     """Returns member, opening and closing (ms) of the ownership epochs of partition 0."""
-    return told(batch_of(lines, **frame).ownership_epochs, "member", "open_ns", "close_ns")
+    return told(ownership_epochs(batch_of(lines, **frame)), "member", "open_ns", "close_ns")
 
 
 def test_a_possession_opens_at_the_assignment_and_ends_at_one_without_it() -> None:

@@ -29,6 +29,7 @@ from histories import (
     told,
     undecided,
 )
+from kafka_trial.invariants.zombies import zombie_windows
 
 FROZEN = [assigned("m0"), delivered("m0", 0), owner("m1")]
 EXPELLED = lasting(heartbeat("m0", error=25), 0)
@@ -39,7 +40,7 @@ NO_LOSS = ("never", -1)
 
 def test_a_possession_that_was_not_lost_has_no_window() -> None:
     """Over at its end, whatever that was."""
-    windows = batch_of([assigned("m0"), delivered("m0", 0), revoked("m0"), assigned("m0")]).zombies
+    windows = zombie_windows(batch_of([assigned("m0"), delivered("m0", 0), revoked("m0"), assigned("m0")]))
     assert told(windows, "loss", "loss_ns", "told_ns", "told_seq", "until_ns") == [
         (-1, "never", "never", -1, 30),
         (-1, "never", "never", -1, "never"),
@@ -83,7 +84,7 @@ def test_a_loss_is_the_first_record_that_gives_the_partition_to_others(
     lines: list[Line], loss: tuple[object, ...]
 ) -> None:
     """While the member held it by its own word, and did not by the log."""
-    assert told(batch_of(lines, partitions=2).zombies, "loss_ns", "loss")[0] == loss
+    assert told(zombie_windows(batch_of(lines, partitions=2)), "loss_ns", "loss")[0] == loss
 
 
 @pytest.mark.parametrize(
@@ -119,22 +120,22 @@ def test_a_loss_is_the_first_record_that_gives_the_partition_to_others(
 )
 def test_a_loss_is_told_by_the_first_answer_that_says_so(lines: list[Line], heard: tuple[object, ...]) -> None:
     """While the ownership epoch is open."""
-    windows = batch_of([synced("m0", 0), *FROZEN, *lines], partitions=2).zombies
+    windows = zombie_windows(batch_of([synced("m0", 0), *FROZEN, *lines], partitions=2))
     assert told(windows, "told_seq", "told_ns")[0] == heard
 
 
 def test_an_answer_before_the_loss_tells_nothing_of_it() -> None:
     """Nor one in the very instant in which it was lost."""
-    before = batch_of([assigned("m0"), EXPELLED, owner("m1"), at_once(EXPELLED), revoked("m0")]).zombies
+    before = zombie_windows(batch_of([assigned("m0"), EXPELLED, owner("m1"), at_once(EXPELLED), revoked("m0")]))
     assert told(before, "told_seq", "told_ns") == [UNTOLD]
-    just_after = batch_of([assigned("m0"), EXPELLED, owner("m1"), later(EXPELLED, 1), revoked("m0")]).zombies
+    just_after = zombie_windows(batch_of([assigned("m0"), EXPELLED, owner("m1"), later(EXPELLED, 1), revoked("m0")]))
     assert told(just_after, "told_seq") == [(3,)]
 
 
 def test_an_answer_in_an_earlier_life_tells_the_next_one_nothing() -> None:
     """Nor does a later one to the life before it."""
     first = [assigned("m0"), owner("m1"), exited("m0"), started("m0-1"), assigned("m0-1"), owner("m1")]
-    windows = batch_of([*first, EXPELLED]).zombies
+    windows = zombie_windows(batch_of([*first, EXPELLED]))
     assert told(windows, "told_seq") == [(-1,), (2,)]
 
 
@@ -163,7 +164,7 @@ def test_a_failed_commit_leaves_open_what_it_knew_where_nobody_saw_its_fetches(w
 )
 def test_what_is_in_hand_when_told_may_be_finished(lines: list[Line], until: int) -> None:
     """The window lasts until the last of the handlers ends that had begun by then."""
-    assert told(batch_of([*FROZEN, *lines]).zombies, "until_ns") == [(until,)]
+    assert told(zombie_windows(batch_of([*FROZEN, *lines])), "until_ns") == [(until,)]
 
 
 def test_every_possession_has_its_own_window() -> None:
@@ -171,7 +172,7 @@ def test_every_possession_has_its_own_window() -> None:
     held = [assigned("m0", 0, 2), assigned("m1", 1), delivered("m0", 0), on(1, delivered("m1", 0))]
     lost = [owner("m1"), on(1, owner("m0")), revoked("m0", 0), on(1, revoked("m1"))]
     done = [processed("m0", 0), on(1, processed("m1", 0))]
-    windows = batch_of([*held, *lost, *done], partitions=3).zombies
+    windows = zombie_windows(batch_of([*held, *lost, *done], partitions=3))
     assert told(windows, "loss", "loss_ns", "until_ns") == [(0, 50, 90), (1, 60, 100), (-1, "never", "never")]
 
 

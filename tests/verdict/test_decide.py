@@ -15,8 +15,9 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL
-from kafka_trial.invariants.invariant import Anomaly, list_invariants
+from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.reading import worst
 from kafka_trial.verdict.decide import Verdict, by_root_cause, decide
 from kafka_trial.verdict.files import verdict_to_table, write_verdict

@@ -31,7 +31,7 @@ from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
 from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, weigh_sink
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.invariants.storms import STORM_MIN
 from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement

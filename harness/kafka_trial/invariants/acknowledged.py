@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, members_of
-from kafka_trial.invariants.incarnations import incarnation_of
+from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, commits_in_effect
+from kafka_trial.invariants.incarnations import incarnation_of, members_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -24,6 +24,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.late_log_lines import commit_requests
+from kafka_trial.invariants.ownership_epochs import own_words
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
@@ -67,8 +69,11 @@ def commit_lost(batch: Batch) -> Findings:
     """
     acked = _acknowledged(batch)
     log = batch.of(Kind.COMMITTED)
-    log = log.having(at_ns=batch.monotonic(log["wall_ns"], log["time_ns"]))
-    both = joined(np.concatenate([log["slice"], acked["slice"]]), np.concatenate([log["offset"], acked["value"]]))
+    log = log.having(at_ns=batch.monotonic(log["commit_wall_ns"], log["time_ns"]))
+    both = joined(
+        np.concatenate([log["slice"], acked["slice"]]),
+        np.concatenate([log["committed_offset"], acked["committed_offset"]]),
+    )
     stored, wanted = both[: len(log)], both[len(log) :]
     order = ordered(stored, log["at_ns"])
     stored, at_ns = stored[order], log["at_ns"][order]
@@ -87,7 +92,7 @@ def _weighed(batch: Batch, missing: Table) -> Table:
     `refused_with` (the error of the refusal, NONE), `refusal_source`, `refusal_seq`.
     """
     refused = _refusals(batch)
-    group, wanted = _same(refused, missing, "slice", "value", "member")
+    group, wanted = _same(refused, missing, "slice", "committed_offset", "member")
     order = ordered(group, refused["at_ns"])
     refused, group = refused.take(order), group[order]
     row = at_or_before(group, refused["at_ns"], wanted, missing["time_ns"])
@@ -105,22 +110,22 @@ def _weighed(batch: Batch, missing: Table) -> Table:
 
 
 def _refusals(batch: Batch) -> Table:
-    """Returns the commits that brokers refused members: slice, value, member, at_ns, error, source, seq."""
-    asked = batch.commit_requests
-    asked = asked.having(member=members_of(batch, asked["who"], otherwise=OPERATOR))
-    refused = asked.take((asked["flag"] != 0) & (asked["member"] >= 0))
-    at_ns = batch.monotonic(refused["wall_ns"], refused["time_ns"])
-    return refused.only("slice", "member", "source", "seq").having(
-        value=refused["offset"], at_ns=at_ns, error=refused["flag"].astype(np.int64)
+    """Returns the commits that brokers refused members: slice, committed_offset, member, at_ns, error, source, seq."""
+    asked = commit_requests(batch)
+    asked = asked.having(member=members_of(batch, asked["lane"], otherwise=OPERATOR))
+    refused = asked.take((asked["error_code"] != 0) & (asked["member"] >= 0))
+    at_ns = batch.monotonic(refused["answered_wall_ns"], refused["time_ns"])
+    return refused.only("slice", "committed_offset", "member", "source", "seq").having(
+        at_ns=at_ns, error=refused["error_code"].astype(np.int64)
     )
 
 
 def _stored_beyond(batch: Batch, acked: Table, since_ns: Ints) -> tuple[Bools, Bools]:
     """Returns whether the member, and whether nobody knows who, committed such a position or a later one between a
     refusal and its report."""
-    log = batch.commits
+    log = commits_in_effect(batch)
     committer = np.where(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)), UNKNOWN, log["committer"])
-    log = log.only("slice", "value", "effect_ns").having(member=committer)
+    log = log.only("slice", "committed_offset", "effect_ns").having(member=committer)
     own, unknown = (
         _reached(log, acked.having(member=member), since_ns)
         for member in (acked["member"], np.full(len(acked), UNKNOWN))
@@ -133,8 +138,10 @@ def _reached(log: Table, acked: Table, since_ns: Ints) -> Bools:
     order = ordered(group, log["effect_ns"])
     group, log = group[order], log.take(order)
     first_ns = np.maximum(since_ns, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS
-    highest = greatest_in(log["value"], *between(group, log["effect_ns"], wanted, first_ns, acked["until_ns"] + 1))
-    reached: Bools = (highest >= 0) & (picked(log["value"], highest, NONE) >= acked["value"])
+    highest = greatest_in(
+        log["committed_offset"], *between(group, log["effect_ns"], wanted, first_ns, acked["until_ns"] + 1)
+    )
+    reached: Bools = picked(log["committed_offset"], highest, NONE) >= acked["committed_offset"]
     return reached
 
 
@@ -149,8 +156,8 @@ def _findings(missing: Table, one: Table) -> Findings:
     found = one.take(one["lost"])
     rows = table(
         slice=found["slice"],
-        order=found["value"],
-        committed_offset=found["value"],
+        order=found["committed_offset"],
+        committed_offset=found["committed_offset"],
         by=np.array(["request log", "own word"], dtype=object)[found["own"].astype(np.int64)],
         refused_with=found["refused_with"],
     )
@@ -170,32 +177,32 @@ def _findings(missing: Table, one: Table) -> Findings:
 
 
 def _acknowledged(batch: Batch) -> Table:
-    """Returns the acknowledgements until the snapshot: slice, value, since_ns and until_ns (when it took effect), own,
-    and the member whose word it is.
+    """Returns the acknowledgements until the snapshot: slice, committed_offset, since_ns and until_ns (when it took
+    effect), own, and the member whose word it is.
 
     By the request log a commit took effect while it was answered; by a member's word at any time before. A position
     below 0 is none: clients answer so for partitions of which they had nothing to commit.
     """
-    asked = batch.commit_requests
-    member = members_of(batch, asked["who"], otherwise=OPERATOR)
-    asked = asked.take((asked["flag"] == 0) & (member != OPERATOR))
-    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
-    told = batch.own.take(batch.own["kind"] == Kind.COMMIT_OK)
+    asked = commit_requests(batch)
+    member = members_of(batch, asked["lane"], otherwise=OPERATOR)
+    asked = asked.take((asked["error_code"] == 0) & (member != OPERATOR))
+    answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    told = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_OK)
     teller = picked(batch.lives["member"], incarnation_of(batch, told["source"]), NOBODY)
-    since_ns = answered_ns - asked["until"] - TOLERANCE_NS
+    since_ns = answered_ns - asked["duration_ns"] - TOLERANCE_NS
     both = stacked(
         _asked(asked, since_ns, answered_ns, np.full(len(asked), NOBODY), own=False),
         _asked(told, np.full(len(told), NONE), told["time_ns"], teller, own=True),
     )
     snapshot_ns = batch.trial_context.snapshot_ns
     before: Bools = both["time_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)
-    return both.take(before & (both["value"] >= 0))
+    return both.take(before & (both["committed_offset"] >= 0))
 
 
 def _asked(rows: Table, since_ns: Ints, answered_ns: Ints, member: Ints, *, own: bool) -> Table:
     return table(
         slice=rows["slice"],
-        value=rows["offset"],
+        committed_offset=rows["committed_offset"],
         since_ns=since_ns,
         until_ns=answered_ns + TOLERANCE_NS,
         own=np.full(len(rows), own),

@@ -1,45 +1,34 @@
-"""A batch: the rows of some whole slices, and the indexes derived from them once for all invariants.
+"""A batch: the rows of some whole slices, and what is derived from them once for all invariants.
 
-The indexes stand in modules of their own (`ownership_epochs.py`, `handlers.py`, `commits_log.py`, `late_log_lines.py`,
-`ownership_log.py`, `floors.py`, `zombies.py`); this one only holds and caches them. Every index is a table sorted by
-slice.
+What is derived stands in modules of its own: ownership epochs in `ownership_epochs.py`, handlers in `handlers.py`, the
+commits that took effect in `commits_log.py`, and so on. Each is a function of a batch, marked as an `index`: it is
+computed when it is first asked for, and kept with its batch. Tables are sorted by slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
-from types import SimpleNamespace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
-from kafka_trial.invariants import (
-    clocks,
-    commits_log,
-    contradicted_lines,
-    corroborated_callbacks,
-    false_assignments,
-    false_losses,
-    floors,
-    handler_retries,
-    handlers,
-    late_log_lines,
-    ownership_epochs,
-    ownership_log,
-    work_after_failed_commit,
-    zombies,
-)
-from kafka_trial.invariants.client_attribution import group_members
-from kafka_trial.invariants.clients import Clients, clients
+from kafka_trial.invariants import clocks
+from kafka_trial.invariants.families import Family, FamilyTable, families_of, in_common
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, first_of, ordered
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
 
+T = TypeVar("T")
+
 
 class Batch:
-    """Whole slices with their indexes: `rows` has the columns of `rows.NUMBERS`, and `key`, a place in `keys`."""
+    """Whole slices with their indexes: `rows` has the columns of `rows.NUMBERS`, and `key`, a place in `keys`.
+
+    Nobody sees these but `of`, which gives them the names of their family (`families.py`).
+    """
 
     def __init__(self, rows: Table, trial_context: TrialContext, keys: Sequence[str] = ()) -> None:
         self.trial_context = trial_context
@@ -51,12 +40,21 @@ class Batch:
         self.slices: Ints = codes.astype(np.int64)
         self.size = len(codes)
         self.lives = _lives(trial_context)
+        self._derived: dict[Callable[[Batch], Any], Any] = {}
 
     def of(self, *kinds: Kind) -> Table:
-        """Returns the rows of some kinds with `slice` numbered from 0 inside this batch, in no particular order."""
+        """Returns the rows of some kinds, in no particular order, with the columns of their family (`families.py`).
+
+        Of several families: with those columns that they have in common. `slice` is numbered from 0 inside this batch.
+        """
+        parts = [self._of(family, [kind for kind in kinds if kind in family.kinds]) for family in families_of(kinds)]
+        return parts[0] if len(parts) == 1 else in_common(parts)
+
+    def _of(self, family: Family, kinds: Sequence[Kind]) -> FamilyTable:
         order, spans = self._by_kind
         parts = [order[slice(*spans[kind])] for kind in kinds if kind in spans]
-        rows = self._rows.take(np.concatenate(parts) if parts else np.empty(0, np.int64))
+        chosen = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        rows = family.read(self._rows.only(*family.carriers).take(chosen))
         return rows.having(slice=np.searchsorted(self.slices, rows["slice"]).astype(np.int64))
 
     @cached_property
@@ -67,8 +65,8 @@ class Batch:
         """
         records = self.of(Kind.RECORD).sorted_by("slice", "offset")
         distinct = records.take(_firsts(records["slice"], records["offset"]))
-        return distinct.only("slice", "offset", "key", "source", "seq").having(
-            id_hash=distinct["place"], appended_ns=self.monotonic(distinct["wall_ns"], distinct["time_ns"])
+        return distinct.only("slice", "offset", "id_hash", "key", "source", "seq").having(
+            appended_ns=self.monotonic(distinct["append_wall_ns"], distinct["time_ns"])
         )
 
     @cached_property
@@ -85,133 +83,21 @@ class Batch:
         first = first_of(self.records["slice"])
         starts[self.records["slice"][first]] = self.records["offset"][first]
         read = self.of(Kind.LOG_START)
-        starts[read["slice"]] = read["offset"]
-        np.minimum.at(starts, read["slice"], read["offset"])
+        starts[read["slice"]] = read["position"]
+        np.minimum.at(starts, read["slice"], read["position"])
         return starts
 
     @cached_property
     def arrived(self) -> Table:
-        """The effects, sorted by (slice, id hash of their id, time); `place` is the id hash."""
-        return self.of(Kind.ARRIVED).sorted_by("slice", "place", "time_ns", "source", "seq")
+        """The effects, sorted by (slice, id hash of their id, time)."""
+        return self.of(Kind.ARRIVED).sorted_by("slice", "id_hash", "time_ns", "source", "seq")
 
-    @cached_property
-    def own(self) -> Table:
-        """See `ownership_epochs.own_words`."""
-        return ownership_epochs.own_words(self)
-
-    @cached_property
-    def uncorroborated(self) -> Table:
-        """See `false_assignments.uncorroborated`."""
-        return false_assignments.uncorroborated(self)
-
-    @cached_property
-    def false_losses(self) -> Table:
-        """See `false_losses.false_losses`."""
-        return false_losses.false_losses(self)
-
-    def corroborated(self, own: Table) -> Table:
-        """See `corroborated_callbacks.corroborated`."""
-        return corroborated_callbacks.corroborated(self, own)
-
-    @cached_property
-    def ownership_epochs(self) -> Table:
-        """See `ownership_epochs.ownership_epochs`."""
-        return ownership_epochs.ownership_epochs(self)
-
-    @cached_property
-    def deliveries(self) -> Table:
-        """The `delivered` rows of `own`."""
-        return self.own.take(self.own["kind"] == Kind.DELIVERED)
-
-    @cached_property
-    def completions(self) -> Table:
-        """The `processed` rows of `own`, with `begun_in` (see `handlers.completions`)."""
-        return handlers.completions(self)
-
-    @cached_property
-    def begun(self) -> Table:
-        """See `handler_retries.begun`."""
-        return handler_retries.begun(self)
-
-    @cached_property
-    def handlers(self) -> Table:
-        """See `handlers.handlers`."""
-        return handlers.handlers(self)
-
-    @cached_property
-    def refuted(self) -> Table:
-        """See `contradicted_lines.refuted`."""
-        return contradicted_lines.refuted(self)
-
-    @cached_property
-    def handled(self) -> Table:
-        """See `handlers.handled`."""
-        return handlers.handled(self)
-
-    @cached_property
-    def first_handled(self) -> SimpleNamespace:
-        """See `handlers.first_handled_of_records`."""
-        return handlers.first_handled_of_records(self)
-
-    @cached_property
-    def assignment_records(self) -> Table:
-        """See `ownership_log.assignment_records`."""
-        return ownership_log.assignment_records(self)
-
-    @cached_property
-    def clients(self) -> Clients:
-        """See `clients.clients`."""
-        return clients(self.trial_context)
-
-    @cached_property
-    def holders(self) -> Ints:
-        """The group member of each ownership epoch, see `client_attribution.group_members`."""
-        return group_members(self, self.ownership_epochs)
-
-    @cached_property
-    def commits(self) -> Table:
-        """See `commits_log.commits`."""
-        return commits_log.commits(self)
-
-    @cached_property
-    def final(self) -> Ints:
-        """The committed offset that stands at the end of the log, for each slice; NONE where none does.
-
-        None at all for a consumer whose progress is not in Kafka: what it commits there means nothing.
-        """
-        if not self.trial_context.settings.in_offsets_log:
-            return np.full(self.size, NONE, np.int64)
-        return commits_log.standing(self, None)
-
-    @cached_property
-    def commit_requests(self) -> Table:
-        """See `late_log_lines.commit_requests`."""
-        return late_log_lines.commit_requests(self)
-
-    @cached_property
-    def position_answers(self) -> Table:
-        """See `floors.position_answers`."""
-        return floors.position_answers(self)
-
-    @cached_property
-    def fetch_answers(self) -> Table:
-        """See `floors.fetch_answers`."""
-        return floors.fetch_answers(self)
-
-    @cached_property
-    def floors(self) -> Ints:
-        """See `floors.floors`."""
-        return floors.floors(self)
-
-    @cached_property
-    def zombies(self) -> Table:
-        """See `zombies.windows`."""
-        return zombies.windows(self)
-
-    @cached_property
-    def refusals(self) -> Table:
-        """See `work_after_failed_commit.refusals`."""
-        return work_after_failed_commit.refusals(self)
+    def derived(self, derive: Callable[[Batch], T]) -> T:
+        """Returns what a function makes of this batch; it is asked once."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        found: T = self._derived[derive]
+        return found
 
     @cached_property
     def had_it_not_stood_still(self) -> Batch:
@@ -238,6 +124,16 @@ class Batch:
     def monotonic(self, wall_ns: Array, otherwise_ns: Array) -> Ints:
         """See `clocks.monotonic`."""
         return clocks.monotonic(self.trial_context, wall_ns, otherwise_ns)
+
+
+def index(derive: Callable[[Batch], T]) -> Callable[[Batch], T]:
+    """Makes a function of a batch one that is computed once for each batch."""
+
+    @wraps(derive)
+    def kept(batch: Batch) -> T:
+        return batch.derived(derive)
+
+    return kept
 
 
 def _runs(kinds: Array) -> tuple[Ints, dict[int, tuple[int, int]]]:

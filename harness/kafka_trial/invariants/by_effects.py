@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.excused_late_effects import in_untold_loss
+from kafka_trial.invariants.floors import floors
+from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import joined_with, keys_of
 from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.inferred_ownership_epochs import first_fetch_positions
@@ -29,6 +31,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
@@ -37,9 +40,9 @@ if TYPE_CHECKING:
 
 
 def effects_in_order(batch: Batch) -> Table:
-    """Returns slice, source, seq, offset, time_ns, flag (1: acknowledged), key, `member` (-1: not named), `output` (the
-    partition of an output topic; -1: none) and `at` (its place there, else in the sink's file), sorted by slice, offset
-    and time; `number`: how many of its record came before. None where lines alone tell of the work, and none whose id
+    """Returns slice, source, seq, offset, time_ns, acknowledged, key, `member` (-1: not named), `output` (the partition
+    of an output topic; -1: none) and `at` (its place there, else in the sink's file), sorted by slice, offset and time;
+    `number`: how many of its record came before. None where lines alone tell of the work, and none whose id
     is of several records: of which it was nobody knows.
     """
     effects = batch.of(Kind.EFFECT)
@@ -49,12 +52,12 @@ def effects_in_order(batch: Batch) -> Table:
     event = joined(effects["slice"], effects["source"], effects["seq"])
     _, number, times = np.unique(event, return_inverse=True, return_counts=True)
     effects = effects.take(times[number] == 1)
-    in_topic, who = effects["place"] != NONE, effects["who"].astype(np.int64)
-    effects = effects.only("slice", "offset", "time_ns", "seq", "flag").having(
+    in_topic = effects["output_offset"] != NONE
+    effects = effects.only("slice", "offset", "time_ns", "seq", "acknowledged").having(
         source=effects["source"].astype(np.int64),
-        member=np.where(in_topic, -1, who),
-        output=np.where(in_topic, who, -1),
-        at=np.where(in_topic, effects["place"], effects["seq"]),
+        member=effects["member"].astype(np.int64),
+        output=effects["output_partition"].astype(np.int64),
+        at=np.where(in_topic, effects["output_offset"], effects["seq"]),
     )
     effects = effects.take(ordered(effects["slice"], effects["offset"], effects["time_ns"], effects["seq"]))
     number = number_in(joined(effects["slice"], effects["offset"]))
@@ -86,7 +89,7 @@ def done_again(batch: Batch) -> tuple[Table, Array, Bools]:
     again = again.take(again["number"] > 0 if silent else _untold(batch, again))
     by_anybody, by_member = _by_anybody(batch, again), _by_member(batch, again)
     ownership_epoch, below = (np.where(again["member"] >= 0, *pair) for pair in zip(by_member, by_anybody, strict=True))
-    floor = picked(batch.floors, ownership_epoch, NONE)
+    floor = picked(floors(batch), ownership_epoch, NONE)
     return again.having(ownership_epoch=ownership_epoch), floor, below & (again["offset"] < floor)
 
 
@@ -98,7 +101,7 @@ def _untold(batch: Batch, effects: Table) -> Bools:
     """
     record = joined(effects["slice"], effects["offset"])
     before = previous_in(record)
-    posted = np.flatnonzero((before < 0) | (picked(effects["flag"], before, 1) == 1))
+    posted = np.flatnonzero((before < 0) | (picked(effects["acknowledged"], before, 1) == 1))
     posts, record = effects.take(posted), record[posted]
     order = ordered(record, posts["member"])
     beyond = np.zeros(len(posts), np.int64)
@@ -116,7 +119,7 @@ def _untold(batch: Batch, effects: Table) -> Bools:
 def _told_handlings(batch: Batch, effects: Table) -> Array:
     """Returns how often lines say that each effect's record was begun: by its member, or by anybody where it names
     none."""
-    begun = batch.begun
+    begun = handler_starts(batch)
     member = picked(batch.lives["member"], incarnation_of(batch, begun["source"]), -1)
     by_anybody = np.full(len(begun), -1)
     told = np.concatenate([begun["slice"], begun["slice"], effects["slice"]])
@@ -130,8 +133,8 @@ def _told_handlings(batch: Batch, effects: Table) -> Array:
 def _by_anybody(batch: Batch, again: Table) -> tuple[Array, Bools]:
     """Returns the latest ownership epoch at each effect, and whether its member, alone with the partition, had begun to
     fetch at the record or before it."""
-    numbers = np.lexsort((batch.ownership_epochs["open_ns"], batch.ownership_epochs["slice"]))
-    held = batch.ownership_epochs.take(numbers)
+    numbers = np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"]))
+    held = ownership_epochs(batch).take(numbers)
     row = at_or_before(held["slice"], held["open_ns"], again["slice"], again["time_ns"])
     first = np.where(held["begun_at"] == NONE, first_fetch_positions(batch, held), held["begun_at"])
     begun = picked(first, row, NONE)
@@ -143,9 +146,9 @@ def _by_member(batch: Batch, again: Table) -> tuple[Array, Bools]:
     """Returns the latest ownership epoch of each effect's member, and whether it can have had the record in that one
     only: it had begun to fetch at the record or before it, or never held the partition before."""
     size = len(batch.trial_context.members) + 1
-    member = joined_with(batch.ownership_epochs["slice"], batch.ownership_epochs["member"] + 1, size)
-    numbers = np.lexsort((batch.ownership_epochs["open_ns"], member))
-    held, member = batch.ownership_epochs.take(numbers), member[numbers]
+    member = joined_with(ownership_epochs(batch)["slice"], ownership_epochs(batch)["member"] + 1, size)
+    numbers = np.lexsort((ownership_epochs(batch)["open_ns"], member))
+    held, member = ownership_epochs(batch).take(numbers), member[numbers]
     row = at_or_before(
         member, held["open_ns"], joined_with(again["slice"], again["member"] + 1, size), again["time_ns"]
     )

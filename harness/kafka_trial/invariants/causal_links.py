@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.invariant import Anomaly
-
-    Explains = Callable[[Sequence[Anomaly]], Callable[[Anomaly], bool]]
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 CONTROL_READ = "observer#"  # what it saw proves that there is a record, not who did what
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """One instance of an anomaly, with the events that prove it by name (`source#seq`)."""
+
+    name: str
+    topic: str | None
+    partition: int | None
+    attributes: Mapping[str, Any]
+    events: tuple[str, ...]
+
+
+Explains = Callable[[Sequence[Anomaly]], Callable[[Anomaly], bool]]
 
 
 def sharing_an_event(causes: Sequence[Anomaly]) -> Callable[[Anomaly], bool]:

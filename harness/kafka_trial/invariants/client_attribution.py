@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.clients import named_in_log
-from kafka_trial.invariants.commits_log import incarnation_at
-from kafka_trial.invariants.incarnations import incarnation_of
-from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, exactly, picked
+from kafka_trial.invariants.clients import known_clients, named_in_log
+from kafka_trial.invariants.incarnations import incarnation_at, incarnation_of
+from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, exactly, joined, picked
 from kafka_trial.invariants.request_logs import complete_until_ns, read_to_end
+from kafka_trial.invariants.rows import CALLBACKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +29,20 @@ UNATTRIBUTED = "several group members live in its process, and the line does not
 
 
 def client_of_lines(batch: Batch, own: Table) -> Ints:
-    """Returns the own client that each line (slice, source, who) speaks for; -1 where it is the only one that can, or
-    nobody knows."""
-    client = _canonical_clients(batch)[own["who"]]
+    """Returns the own client that each line (slice, source, own_client) speaks for; -1 where it is the only one that
+    can, or nobody knows."""
+    client = _canonical_clients(batch)[own["own_client"]]
     return np.where(_sole_clients(batch, own["slice"], own["source"]) >= 0, -1, client)
+
+
+def callbacks(batch: Batch) -> Table:
+    """Returns the lines of callbacks as they were printed: slice, source, seq, kind, time_ns, client and file, sorted
+    by the last, and seq."""
+    lines = batch.of(*CALLBACKS)
+    client = client_of_lines(batch, lines)
+    lines = lines.only("slice", "source", "seq", "kind", "time_ns").having(client=client)
+    lines = lines.having(file=joined(lines["slice"], lines["source"], client + 1))
+    return lines.sorted_by("file", "seq")
 
 
 def group_members(batch: Batch, lines: Table) -> Ints:
@@ -101,7 +111,7 @@ def _processes(batch: Batch) -> tuple[set[int], set[int]]:
     """Returns the members in whose process the request log shows several group members at once, and those in which it
     shows one at a time."""
     about = batch.trial_context
-    shared = {about.lanes[lane] for lane in batch.clients.lanes}
+    shared = {about.lanes[lane] for lane in known_clients(batch).lanes}
     answered = {answer.lane for answer in about.group_answers if answer.member_id >= 0}
     seen = {member for lane, member in about.lanes.items() if lane in answered}
     return shared, seen - shared
@@ -111,7 +121,7 @@ def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
     """Returns the client of the request log that alone in its process, and incarnation, was ever given the partition;
     -1 where none was, or several, or an answer may be missing."""
     about = batch.trial_context
-    if complete_until_ns(about) != NEVER or not batch.clients.lanes:
+    if complete_until_ns(about) != NEVER or not known_clients(batch).lanes:
         return np.full(len(slices), -1, np.int64)
     size = len(batch.lives) + 1
     given = np.unique(np.array([*_assignments(batch)], np.int64).reshape(-1, 3), axis=0)
@@ -128,5 +138,5 @@ def _assignments(batch: Batch) -> Iterator[tuple[int, int, int]]:
     begun_ns = np.array([one.time_ns - one.duration_ns for one in listed], np.int64)
     lives = incarnation_at(batch, np.array([one.member for one in listed], np.int64), begun_ns).tolist()
     for one, life in zip(listed, lives, strict=True):
-        client = int(batch.clients.of_member_id[one.member_id])
+        client = int(known_clients(batch).of_member_id[one.member_id])
         yield from ((place, life, client) for place in one.assigned or () if life >= 0)

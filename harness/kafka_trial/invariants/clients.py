@@ -11,15 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.kernels import Array, Ints, exactly, picked
-from kafka_trial.invariants.trial_context import GroupAnswer, TrialContext
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.trial_context import GroupAnswer
 
 Name = tuple[int, str, int]  # lane, client id, and the first of its member ids where others have the same client id
 
@@ -42,7 +39,7 @@ class Clients:
 def members_at(batch: Batch, lanes: Array, connections: Array, member_ids: Array) -> Ints:
     """Returns the group member behind each request: of several in a lane by member id (a number), else by connection;
     else who runs in the lane. -1 where nothing tells."""
-    known, about = batch.clients, batch.trial_context
+    known, about = known_clients(batch), batch.trial_context
     listed = np.array(sorted(about.lanes), np.int64)
     members = np.array([about.lanes[lane] for lane in listed.tolist()], np.int64)
     row = exactly(np.zeros(len(listed), np.int64), listed, np.zeros(len(lanes), np.int64), lanes)
@@ -56,18 +53,20 @@ def named_in_log(batch: Batch) -> Ints:
     its process; -1 where there is none, and at the end."""
     about = batch.trial_context
     numbers = {name: number for number, name in enumerate(about.member_ids)}
-    shared = {about.lanes[lane]: lane for lane in sorted(batch.clients.lanes)}
+    shared = {about.lanes[lane]: lane for lane in sorted(known_clients(batch).lanes)}
     member_of = {life.source: life.member for life in about.lives}
     found = np.full(len(about.own_clients) + 1, -1, np.int64)
     for number, own in enumerate(about.own_clients):
         lane = shared.get(member_of.get(own.source, -1), -1)
-        by_id = int(batch.clients.of_member_id[numbers.get(own.text, -1)])
-        found[number] = batch.clients.named.get((lane, own.text), -1) if own.name == "client_id" else by_id
+        by_id = int(known_clients(batch).of_member_id[numbers.get(own.text, -1)])
+        found[number] = known_clients(batch).named.get((lane, own.text), -1) if own.name == "client_id" else by_id
     return found
 
 
-def clients(trial_context: TrialContext) -> Clients:
+@index
+def known_clients(batch: Batch) -> Clients:
     """Returns the clients of lanes that hold several group members."""
+    trial_context = batch.trial_context
     by_lane: dict[int, list[GroupAnswer]] = defaultdict(list)
     for answer in trial_context.group_answers:
         if answer.lane in trial_context.lanes and answer.member_id >= 0:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.families import LINES
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_after
 from kafka_trial.invariants.rows import OWN_WORD, Kind
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -58,8 +59,7 @@ def uncertainty(trial_context: TrialContext, sources: Array, time_ns: Ints) -> I
     """
     timed = _member(_among(trial_context, trial_context.timed), sources)
     late_ns = _read_late(trial_context, sources, time_ns, timed=timed)
-    known = (time_ns != NEVER) & (time_ns != NONE)
-    return np.where(known & vague(trial_context, sources), np.maximum(time_ns, 0), late_ns)
+    return np.where((time_ns != NEVER) & vague(trial_context, sources), np.maximum(time_ns, 0), late_ns)
 
 
 def earliest_append_ns(trial_context: TrialContext, sources: Array, time_ns: Ints) -> Ints:
@@ -79,7 +79,7 @@ def vague(trial_context: TrialContext, sources: Array) -> Bools:
 
 
 def own_times(trial_context: TrialContext, rows: Table) -> Table:
-    """Returns the rows with each line of a member at the time that it bears itself, where all of its file do.
+    """Returns physical rows with each line of a member at the time that it bears itself, where all of its file do.
 
     A line that was flushed was written when it was read, but for the time it waited: earlier than that it is not taken
     to be, whatever it says. Work that came out of a buffer, and bears no time, may have been done as soon as the lines
@@ -88,10 +88,10 @@ def own_times(trial_context: TrialContext, rows: Table) -> Table:
     own = np.isin(rows["kind"], OWN_WORD) & _member(_among(trial_context, trial_context.timed), rows["source"])
     buffered = np.isin(rows["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & vague(trial_context, rows["source"])
     if buffered.any():
-        rows = rows.having(time_ns=np.where(buffered, rows["until"], rows["time_ns"]))
+        rows = rows.having(time_ns=np.where(buffered, LINES.read(rows)["read_before_ns"], rows["time_ns"]))
     if not own.any():
         return rows
-    own_ns, heard_ns, sources = (rows[name][own] for name in ("wall_ns", "time_ns", "source"))
+    own_ns, heard_ns, sources = (LINES.read(rows)[name][own] for name in ("own_ns", "time_ns", "source"))
     if trial_context.settings.stdout != "buffered":
         own_ns = np.maximum(own_ns, heard_ns - _read_late(trial_context, sources, heard_ns))
     time_ns = rows["time_ns"].copy()

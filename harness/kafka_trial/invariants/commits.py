@@ -9,7 +9,8 @@ import numpy as np
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.causal_links import sharing_an_event
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, always, not_an_operators
-from kafka_trial.invariants.commits_log import OPERATOR, requests_of
+from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, requests_of
+from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -26,7 +27,10 @@ from kafka_trial.invariants.kernels import (
     picked,
     starts_of,
 )
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
 
 if TYPE_CHECKING:
@@ -86,18 +90,18 @@ def commit_regression(batch: Batch) -> Findings:
     Remedy: Commit from one thread and never retry an older position; on revocation wait for commits under way.
     """
     episodes = regressions(batch)
-    log = batch.commits
+    log = commits_in_effect(batch)
     first, back = episodes["first"], episodes["back"]
     recovered = back >= 0
-    ended_ns = np.where(recovered, picked(log["wall_ns"], back, NONE), NONE)
+    ended_ns = np.where(recovered, picked(log["commit_wall_ns"], back, NONE), NONE)
     by_operator = picked(log["committer"], first, 0) == OPERATOR
     owned = np.where(by_operator, 0, picked(log["owned"], first, -1))
     rows = table(
         slice=episodes["slice"],
-        order=picked(log["place"], first, NONE),
-        log_offset=picked(log["place"], first, NONE),
-        **{"from": picked(log["peak"], first, NONE), "to": picked(log["value"], first, NONE)},
-        lasted_ms=np.where(recovered, (ended_ns - picked(log["wall_ns"], first, NONE)) // 1_000_000, NONE),
+        order=picked(log["log_offset"], first, NONE),
+        log_offset=picked(log["log_offset"], first, NONE),
+        **{"from": picked(log["peak"], first, NONE), "to": picked(log["committed_offset"], first, NONE)},
+        lasted_ms=np.where(recovered, (ended_ns - picked(log["commit_wall_ns"], first, NONE)) // 1_000_000, NONE),
         recovered=recovered,
         own=np.array([None, False, True], dtype=object)[owned + 1],
         by_operator=by_operator,
@@ -136,29 +140,29 @@ def zombie_commit(batch: Batch) -> Findings:
     Remedy: Commit only partitions that are assigned right now; forget the positions of a partition when it is revoked
     or lost. Cooperative or KIP-848 rebalancing makes it rarer, a guard before the commit ends it.
     """
-    log = batch.commits
+    log = commits_in_effect(batch)
     zombie = log.take((log["committer"] >= 0) & (log["owned"] == 0))
-    skips = _lost_between(batch, zombie["slice"], zombie["peak"], zombie["value"])
+    skips = _lost_between(batch, zombie["slice"], zombie["peak"], zombie["committed_offset"])
     unknown = skips & batch.trial_context.settings.silent
     nobody_knows, zombie, skips = zombie["slice"][unknown], zombie.take(~unknown), skips[~unknown]
     request, asked = requests_of(batch, zombie)
     owner = _owner_record(batch, zombie)
     rows = table(
         slice=zombie["slice"],
-        order=zombie["place"],
-        log_offset=zombie["place"],
-        committed_offset=zombie["value"],
+        order=zombie["log_offset"],
+        log_offset=zombie["log_offset"],
+        committed_offset=zombie["committed_offset"],
         member=_member_names(batch, zombie["committer"]),
-        fell=zombie["value"] < zombie["peak"],
+        fell=zombie["committed_offset"] < zombie["peak"],
         skipped_record=skips,
     )
     proofs = [
-        (picked(batch.assignment_records["source"], owner, -1), picked(batch.assignment_records["seq"], owner, -1)),
+        (picked(logged_assignments(batch)["source"], owner, -1), picked(logged_assignments(batch)["seq"], owner, -1)),
         (zombie["source"], zombie["seq"]),
         (picked(asked["source"], request, -1), picked(asked["seq"], request, -1)),
     ]
     strangers = log.take((log["committer"] >= 0) & (log["owned"] < 0))
-    owned_by_somebody = np.isin(strangers["slice"], np.unique(batch.assignment_records["slice"]))
+    owned_by_somebody = np.isin(strangers["slice"], np.unique(logged_assignments(batch)["slice"]))
     strange = "nobody knows who owned the partition", strangers["slice"][owned_by_somebody]
     return Findings(rows, proofs, [strange, ("nothing tells whether it skipped a record", nobody_knows)])
 
@@ -186,20 +190,22 @@ def commit_past_end(batch: Batch) -> Findings:
 
     Remedy: Commit the offset of the last record done plus one, and nothing computed from anything else.
     """
-    log = batch.commits
+    log = commits_in_effect(batch)
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], log["slice"], log["time_ns"])
-    end = picked(ends["offset"], after, NEVER)
-    seen = per_group(ends["slice"], ends["offset"], batch.size, how="max", start=NONE)
+    end = picked(ends["position"], after, NEVER)
+    seen = per_group(ends["slice"], ends["position"], batch.size, how="max", start=NONE)
     ever = np.maximum(seen, batch.ends)[log["slice"]]
-    beyond = (after >= 0) & (log["value"] > end)
-    open_cases = (after < 0) & (log["value"] > ever)  # a log end only grows: what was there before is proof enough
+    beyond = (after >= 0) & (log["committed_offset"] > end)
+    open_cases = (after < 0) & (
+        log["committed_offset"] > ever
+    )  # a log end only grows: what was there before is proof enough
     past = log.take(beyond)
     rows = table(
         slice=past["slice"],
-        order=past["place"],
-        log_offset=past["place"],
-        committed_offset=past["value"],
+        order=past["log_offset"],
+        log_offset=past["log_offset"],
+        committed_offset=past["committed_offset"],
         log_end=end[beyond],
         by_operator=past["committer"] == OPERATOR,
     )
@@ -210,8 +216,8 @@ def commit_past_end(batch: Batch) -> Findings:
 
 def regressions(batch: Batch) -> Table:
     """Returns slice, first (the commit that fell), back (the one that recovered, -1: none): one row an episode."""
-    log = batch.commits
-    low = log["value"] < log["peak"]
+    log = commits_in_effect(batch)
+    low = log["committed_offset"] < log["peak"]
     run = np.cumsum(starts_of(joined(log["stretch"], low.astype(np.int64)))) if len(log) else low.astype(np.int64)
     first = np.flatnonzero(low & starts_of(run))
     begins = np.flatnonzero(starts_of(run))
@@ -228,24 +234,27 @@ def regressions(batch: Batch) -> Table:
 def _restarted_inside(batch: Batch, episodes: Table) -> Bools:
     """Returns whether an ownership epoch opened, or a member started from an answer below the peak, inside each
     episode."""
-    log = batch.commits
+    log = commits_in_effect(batch)
     begun_ns = picked(log["effect_ns"], episodes["first"], NONE)
-    ended_ns = np.where(episodes["back"] >= 0, picked(log["effect_ns"], episodes["back"], NEVER), NEVER)
+    ended_ns = picked(log["effect_ns"], episodes["back"], NEVER)
     peak = picked(log["peak"], episodes["first"], NONE)
-    opened = batch.ownership_epochs.sorted_by("slice", "open_ns")
-    opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns + 1, ended_ns))
+    opened = ownership_epochs(batch).sorted_by("slice", "open_ns")
+    opens, held = in_ranges(*between(opened["slice"], opened["open_ns"], episodes["slice"], begun_ns, ended_ns))
     began_ns = np.where(batch.vague(opened["source"]), NONE, batch.earliest(opened["open_ns"]))
     inside = opens[began_ns[held] > begun_ns[opens]]
-    answers = batch.fetch_answers.take(batch.fetch_answers["starts"]).sorted_by("slice", "at_ns")
+    answers = answers_with_starts(batch).take(answers_with_starts(batch)["starts"]).sorted_by("slice", "at_ns")
     which, rows = in_ranges(*between(answers["slice"], answers["at_ns"], episodes["slice"], begun_ns + 1, ended_ns))
-    below = which[answers["value"][rows] < peak[which]]
+    below = which[answers["committed_offset"][rows] < peak[which]]
     return np.isin(np.arange(len(episodes)), np.concatenate([inside, below]))
 
 
 def _owner_record(batch: Batch, commits: Table) -> Ints:
     """Returns the last assignment record of the partition before each commit."""
     return at_or_before(
-        batch.assignment_records["slice"], batch.assignment_records["place"], commits["slice"], commits["place"]
+        logged_assignments(batch)["slice"],
+        logged_assignments(batch)["log_offset"],
+        commits["slice"],
+        commits["log_offset"],
     )
 
 
@@ -256,6 +265,6 @@ def _member_names(batch: Batch, members: Array) -> Array:
 
 def _lost_between(batch: Batch, slices: Array, low: Array, high: Array) -> Bools:
     """Returns whether a record with low <= offset < high was never handled."""
-    lost = batch.records.take(batch.first_handled.time_ns == NEVER)
+    lost = batch.records.take(first_handled_of_records(batch).time_ns == NEVER)
     first, end = between(lost["slice"], lost["offset"], slices, low, high)
     return end > first

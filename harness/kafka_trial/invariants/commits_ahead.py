@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
-from kafka_trial.invariants.commits_log import OPERATOR, first_covering, requested, requested_at
+from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, first_covering, requested, requested_at
 from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, uncertain_after_kill
+from kafka_trial.invariants.handlers import completions, first_handled_of_records, first_handlings
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -27,7 +28,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
-from kafka_trial.invariants.ownership_epochs import SAID
+from kafka_trial.invariants.ownership_epochs import SAID, deliveries, own_words
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
 
@@ -93,10 +94,10 @@ def _ahead_by_own_word(batch: Batch) -> Table:
     """
     commits = _own_commits(batch)
     previous = previous_in(commits["ownership_epoch"])
-    low = picked(commits["offset"], previous, NONE)
+    low = picked(commits["committed_offset"], previous, NONE)
     delivered = _delivered_offsets(batch)
     first, end = between(
-        delivered["ownership_epoch"], delivered["offset"], commits["ownership_epoch"], low, commits["offset"]
+        delivered["ownership_epoch"], delivered["offset"], commits["ownership_epoch"], low, commits["committed_offset"]
     )
     known_seq = np.minimum(delivered["done_seq"], _effect_seq(batch, delivered))
     latest = greatest_in(known_seq, first, end)
@@ -104,7 +105,7 @@ def _ahead_by_own_word(batch: Batch) -> Table:
     commits, record = commits.take(ahead), delivered.take(latest[ahead])
     return table(
         slice=commits["slice"],
-        committed_offset=commits["offset"],
+        committed_offset=commits["committed_offset"],
         offset=record["offset"],
         by_log=np.zeros(len(commits), np.bool_),
         by_operator=np.zeros(len(commits), np.bool_),
@@ -125,7 +126,7 @@ def _effect_seq(batch: Batch, delivered: Table) -> Ints:
     effects = effects.take(first_of(joined(effects["slice"], effects["offset"])))
     row = exactly(effects["slice"], effects["offset"], delivered["slice"], delivered["offset"])
     effect_ns = picked(effects["written_ns"], row, NEVER)
-    lines = batch.own.take(batch.own["told_by"] == SAID).sorted_by("file", "time_ns")
+    lines = own_words(batch).take(own_words(batch)["told_by"] == SAID).sorted_by("file", "time_ns")
     following = at_or_after(lines["file"], lines["time_ns"], delivered["file"], effect_ns)
     return np.where(effect_ns == NEVER, NEVER, picked(lines["seq"], following, NEVER) - 1)
 
@@ -136,11 +137,11 @@ def _own_commits(batch: Batch) -> Table:
     An answer counts where no request of that position stands before it in the file: it was asked for earlier still.
     None at all where progress is in transactions, for positions may be handed in before the outputs.
     """
-    own = batch.own
+    own = own_words(batch)
     commits = own.take(np.isin(own["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_OK)))
-    commits = commits.take(ordered(commits["file"], commits["offset"], commits["seq"]))
+    commits = commits.take(ordered(commits["file"], commits["committed_offset"], commits["seq"]))
     asked = commits["kind"] == Kind.COMMIT_INVOKE
-    unasked = ~asked & (last_true(joined(commits["file"], commits["offset"]), asked) < 0)
+    unasked = ~asked & (last_true(joined(commits["file"], commits["committed_offset"]), asked) < 0)
     inside = batch.trial_context.settings.progress == "transaction"
     commits = commits.take((asked | unasked) & (commits["ownership_epoch"] >= 0) & np.bool_(not inside))
     return commits.sorted_by("ownership_epoch", "seq")
@@ -149,7 +150,7 @@ def _own_commits(batch: Batch) -> Table:
 def _delivered_offsets(batch: Batch) -> Table:
     """Returns ownership epoch, offset, source, seq (its first delivery) and done_seq (first completion in the file, or
     a bad line that names the record and may have been one)."""
-    given = batch.deliveries
+    given = deliveries(batch)
     held = given.take((given["ownership_epoch"] >= 0) & (given["told_by"] == SAID))
     held = held.take(ordered(held["ownership_epoch"], held["offset"]))
     first = held.take(first_of(joined(held["ownership_epoch"], held["offset"])))
@@ -169,10 +170,10 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
     """Returns the durable commits that passed a record which was handled later than they were asked for, or never."""
     commits = rising.take(rising["ahead"])
     records, row = batch.records, commits["latest"]
-    done = batch.first_handled.row[row]
+    done = first_handled_of_records(batch).row[row]
     return table(
         slice=commits["slice"],
-        committed_offset=commits["value"],
+        committed_offset=commits["committed_offset"],
         offset=records["offset"][row],
         by_log=np.ones(len(commits), np.bool_),
         by_operator=commits["committer"] == OPERATOR,
@@ -180,8 +181,8 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
         commit_seq=commits["seq"],
         record_source=records["source"][row].astype(np.int64),
         record_seq=records["seq"][row],
-        done_source=picked(batch.handled["source"], done, -1),
-        done_seq=picked(batch.handled["seq"], done, -1),
+        done_source=picked(first_handlings(batch)["source"], done, -1),
+        done_seq=picked(first_handlings(batch)["seq"], done, -1),
     )
 
 
@@ -193,15 +194,17 @@ def _rising(batch: Batch) -> Table:
     done, and the line came a little late). With a commit in a transaction only what was never handled counts: outputs
     take effect with it, though one log may be told of that before another.
     """
-    log = batch.commits
-    before = picked(log["value"], previous_in(log["stretch"]), NONE)
-    numbers = np.flatnonzero(log["value"] > before)
+    log = commits_in_effect(batch)
+    before = picked(log["committed_offset"], previous_in(log["stretch"]), NONE)
+    numbers = np.flatnonzero(log["committed_offset"] > before)
     rising = log.take(numbers).having(before=before[numbers])
-    by_word, by_log = (_passed_last(batch, rising, times) for times in (_told_ns(batch), batch.first_handled.said_ns))
+    by_word, by_log = (
+        _passed_last(batch, rising, times) for times in (_told_ns(batch), first_handled_of_records(batch).said_ns)
+    )
     before_it, late_ns = requested(batch, rising)
     latest, handled_ns = (np.where(before_it, told, logged) for told, logged in zip(by_word, by_log, strict=True))
     asked_ns = requested_at(batch, rising)
-    inside = rising["flag"] & IN_TRANSACTION > 0
+    inside = rising["in_transaction"] == IN_TRANSACTION
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
     unheard, read_late = (
@@ -222,8 +225,8 @@ def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, I
     records = batch.records
     covered_by = first_covering(batch, records["slice"], records["offset"])
     unheard = (handled_ns == NEVER) & uncertain_after_kill(batch, covered_by)
-    low = np.minimum(rising["peak"], rising["value"])
-    above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["value"]))
+    low = np.minimum(rising["peak"], rising["committed_offset"])
+    above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["committed_offset"]))
     excused_ns = np.where(unheard, NONE, handled_ns)
     below = greatest_in(excused_ns, *between(*_places(records), rising["slice"], rising["before"], low))
     above_ns, below_ns = picked(handled_ns, above, NONE), picked(excused_ns, below, NONE)
@@ -241,8 +244,8 @@ def _told_ns(batch: Batch) -> Ints:
     that is in a transaction. NEVER where it was never handled, whatever was said."""
     settings = batch.trial_context.settings
     if settings.has_sink and not settings.sink_is_read:
-        return batch.first_handled.said_ns  # the sink writes down at once: no line stands for its effect
-    first, records, done = batch.first_handled, batch.records, batch.completions
+        return first_handled_of_records(batch).said_ns  # the sink writes down at once: no line stands for its effect
+    first, records, done = first_handled_of_records(batch), batch.records, completions(batch)
     size = len(records)
     if settings.progress != "transaction":
         done = done.take(~_appended(batch, done))
@@ -255,7 +258,7 @@ def _told_ns(batch: Batch) -> Ints:
 def _appended(batch: Batch, done: Table) -> Bools:
     """Returns of which rows the record has an output whose broker says when it appended it."""
     outputs = batch.of(Kind.EFFECT)
-    dated = (outputs["wall_ns"] != NONE) & bool(batch.trial_context.clocks)  # else nobody knows when that was
+    dated = (outputs["append_wall_ns"] != NONE) & bool(batch.trial_context.clocks)  # else nobody knows when that was
     outputs = outputs.take(dated).sorted_by("slice", "offset")
     found: Bools = exactly(*_places(outputs), *_places(done)) >= 0
     return found
@@ -264,6 +267,6 @@ def _appended(batch: Batch, done: Table) -> Bools:
 def _cases(undecided: Table, found: Table) -> Ints:
     """Returns the slice of each undecided commit whose position is not among those found."""
     found = found.sorted_by("slice", "committed_offset")
-    row = exactly(found["slice"], found["committed_offset"], undecided["slice"], undecided["value"])
+    row = exactly(found["slice"], found["committed_offset"], undecided["slice"], undecided["committed_offset"])
     slices: Ints = undecided["slice"][row < 0].astype(np.int64)
     return slices

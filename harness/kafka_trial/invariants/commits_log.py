@@ -10,11 +10,12 @@ member's lane that asked for this very position, answered without an error, arou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.incarnations import incarnation_of
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.clients import known_clients
+from kafka_trial.invariants.incarnations import incarnation_at, incarnation_of, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -31,40 +32,40 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.late_log_lines import commit_requests
+from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.ownership_log import ownership_at
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
-
 UNKNOWN, OPERATOR, AMBIGUOUS = -1, -2, -3  # a committer that is no member
 
 
-def commits(batch: Batch) -> Table:
-    """Returns the commits that took effect, sorted by (slice, place), tombstones left out.
+@index
+def commits_in_effect(batch: Batch) -> Table:
+    """Returns the commits that took effect, sorted by (slice, log_offset), tombstones left out.
 
-    Columns: slice, place, value, wall_ns (when it was written), effect_ns (when it took effect), time_ns, source, seq;
-    `stretch` (numbered between tombstones); `peak` (the greatest value before it in its stretch, NONE if none) and
-    `peak_row`; `committer` (a member, UNKNOWN, OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1
-    unknown); `owned` (1 the committer owned the partition there, 0 others did, -1 nobody knows).
+    Columns: those of OFFSETS_LOG_COMMITS (`families.py`); effect_ns (when it took effect); `stretch` (numbered between
+    tombstones); `peak` (the greatest committed offset before it in its stretch, NONE if none) and `peak_row`;
+    `committer` (a member, UNKNOWN, OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1 unknown); `owned`
+    (1 the committer owned the partition there, 0 others did, -1 nobody knows).
     """
     log = _effective(batch)
     tombstones = log["kind"] == Kind.COMMIT_TOMBSTONE
     stretch = np.cumsum(tombstones | _firsts(log["slice"]))
-    found = log.having(stretch=stretch, value=log["offset"]).take(~tombstones)
-    peak_row = max_before(found["stretch"], found["value"])
+    found = log.having(stretch=stretch).take(~tombstones)
+    peak_row = max_before(found["stretch"], found["committed_offset"])
     committer = _committers(batch, found, "member")
     client = np.where(committer >= 0, _committers(batch, found, "client"), -1)
     effect_ns = batch.monotonic(found["effect_wall_ns"], found["effect_time_ns"])
     return found.having(
         effect_ns=effect_ns,
         peak_row=peak_row,
-        peak=picked(found["value"], peak_row, NONE),
+        peak=picked(found["committed_offset"], peak_row, NONE),
         committer=committer,
         life=incarnation_at(batch, committer, effect_ns),
-        owned=np.where(client >= 0, ownership_at(batch, found["slice"], client, found["place"]), -1),
+        owned=np.where(client >= 0, ownership_at(batch, found["slice"], client, found["log_offset"]), -1),
     )
 
 
@@ -74,33 +75,41 @@ def standing(batch: Batch, at_ns: int | None) -> Ints:
     if at_ns is not None:
         log = log.take(batch.monotonic(log["effect_wall_ns"], log["effect_time_ns"]) <= at_ns)
     values = np.full(batch.size, NONE, np.int64)
-    values[log["slice"]] = np.where(log["kind"] == Kind.COMMIT_TOMBSTONE, NONE, log["offset"])  # the last one stays
+    values[log["slice"]] = np.where(  # the last one stays
+        log["kind"] == Kind.COMMIT_TOMBSTONE, NONE, log["committed_offset"]
+    )
     return values
+
+
+@index
+def final_committed_offsets(batch: Batch) -> Ints:
+    """Returns the committed offset that stands at the end of the log, for each slice; NONE where none does.
+
+    None at all for a consumer whose progress is not in Kafka: what it commits there means nothing.
+    """
+    if not batch.trial_context.settings.in_offsets_log:
+        return np.full(batch.size, NONE, np.int64)
+    return standing(batch, None)
 
 
 def first_covering(batch: Batch, slices: Array, offsets: Array) -> Ints:
     """Returns, for each offset, the first commit that covers it (a greater committed offset), else -1."""
-    log = batch.commits
-    so_far = max_before(log["slice"], log["value"])
-    high = np.maximum(log["value"], picked(log["value"], so_far, NONE))
+    log = commits_in_effect(batch)
+    so_far = max_before(log["slice"], log["committed_offset"])
+    high = np.maximum(log["committed_offset"], picked(log["committed_offset"], so_far, NONE))
     return at_or_after(log["slice"], high, slices, offsets + 1)
-
-
-def incarnation_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
-    """Returns the incarnation of each member that had begun last at that time, -1 where there is none."""
-    return at_or_before(batch.lives["member"], batch.lives["started_ns"], members, time_ns)
 
 
 def requests_of(batch: Batch, commits: Table) -> tuple[Ints, Table]:
     """Returns, for each commit, a matching request's row in the table returned with it; -1 where there is none."""
     asked = _requests(batch)
     mine, wanted = _targets(asked, commits)
-    order = ordered(mine, asked["wall_ns"])
+    order = ordered(mine, asked["answered_wall_ns"])
     asked, mine = asked.take(order), mine[order]
-    found = at_or_after(mine, asked["wall_ns"], wanted, commits["wall_ns"] - LOG_TOLERANCE_NS)
-    begun = picked(asked["wall_ns"], found, 0) - picked(asked["until"], found, 0) - LOG_TOLERANCE_NS
+    found = at_or_after(mine, asked["answered_wall_ns"], wanted, commits["commit_wall_ns"] - LOG_TOLERANCE_NS)
+    begun = picked(asked["answered_wall_ns"], found, 0) - picked(asked["duration_ns"], found, 0) - LOG_TOLERANCE_NS
     member = picked(asked["member"], found, UNKNOWN)
-    fits = (found >= 0) & (begun <= commits["wall_ns"]) & (member == commits["committer"])
+    fits = (found >= 0) & (begun <= commits["commit_wall_ns"]) & (member == commits["committer"])
     return np.where(fits, found, -1), asked
 
 
@@ -108,7 +117,7 @@ def requested_at(batch: Batch, commits: Table) -> Ints:
     """Returns when each commit was asked for, by the request log: when its request arrived (its answer was sent so much
     later as it took); where no request is known, when it took effect, by the offsets log."""
     request, asked = requests_of(batch, commits)
-    arrived_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"]) - asked["until"]
+    arrived_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"]) - asked["duration_ns"]
     return np.minimum(picked(arrived_ns, request, NEVER), commits["effect_ns"])
 
 
@@ -119,14 +128,15 @@ def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
     By an event `commit` invoke of the same partition and position, in an ownership epoch that it still had then. Where
     the committer is not known, any member.
     """
-    own = batch.own.take(batch.own["kind"] == Kind.COMMIT_INVOKE)
+    own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(
-        value=own["offset"],
         member=picked(batch.lives["member"], incarnation_of(batch, own["source"]), -1),
-        ended_ns=picked(batch.ownership_epochs["close_ns"], own["ownership_epoch"], NEVER),
+        ended_ns=picked(ownership_epochs(batch)["close_ns"], own["ownership_epoch"], NEVER),
         asked_ns=batch.written_ns(own["source"], own["time_ns"]),
     )
-    log, commits = (rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (batch.commits, commits))
+    log, commits = (
+        rows.having(member=np.maximum(rows["committer"], UNKNOWN)) for rows in (commits_in_effect(batch), commits)
+    )
     by_anybody = own.having(member=np.full(len(own), UNKNOWN))
     late_max_ns = 0 if batch.trial_context.readings else TOLERANCE_NS  # where it was measured, late lines are known
     known, unknown = (_requested(log, asked, commits, late_max_ns) for asked in (own, by_anybody))
@@ -156,19 +166,23 @@ def _requested(log: Table, asked: Table, commits: Table, late_max_ns: int) -> tu
 
 def _positions(*tables: Table) -> list[Ints]:
     """Returns slice, position and member of each table's rows as numbers that are equal where all three are."""
-    whole = joined(*(np.concatenate([rows[name] for rows in tables]) for name in ("slice", "value", "member")))
+    whole = joined(
+        *(np.concatenate([rows[name] for rows in tables]) for name in ("slice", "committed_offset", "member"))
+    )
     return np.split(whole, np.cumsum([len(rows) for rows in tables])[:-1])
 
 
 def _effective(batch: Batch) -> Table:
-    """Returns commits and tombstones that took effect, sorted by (slice, place); with the times at which they did."""
-    log = batch.of(Kind.COMMITTED, Kind.COMMIT_TOMBSTONE).sorted_by("slice", "place")
-    aborted, taken = (batch.of(kind).sorted_by("slice", "place") for kind in (Kind.COMMIT_ABORTED, Kind.COMMIT_TAKEN))
-    twin, end = (exactly(one["slice"], one["place"], log["slice"], log["place"]) for one in (aborted, taken))
-    pending = (log["kind"] == Kind.COMMITTED) & (log["flag"] & IN_TRANSACTION > 0) & (end < 0)
+    """Returns commits and tombstones that took effect, sorted by (slice, log_offset); and where and when they did."""
+    log, aborted, taken = (
+        batch.of(*kinds).sorted_by("slice", "log_offset")
+        for kinds in ((Kind.COMMITTED, Kind.COMMIT_TOMBSTONE), (Kind.COMMIT_ABORTED,), (Kind.COMMIT_TAKEN,))
+    )
+    twin, end = (exactly(one["slice"], one["log_offset"], log["slice"], log["log_offset"]) for one in (aborted, taken))
+    pending = (log["kind"] == Kind.COMMITTED) & (log["in_transaction"] == IN_TRANSACTION) & (end < 0)
     log = log.having(
-        effect_place=np.where(end >= 0, picked(taken["until"], end, NONE), log["place"]),
-        effect_wall_ns=np.where(end >= 0, picked(taken["wall_ns"], end, NONE), log["wall_ns"]),
+        effect_log_offset=np.where(end >= 0, picked(taken["marker_log_offset"], end, NONE), log["log_offset"]),
+        effect_wall_ns=np.where(end >= 0, picked(taken["marker_wall_ns"], end, NONE), log["commit_wall_ns"]),
         effect_time_ns=np.where(end >= 0, picked(taken["time_ns"], end, NONE), log["time_ns"]),
     )
     return _standing_at_all(log.take((twin < 0) & ~pending))
@@ -176,12 +190,12 @@ def _effective(batch: Batch) -> Table:
 
 def _standing_at_all(log: Table) -> Table:
     """Leaves out what was replaced before it took effect: by a later record, or by one of the same transaction."""
-    log = log.sorted_by("slice", "effect_place", "place")
-    replaced = next_in(joined(log["slice"], log["effect_place"])) >= 0
+    log = log.sorted_by("slice", "effect_log_offset", "log_offset")
+    replaced = next_in(joined(log["slice"], log["effect_log_offset"])) >= 0
     log = log.take(~replaced)
-    latest = max_before(log["slice"], log["place"])
-    late = (latest >= 0) & (picked(log["place"], latest, NONE) > log["place"])
-    return log.take(~late).sorted_by("slice", "place")
+    latest = max_before(log["slice"], log["log_offset"])
+    late = (latest >= 0) & (picked(log["log_offset"], latest, NONE) > log["log_offset"])
+    return log.take(~late).sorted_by("slice", "log_offset")
 
 
 def _firsts(group: Array) -> Bools:
@@ -198,12 +212,12 @@ def _committers(batch: Batch, commits: Table, who: str) -> Ints:
     asked = _requests(batch)
     size = len(commits)
     mine, wanted = _targets(asked, commits)
-    first = asked["wall_ns"] - asked["until"] - LOG_TOLERANCE_NS
-    end = asked["wall_ns"] + LOG_TOLERANCE_NS + 1
+    first = asked["answered_wall_ns"] - asked["duration_ns"] - LOG_TOLERANCE_NS
+    end = asked["answered_wall_ns"] + LOG_TOLERANCE_NS + 1
     committer, matches = np.full(size, UNKNOWN, np.int64), np.zeros(size, np.int64)
     for member in np.unique(asked[who]):  # some dozens at most: one for each lane
         own = asked[who] == member
-        fits = covering(mine[own], first[own], end[own], wanted, commits["wall_ns"]) > 0
+        fits = covering(mine[own], first[own], end[own], wanted, commits["commit_wall_ns"]) > 0
         committer[fits & ((committer < 0) | (member >= 0))] = member
         matches += fits & (member >= 0)
     return np.where(matches > 1, AMBIGUOUS, committer)
@@ -212,45 +226,37 @@ def _committers(batch: Batch, commits: Table, who: str) -> Ints:
 def _targets(asked: Table, commits: Table) -> tuple[Ints, Ints]:
     """Returns what each request asked for, and what each commit is, as numbers that are equal where these are alike:
     partition, position, and whether it is part of a transaction."""
-    inside = asked["place"] == IN_TRANSACTION, commits["flag"] & IN_TRANSACTION > 0
+    inside = (rows["in_transaction"] == IN_TRANSACTION for rows in (asked, commits))
     target = joined(
         np.concatenate([asked["slice"], commits["slice"]]),
-        np.concatenate([asked["offset"], commits["value"]]),
-        np.concatenate(inside).astype(np.int64),
+        np.concatenate([asked["committed_offset"], commits["committed_offset"]]),
+        np.concatenate([*inside]).astype(np.int64),
     )
     return target[: len(asked)], target[len(asked) :]
 
 
 def _requests(batch: Batch) -> Table:
     """Returns the accepted commit requests with their member, OPERATOR where no member runs in the lane."""
-    asked = batch.commit_requests
-    asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE))
-    member = members_of(batch, asked["who"], otherwise=OPERATOR)
+    asked = commit_requests(batch)
+    asked = asked.take((asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE))
+    member = members_of(batch, asked["lane"], otherwise=OPERATOR)
     return asked.having(member=member, client=_clients_of(batch, asked, member))
 
 
 def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
     """Returns the client behind each request: the member, where it is alone in its lane; else by the member id in the
     request, else by its connection. AMBIGUOUS where neither tells."""
-    known = batch.clients
+    known = known_clients(batch)
     epochs = batch.of(Kind.COMMIT_EPOCH).sorted_by("source", "seq")
     row = exactly(epochs["source"], epochs["seq"], asked["source"], asked["seq"])
-    by_id = known.of_member_id[picked(epochs["who"], row, -1)]
+    by_id = known.of_member_id[picked(epochs["member_id"], row, -1)]
     client = np.where(by_id >= 0, by_id, known.of_connection[asked["connection"]])
-    several = np.isin(asked["who"], sorted(known.lanes))
+    several = np.isin(asked["lane"], sorted(known.lanes))
     return np.where(several, np.where(client >= 0, client, AMBIGUOUS), member)
-
-
-def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:
-    """Returns the member that runs in each lane."""
-    lanes_known = np.array(sorted(batch.trial_context.lanes), np.int64)
-    members = np.array([batch.trial_context.lanes[lane] for lane in lanes_known.tolist()], np.int64)
-    one = np.zeros(len(lanes_known), np.int64)
-    return picked(members, exactly(one, lanes_known, np.zeros(len(lanes), np.int64), lanes), otherwise)
 
 
 def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind]) -> Bools:
     """Returns whether a member told of each commit itself: same partition and committed offset, events of `kinds`."""
-    own = batch.own.take(np.isin(batch.own["kind"], kinds))
-    own = own.take(ordered(own["slice"], own["offset"]))
-    return exactly(own["slice"], own["offset"], commits["slice"], commits["value"]) >= 0
+    own = own_words(batch).take(np.isin(own_words(batch)["kind"], kinds))
+    own = own.take(ordered(own["slice"], own["committed_offset"]))
+    return exactly(own["slice"], own["committed_offset"], commits["slice"], commits["committed_offset"]) >= 0

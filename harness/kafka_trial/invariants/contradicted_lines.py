@@ -2,15 +2,14 @@
 
 A line that says that a record was delivered or processed is refuted where the workload sent the record only later,
 where a log end that was read later lay at or below it, and where no fetch can have brought it to that process. Such a
-line acquits nobody: it counts for nothing in what was handled (`handlers.handled`).
+line acquits nobody: it counts for nothing in what was handled (`handlers.first_handlings`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -22,26 +21,24 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import SAID
+from kafka_trial.invariants.ownership_epochs import SAID, own_words
 from kafka_trial.invariants.process_fetches import never_fetched
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
-
 WITNESSES = ("workload", "observer", "request log")
 
 
-def refuted(batch: Batch) -> Table:
-    """Returns the `delivered` and `processed` rows of `own` that a witness refutes, with `by`, a place in WITNESSES.
+@index
+def refuted_lines(batch: Batch) -> Table:
+    """Returns the `delivered` and `processed` rows of `own_words` that a witness refutes; `by`: a place in WITNESSES.
 
     Sorted by (slice, source, seq). Of several witnesses the first one counts. Lines out of a buffer say nothing of
     when: no time refutes them.
     """
-    said = batch.own["told_by"] == SAID
-    lines = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & said)
+    said = own_words(batch)["told_by"] == SAID
+    lines = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & said)
     ways = [_before_sent(batch, lines), _beyond_end(batch, lines), _without_fetch(batch, lines)]
     by = np.select(ways, np.arange(len(ways)), -1)
     return lines.having(by=by).take(by >= 0)
@@ -49,7 +46,7 @@ def refuted(batch: Batch) -> Table:
 
 def is_refuted(batch: Batch, rows: Table) -> Bools:
     """Returns which rows (slice, source, seq) are refuted lines."""
-    found, size = batch.refuted, len(batch.trial_context.sources) + 1
+    found, size = refuted_lines(batch), len(batch.trial_context.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
     return there
@@ -65,7 +62,7 @@ def _before_sent(batch: Batch, lines: Table) -> Bools:
         lines["slice"] * size + lines["source"],
         lines["seq"],
     )
-    before: Bools = picked(early["until"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
+    before: Bools = picked(early["sent_ns"], found, NONE) > lines["time_ns"] + TOLERANCE_NS
     return before & ~batch.vague(lines["source"])
 
 
@@ -73,7 +70,7 @@ def _beyond_end(batch: Batch, lines: Table) -> Bools:
     """Returns which lines name a place that the log did not hold: a log end that was asked for later lay below it."""
     ends = batch.of(Kind.LOG_END).sorted_by("slice", "time_ns")
     after = at_or_after(ends["slice"], ends["time_ns"], lines["slice"], lines["time_ns"])
-    beyond: Bools = (lines["offset"] >= picked(ends["offset"], after, NEVER)) & ~batch.vague(lines["source"])
+    beyond: Bools = (lines["offset"] >= picked(ends["position"], after, NEVER)) & ~batch.vague(lines["source"])
     return beyond | (lines["offset"] < 0)
 
 

@@ -10,8 +10,18 @@ from kafka_trial.claim import Claim
 from kafka_trial.invariants.by_effects import done_again
 from kafka_trial.invariants.causal_links import in_the_range, on_the_partition
 from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, under
-from kafka_trial.invariants.commits_log import AMBIGUOUS, OPERATOR, UNKNOWN, first_covering
+from kafka_trial.invariants.commits_log import (
+    AMBIGUOUS,
+    OPERATOR,
+    UNKNOWN,
+    commits_in_effect,
+    final_committed_offsets,
+    first_covering,
+)
 from kafka_trial.invariants.excused_skips import in_flight
+from kafka_trial.invariants.floors import floors
+from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -25,6 +35,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
@@ -82,12 +93,12 @@ def skipped(batch: Batch) -> Findings:
     covered_by = first_covering(batch, lost["slice"], lost["offset"])
     undecided = uncertain_after_kill(batch, covered_by)
     lost, covered_by = lost.take(~undecided), covered_by[~undecided]
-    commits = batch.commits
+    commits = commits_in_effect(batch)
     rows = table(
         slice=lost["slice"],
         order=lost["offset"],
         offset=lost["offset"],
-        committed_offset=picked(commits["value"], covered_by, NONE),
+        committed_offset=picked(commits["committed_offset"], covered_by, NONE),
         by_operator=picked(commits["committer"], covered_by, UNKNOWN) == OPERATOR,
         in_flight_at_crash=in_flight(batch, lost, covered_by),
     )
@@ -191,9 +202,9 @@ def illegal_redelivery(batch: Batch) -> Findings:
 def uncertain_after_kill(batch: Batch, commits: Array) -> Bools:
     """Returns whether each commit (-1: none) was made, or may have been, by a member that was killed before it could
     say what it had handled; never where a sink saw what was done."""
-    if sink_there(batch) or not len(batch.commits):
+    if sink_there(batch) or not len(commits_in_effect(batch)):
         return np.zeros(len(commits), np.bool_)
-    log, lives = batch.commits, batch.lives
+    log, lives = commits_in_effect(batch), batch.lives
     effect_ns = picked(log["effect_ns"], commits, NONE)
     life = picked(log["life"], commits, -1)
     known = (
@@ -231,11 +242,13 @@ def sink_there(batch: Batch) -> bool:
 def _never_handled(batch: Batch, *, committed: bool) -> Table:
     """Returns the records that were never handled: those committed past, or those not, as of the snapshot."""
     records = batch.records
-    past = records["offset"] < batch.final[records["slice"]]
+    past = records["offset"] < final_committed_offsets(batch)[records["slice"]]
     if committed:
-        return records.take(past & (batch.first_handled.time_ns == NEVER))
+        return records.take(past & (first_handled_of_records(batch).time_ns == NEVER))
     snapshot_ns = batch.trial_context.snapshot_ns
-    return records.take(~past & (batch.first_handled.time_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns)))
+    return records.take(
+        ~past & (first_handled_of_records(batch).time_ns > (NEVER - 1 if snapshot_ns is None else snapshot_ns))
+    )
 
 
 def _never_handled_slices(batch: Batch, undecided: Bools) -> Array:
@@ -247,7 +260,7 @@ def _again(batch: Batch) -> tuple[Table, Array]:
     time; and the floors of these ownership epochs. `elsewhere`: another ownership epoch had it. What is tried again is
     none of them.
     """
-    deliveries = batch.begun
+    deliveries = handler_starts(batch)
     record = joined(deliveries["slice"], deliveries["offset"])
     order = ordered(record, deliveries["time_ns"])
     deliveries, record = deliveries.take(order), record[order]
@@ -262,13 +275,13 @@ def _again(batch: Batch) -> tuple[Table, Array]:
     first[first_of(record)] = True
     elsewhere = low[number] != high[number]
     again = held & ~first & (elsewhere | deliveries["repeated"]) & ~deliveries["retry"]
-    return deliveries.having(elsewhere=elsewhere).take(again), batch.floors[deliveries["ownership_epoch"][again]]
+    return deliveries.having(elsewhere=elsewhere).take(again), floors(batch)[deliveries["ownership_epoch"][again]]
 
 
 def _redeliveries(batch: Batch, *found: tuple[Table, Array]) -> Findings:
     again = stacked(*(rows.only("slice", "offset", "source", "seq", "ownership_epoch") for rows, _ in found))
     floor = np.concatenate([floor for _, floor in found])
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"], floor=floor)
-    held, ownership_epoch = batch.ownership_epochs, again["ownership_epoch"]
+    held, ownership_epoch = ownership_epochs(batch), again["ownership_epoch"]
     opened = [picked(held[name], ownership_epoch, -1) for name in ("proof_source", "proof_seq")]
     return Findings(rows, [(again["source"], again["seq"]), (opened[0], opened[1])])

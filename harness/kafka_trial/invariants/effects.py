@@ -41,12 +41,16 @@ def phantom(batch: Batch) -> Findings:
     Remedy: Look where the id named comes from; check that the effect carries the id of the record that caused it.
     """
     told = batch.of(Kind.DELIVERED, Kind.ARRIVED)
-    told = told.take(told["flag"] & Known.UNSENT > 0).sorted_by("slice", "time_ns", "source", "seq")
-    theirs = told["flag"] & Known.READ > 0
+    told = told.take(told["known"] & Known.UNSENT > 0).sorted_by("slice", "time_ns", "source", "seq")
+    theirs = told["known"] & Known.READ > 0
     found = told.take(~theirs)
     what = np.where(found["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object)
     rows = table(
-        slice=found["slice"], order=found["time_ns"], id=_ids(batch, found["key"]), offset=found["offset"], what=what
+        slice=found["slice"],
+        order=found["time_ns"],
+        id=_ids(batch, found["unsent_id"]),
+        offset=found["offset"],
+        what=what,
     )
     return Findings(rows, [(found["source"], found["seq"])], [(STRANGERS, told["slice"][theirs])])
 
@@ -74,7 +78,7 @@ def duplicate_effect(batch: Batch) -> Findings:
     use Kafka transactions; at-least-once alone never excludes it.
     """
     effects = batch.arrived
-    record = joined(effects["slice"], effects["place"])
+    record = joined(effects["slice"], effects["id_hash"])
     number = number_in(record)
     again = number > 0
     first = first_of(record)[np.cumsum(number == 0)[again] - 1]
@@ -89,6 +93,6 @@ def duplicate_effect(batch: Batch) -> Findings:
 
 
 def _ids(batch: Batch, codes: Array) -> Array:
-    """Returns the ids that stand in `key`; few, for only what was never sent carries them."""
+    """Returns the ids that stand in `unsent_id`; few, for only what was never sent carries them."""
     names = np.array([*batch.keys, None], dtype=object)
     return names[codes]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, fencing_claimed
+from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -60,17 +61,17 @@ def stale_generation(batch: Batch) -> Findings:
     """
     asked = _stored(batch)
     now = _current(batch, asked)
-    known = now["place"] != NONE
-    older = known & (asked["epoch"] < now["epoch"]) & ~_relaxed(batch, asked, now)
+    known = now["log_offset"] != NONE
+    older = known & (asked["member_epoch"] < now["epoch"]) & ~_relaxed(batch, asked, now)
     stale, by = asked.take(older), now.take(older)
     rows = table(
         slice=stale["slice"],
         order=stale["at"],
         log_offset=stale["at"],
-        committed_offset=stale["offset"],
-        epoch=stale["epoch"],
+        committed_offset=stale["committed_offset"],
+        epoch=stale["member_epoch"],
         current_epoch=by["epoch"],
-        member=_names(batch, stale["who"]),
+        member=_names(batch, stale["member_id"]),
     )
     proofs = [("source", "seq"), ("log_source", "log_seq")]
     found = [(by["source"], by["seq"]), *((stale[source], stale[seq]) for source, seq in proofs)]
@@ -80,17 +81,17 @@ def stale_generation(batch: Batch) -> Findings:
 def _stored(batch: Batch) -> Table:
     """Returns the accepted commits with the first place in the log (`at`) that may be theirs; others are left out."""
     asked = batch.of(Kind.COMMIT_EPOCH)
-    asked = asked.take(asked["wall_ns"] != NONE)
-    log = batch.commits
-    both = joined(np.concatenate([log["slice"], asked["slice"]]), np.concatenate([log["value"], asked["offset"]]))
+    asked = asked.take(asked["answered_wall_ns"] != NONE)
+    log = commits_in_effect(batch)
+    both = joined(*(np.concatenate([log[name], asked[name]]) for name in ("slice", "committed_offset")))
     stored, wanted = both[: len(log)], both[len(log) :]
-    order = ordered(stored, log["wall_ns"])
-    began = asked["wall_ns"] - asked["until"] - LOG_TOLERANCE_NS
-    first, end = between(stored[order], log["wall_ns"][order], wanted, began, asked["wall_ns"] + LOG_TOLERANCE_NS + 1)
-    row = _first_place(log["place"], order, first, end)
+    order = ordered(stored, log["commit_wall_ns"])
+    began = asked["answered_wall_ns"] - asked["duration_ns"] - LOG_TOLERANCE_NS
+    ended = asked["answered_wall_ns"] + LOG_TOLERANCE_NS + 1
+    first, end = between(stored[order], log["commit_wall_ns"][order], wanted, began, ended)
+    row = _first_place(log["log_offset"], order, first, end)
     asked = asked.having(
-        epoch=asked["place"],
-        at=picked(log["place"], row, NONE),
+        at=picked(log["log_offset"], row, NONE),
         log_source=picked(log["source"], row, -1),
         log_seq=picked(log["seq"], row, -1),
     )
@@ -104,43 +105,42 @@ def _first_place(places: Array, order: Ints, first: Ints, end: Ints) -> Ints:
 
 
 def _current(batch: Batch, asked: Table) -> Table:
-    """Returns what the last group record before each commit said of its member: epoch, place (NONE: none), source, seq.
+    """Returns what the last group record before each commit said of its member: epoch, log_offset (NONE: none),
+    source, seq.
 
     A tombstone says that there is no epoch: -1.
     """
     records = batch.trial_context.memberships
     columns = {
         name: np.array([getattr(one, name) for one in records], np.int64)
-        for name in ("place", "member_id", "epoch", "source", "seq")
+        for name in ("member_id", "epoch", "source", "seq")
     }
+    columns["log_offset"] = np.array([one.place for one in records], np.int64)
     gone = np.array([one.what.endswith("gone") for one in records], np.bool_)
-    told = table(**columns | {"epoch": np.where(gone, -1, columns["epoch"])}).sorted_by("member_id", "place")
-    own = at_or_before(told["member_id"], told["place"], asked["who"], asked["at"])
-    of_all = at_or_before(told["member_id"], told["place"], np.full(len(asked), -1), asked["at"])
-    own_place, place = picked(told["place"], own, NONE), picked(told["place"], of_all, NONE)
-    row = np.where(own_place > place, own, of_all)
-    return table(**{name: picked(told[name], row, start) for name, start in _MISSING.items()}, own=own_place > place)
+    told = table(**columns | {"epoch": np.where(gone, -1, columns["epoch"])}).sorted_by("member_id", "log_offset")
+    own = at_or_before(told["member_id"], told["log_offset"], asked["member_id"], asked["at"])
+    of_all = at_or_before(told["member_id"], told["log_offset"], np.full(len(asked), -1), asked["at"])
+    later = picked(told["log_offset"], own, NONE) > picked(told["log_offset"], of_all, NONE)
+    row = np.where(later, own, of_all)
+    return table(**{name: picked(told[name], row, start) for name, start in _MISSING.items()}, own=later)
 
 
-_MISSING = {"place": NONE, "epoch": -1, "source": -1, "seq": -1}
+_MISSING = {"log_offset": NONE, "epoch": -1, "source": -1, "seq": -1}
 
 
 def _relaxed(batch: Batch, asked: Table, now: Table) -> Bools:
     """Returns whether KIP-1251 lets each commit pass: the partition was assigned, or pending, by its epoch."""
     assignment_records = batch.of(Kind.GRANT)
-    assignment_records = assignment_records.take(assignment_records["flag"] != Protocol.CLASSIC)
+    assignment_records = assignment_records.take(assignment_records["protocol"] != Protocol.CLASSIC)
     assignment_records = assignment_records.take(
-        ordered(assignment_records["slice"], assignment_records["who"], assignment_records["place"])
+        ordered(assignment_records["slice"], assignment_records["member_id"], assignment_records["log_offset"])
     )
-    both = joined(
-        np.concatenate([assignment_records["slice"], asked["slice"]]),
-        np.concatenate([assignment_records["who"], asked["who"]]),
-    )
+    both = joined(*(np.concatenate([assignment_records[name], asked[name]]) for name in ("slice", "member_id")))
     group, wanted = both[: len(assignment_records)], both[len(assignment_records) :]
-    row = at_or_before(group, assignment_records["place"], wanted, asked["at"])
-    holds = picked(assignment_records["until"], row, NONE) > asked["at"]
-    since = picked(assignment_records["offset"], row, NONE)
-    allowed: Bools = now["own"] & holds & (since != NONE) & (since <= asked["epoch"])
+    row = at_or_before(group, assignment_records["log_offset"], wanted, asked["at"])
+    holds = picked(assignment_records["until_log_offset"], row, NONE) > asked["at"]
+    since = picked(assignment_records["assignment_epoch"], row, NONE)
+    allowed: Bools = now["own"] & holds & (since != NONE) & (since <= asked["member_epoch"])
     return allowed
 
 

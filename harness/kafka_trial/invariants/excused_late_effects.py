@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kafka_trial.invariants.commits_log import members_of
 from kafka_trial.invariants.handlers import ENDS, joined_with
+from kafka_trial.invariants.incarnations import members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -27,11 +27,13 @@ from kafka_trial.invariants.kernels import (
     next_in,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
-from kafka_trial.invariants.zombies import excused, fetched_though_told
+from kafka_trial.invariants.zombie_excuses import excused, fetched_though_told
+from kafka_trial.invariants.zombies import zombie_windows
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -41,11 +43,11 @@ SIDES: Final = ("left", "right")
 
 def in_untold_loss(batch: Batch, effects: Table) -> Bools:
     """Returns which effects (slice, offset, time_ns, member) lie in the window of an untold loss of their member."""
-    lost = np.flatnonzero(batch.zombies["loss"] >= 0)  # ownership epochs are sorted by slice
-    begin, end = (np.searchsorted(batch.ownership_epochs["slice"][lost], effects["slice"], side) for side in SIDES)
+    lost = np.flatnonzero(zombie_windows(batch)["loss"] >= 0)  # ownership epochs are sorted by slice
+    begin, end = (np.searchsorted(ownership_epochs(batch)["slice"][lost], effects["slice"], side) for side in SIDES)
     which, row = in_ranges(begin, end)
     pairs = effects.take(which).having(ownership_epoch=lost[row], effect=which)
-    maker = batch.ownership_epochs["member"][pairs["ownership_epoch"]]
+    maker = ownership_epochs(batch)["member"][pairs["ownership_epoch"]]
     pairs = pairs.take((pairs["member"] < 0) | (pairs["member"] == maker))
     prints = _prints(batch)[pairs["ownership_epoch"]]
     excuse = np.where(prints, _by_lines(batch, pairs), _by_fetches(batch, pairs))
@@ -56,7 +58,7 @@ def in_untold_loss(batch: Batch, effects: Table) -> Bools:
 
 def _prints(batch: Batch) -> Bools:
     """Returns of which ownership epochs the member prints when its handlers end."""
-    prints: Bools = picked(batch.lives["completes"].astype(np.int64), batch.ownership_epochs["life"], 0) == 1
+    prints: Bools = picked(batch.lives["completes"].astype(np.int64), ownership_epochs(batch)["life"], 0) == 1
     return prints
 
 
@@ -70,8 +72,8 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
     inside = excused(batch, ownership_epoch, offset, time_ns) | excused(
         batch, ownership_epoch, offset, time_ns - TOLERANCE_NS
     )
-    killed = picked(batch.lives["killed"].astype(np.int64), batch.ownership_epochs["life"][ownership_epoch], 0) == 1
-    told_ns = np.minimum(batch.zombies["told_ns"], batch.ownership_epochs["close_ns"])
+    killed = picked(batch.lives["killed"].astype(np.int64), ownership_epochs(batch)["life"][ownership_epoch], 0) == 1
+    told_ns = np.minimum(zombie_windows(batch)["told_ns"], ownership_epochs(batch)["close_ns"])
     left = _finished_before_crash(batch, pairs)
     killed &= _can_have_come(batch, pairs, told_ns)
     return left | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
@@ -80,8 +82,8 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
 def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
     before its process went down over it: the last line of its work on the partition is that record's delivery."""
-    held, lives, ownership_epoch = batch.ownership_epochs, batch.lives, pairs["ownership_epoch"]
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)))
+    held, lives, ownership_epoch = ownership_epochs(batch), batch.lives, pairs["ownership_epoch"]
+    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     files = joined_with(work["slice"], work["source"], len(batch.trial_context.sources))
     work = work.having(at=files).sorted_by("at", "seq")
     last = work.take(next_in(work["at"]) < 0)
@@ -93,7 +95,7 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     begun &= picked(last["offset"], row, NONE) == pairs["offset"]
     down = picked(lives["crashed"].astype(np.int64), held["life"][ownership_epoch], 0) == 1
     gone_ns = picked(lives["exited_ns"], held["life"][ownership_epoch], NONE)
-    time_ns, windows = pairs["time_ns"], batch.zombies
+    time_ns, windows = pairs["time_ns"], zombie_windows(batch)
     while_it_lived = (time_ns >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS) & (
         time_ns <= gone_ns + TOLERANCE_NS
     )
@@ -105,8 +107,8 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
 
 def _told_of(batch: Batch, pairs: Table) -> Bools:
     """Returns whether the file of each ownership epoch holds a line of the record."""
-    told = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
-    source = batch.ownership_epochs["source"][pairs["ownership_epoch"]]
+    told = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    source = ownership_epochs(batch)["source"][pairs["ownership_epoch"]]
     file = joined(
         np.concatenate([told["slice"], pairs["slice"]]), np.concatenate([told["source"], source]).astype(np.int64)
     )
@@ -117,7 +119,7 @@ def _told_of(batch: Batch, pairs: Table) -> Bools:
 
 def _by_fetches(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of records that the member had fetched before it was told of its loss."""
-    windows, held, ownership_epoch = batch.zombies, batch.ownership_epochs, pairs["ownership_epoch"]
+    windows, held, ownership_epoch = zombie_windows(batch), ownership_epochs(batch), pairs["ownership_epoch"]
     told_ns = np.minimum(windows["told_ns"], held["close_ns"])
     knew = pairs["time_ns"] > told_ns[ownership_epoch]
     fetched_later = knew & (pairs["offset"] >= windows["fetched"][ownership_epoch])
@@ -136,7 +138,7 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
     record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
     until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
     answered_ns = np.minimum(_answered_last(batch, until_ns), NEVER - TOLERANCE_NS) + TOLERANCE_NS
-    can_tell = batch.zombies["fetches_known"] & (until_ns <= complete_until_ns(batch.trial_context))
+    can_tell = zombie_windows(batch)["fetches_known"] & (until_ns <= complete_until_ns(batch.trial_context))
     latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["ownership_epoch"]]
     came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
     return came
@@ -144,9 +146,9 @@ def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
 
 def _answered_last(batch: Batch, until_ns: Ints) -> Ints:
     """Returns when the last fetch of each ownership epoch's member, up to some time, was answered; NONE: none was."""
-    asked, held, size = batch.of(Kind.FETCH_ASKED), batch.ownership_epochs, len(batch.trial_context.members) + 1
-    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
-    asker = joined_with(asked["slice"], members_of(batch, asked["who"], otherwise=-1) + 1, size)
+    asked, held, size = batch.of(Kind.FETCH_ASKED), ownership_epochs(batch), len(batch.trial_context.members) + 1
+    answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    asker = joined_with(asked["slice"], members_of(batch, asked["lane"], otherwise=-1) + 1, size)
     order = np.lexsort((answered_ns, asker))
     asker, answered_ns = asker[order], answered_ns[order]
     last = at_or_before(asker, answered_ns, joined_with(held["slice"], held["member"] + 1, size), until_ns)

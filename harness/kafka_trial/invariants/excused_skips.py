@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import indeterminate_commits
+from kafka_trial.invariants.commits_log import commits_in_effect
+from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -27,6 +29,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.late_log_lines import LATE_NS_MAX
 from kafka_trial.invariants.process_fetches import never_fetched
+from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
@@ -38,7 +41,7 @@ SECOND_NS = 1_000_000_000
 
 def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether each lost record was in flight; `commits` are the first commits that cover them, -1 for none."""
-    if not len(batch.commits) or not len(lost):
+    if not len(commits_in_effect(batch)) or not len(lost):
         return np.zeros(len(lost), np.bool_)
     unknown = indeterminate_commits.unknown(batch)
     crashed = picked(_crashed_soon(batch, unknown), commits, 0) == 1
@@ -52,7 +55,7 @@ def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
     Soon is within the poll interval: no batch is in hand for longer. A commit that its member did not know of counts
     with the one by which it tried again.
     """
-    log, lives = batch.commits, batch.lives
+    log, lives = commits_in_effect(batch), batch.lives
     order = ordered(log["slice"], log["life"])
     incarnation = joined(log["slice"], log["life"])[order]
     following = next_in(incarnation)
@@ -69,7 +72,7 @@ def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
 def _passed_over(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether the incarnation had left each record out: by its own word it had begun a later one and never
     this one; or the broker had told it to start behind it."""
-    log, begun = batch.commits, batch.begun
+    log, begun = commits_in_effect(batch), handler_starts(batch)
     source = picked(batch.lives["source"], picked(log["life"], commits, -1), -1)
     file = joined(*(np.concatenate(pair) for pair in ((begun["slice"], lost["slice"]), (begun["source"], source))))
     file = np.unique(file, return_inverse=True)[1]
@@ -84,7 +87,7 @@ def _passed_over(batch: Batch, lost: Table, commits: Ints) -> Bools:
 def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether no fetch of the committer's incarnation can have brought each record by the time of its crash, as
     far as the request log can tell."""
-    life = picked(batch.commits["life"], commits, -1)
+    life = picked(commits_in_effect(batch)["life"], commits, -1)
     source, exited_ns = (picked(batch.lives[name], life, -1) for name in ("source", "exited_ns"))
     rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns)
     # What it had asked for may be logged late; after its end it asked for nothing.
@@ -94,12 +97,12 @@ def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
 
 def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether the last position that the committer was answered, before its commit, lies behind each record."""
-    log, answers, size = batch.commits, batch.fetch_answers, len(batch.trial_context.members) + 1
+    log, answers, size = commits_in_effect(batch), answers_with_starts(batch), len(batch.trial_context.members) + 1
     told = at_or_before(
         answers["slice"] * size + answers["member"] + 1,
         answers["at_ns"],
         lost["slice"] * size + np.maximum(picked(log["committer"], commits, -1), -1) + 1,
         picked(log["effect_ns"], commits, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS,
     )
-    behind: Bools = picked(answers["value"], told, NONE) > lost["offset"]
+    behind: Bools = picked(answers["committed_offset"], told, NONE) > lost["offset"]
     return behind

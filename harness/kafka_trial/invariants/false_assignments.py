@@ -9,13 +9,12 @@ late or may be another's is taken for the line: a wrong conviction would take an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from kafka_trial.invariants.fencing import COMMITS, FENCING
-from kafka_trial.invariants.incarnations import incarnation_of
-from kafka_trial.invariants.inferred_ownership_epochs import file_of
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.client_attribution import callbacks
+from kafka_trial.invariants.clients import known_clients
+from kafka_trial.invariants.incarnations import file_of, incarnation_of
 from kafka_trial.invariants.kernels import (
     NONE,
     Array,
@@ -29,17 +28,15 @@ from kafka_trial.invariants.kernels import (
     previous_in,
     starts_of,
 )
-from kafka_trial.invariants.ownership_epochs import callbacks
+from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.process_fetches import overlapping
-from kafka_trial.invariants.request_logs import complete_until_ns
+from kafka_trial.invariants.request_logs import COMMITS, FENCING, complete_until_ns
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, GroupAnswer
 
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
-
+@index
 def uncorroborated(batch: Batch) -> Table:
     """Returns the `assigned` lines that no broker stands behind: slice, source, client, seq, time_ns, `repeated`.
 
@@ -57,7 +54,7 @@ def uncorroborated(batch: Batch) -> Table:
 
 def is_uncorroborated(batch: Batch, rows: Table) -> Bools:
     """Returns which rows (slice, source, seq, kind) are `assigned` lines that no broker stands behind."""
-    found, size = batch.uncorroborated, len(batch.trial_context.sources) + 1
+    found, size = uncorroborated(batch), len(batch.trial_context.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
     return there & (rows["kind"] == Kind.ASSIGNED)
@@ -65,7 +62,7 @@ def is_uncorroborated(batch: Batch, rows: Table) -> Bools:
 
 def false_assigned(batch: Batch) -> Table:
     """Returns the `uncorroborated` lines that open no ownership epoch, and claim one."""
-    return batch.uncorroborated.take(~batch.uncorroborated["repeated"])
+    return uncorroborated(batch).take(~uncorroborated(batch)["repeated"])
 
 
 def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
@@ -143,7 +140,7 @@ def _by_answers(batch: Batch, lines: Table) -> Table:
     newest = at_or_before(settled["source"], settled["at_ns"], lines["source"], then_ns)
     lasts = picked(listed["answer"], last, NONE) == newest
     void = np.where(lasts, picked(listed["first"], last, 0), _upto(file, last))
-    several = np.isin(batch.lives["member"], [batch.trial_context.lanes[lane] for lane in batch.clients.lanes])
+    several = np.isin(batch.lives["member"], [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes])
     apart = ~np.append(several, True)[incarnation_of(batch, lines["source"])]
     ends = lines["kind"] != Kind.ASSIGNED
     return found.having(void=np.where(ends & apart, void, 0))
@@ -199,16 +196,16 @@ def _by_records(batch: Batch, lines: Table) -> Table:
 
     Those before the last record that gave it to others are out of force, where that surely came before the line.
     """
-    assignment_records = batch.assignment_records.take(
-        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    assignment_records = logged_assignments(batch).take(
+        logged_assignments(batch)["protocol"] != Protocol.CONSUMER_PENDING
     )
     assignment_records = assignment_records.having(
         at_ns=assignment_records["time_ns"],
         source=file_of(batch, assignment_records["member"], assignment_records["time_ns"]),
     )
-    by_time = assignment_records.sorted_by("slice", "at_ns", "place")
+    by_time = assignment_records.sorted_by("slice", "at_ns", "log_offset")
     own = assignment_records.take(assignment_records["source"] >= 0)
-    own = own.take(ordered(_files(batch, own), own["at_ns"], own["place"]))
+    own = own.take(ordered(_files(batch, own), own["at_ns"], own["log_offset"]))
     file, wanted = _files(batch, own), _files(batch, lines)
     found = _counted(batch, file, own["at_ns"], wanted, lines)
     written_ns = batch.written_ns(lines["source"], lines["time_ns"])

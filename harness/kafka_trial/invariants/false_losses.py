@@ -10,10 +10,13 @@ Java client that is closed while its group rebalances calls what it still has lo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.client_attribution import callbacks
+from kafka_trial.invariants.clients import known_clients
 from kafka_trial.invariants.false_assignments import can_tell, is_uncorroborated
 from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import (
@@ -33,14 +36,11 @@ from kafka_trial.invariants.kernels import (
     previous_in,
     running_max,
 )
-from kafka_trial.invariants.ownership_epochs import callbacks
+from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.response_delivery import HARMLESS
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, GroupAnswer, HeartbeatRun, TrialContext, Window
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 # Answers that leave a member in its group: to be retried, or to be followed by a request that is told the new epoch.
 KEEPS: Final = (0, 27, 79, 113)
@@ -50,6 +50,7 @@ OF_ALL: Final = -2
 CLOSES: Final = HARMLESS - {"requests-held"}  # faults that end no session behind a member's back
 
 
+@index
 def false_losses(batch: Batch) -> Table:
     """Returns the `lost` lines that tell of no loss: slice, source, seq; sorted."""
     lines = callbacks(batch)
@@ -59,7 +60,7 @@ def false_losses(batch: Batch) -> Table:
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)
     doubted = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
     member = picked(batch.lives["member"], incarnation_of(batch, lines["source"]), -1)
-    shared = [batch.trial_context.lanes[lane] for lane in batch.clients.lanes]
+    shared = [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes]
     lost = np.flatnonzero(doubted & ~np.isin(member, shared))
     said = batch.written_ns(lines["source"], lines["time_ns"])
     rows = lines.take(lost).having(
@@ -74,7 +75,7 @@ def false_losses(batch: Batch) -> Table:
 
 def is_no_loss(batch: Batch, rows: Table) -> Bools:
     """Returns which rows (slice, source, seq, kind) are `lost` lines that tell of no loss."""
-    found, size = batch.false_losses, len(batch.trial_context.sources) + 1
+    found, size = false_losses(batch), len(batch.trial_context.sources) + 1
     files, of_files = (one["slice"] * size + one["source"] for one in (found, rows))
     there: Bools = exactly(files, found["seq"], of_files, rows["seq"]) >= 0
     return there & (rows["kind"] == Kind.LOST)
@@ -194,15 +195,17 @@ def _meant(trial_context: TrialContext, window: Window, members: Ints) -> Bools:
 
 def _given_away(batch: Batch, rows: Table) -> Bools:
     """Returns which partitions the offsets log had given to others since, or had taken away with the membership."""
-    assignment_records = batch.assignment_records.take(
-        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
-    ).sorted_by("slice", "time_ns")
+    assignment_records = (
+        logged_assignments(batch)
+        .take(logged_assignments(batch)["protocol"] != Protocol.CONSUMER_PENDING)
+        .sorted_by("slice", "time_ns")
+    )
     which, found = _inside(assignment_records["slice"], assignment_records["time_ns"], rows["slice"], rows)
     to_others = which[assignment_records["member"][found] != rows["member"][which]]
     ends = _membership_ends(batch)
     which, found = _inside(np.zeros(len(ends), np.int64), ends["at_ns"], np.zeros(len(rows), np.int64), rows)
-    names = ("slice", "place", "member")
-    asked = table(slice=rows["slice"][which], place=ends["place"][found], member=rows["member"][which])
+    names = ("slice", "log_offset", "member")
+    asked = table(slice=rows["slice"][which], log_offset=ends["log_offset"][found], member=rows["member"][which])
     both = joined(*(np.concatenate([assignment_records[name], asked[name]]) for name in names))
     listed = np.isin(both[len(assignment_records) :], both[: len(assignment_records)])
     whose = ends["member"][found]
@@ -217,7 +220,8 @@ def _inside(group: Ints, at_ns: Ints, wanted: Ints, rows: Table) -> tuple[Ints, 
 
 
 def _membership_ends(batch: Batch) -> Table:
-    """Returns the group records that may end a membership: `member` (OF_ALL: whoever they do not list), place, at_ns.
+    """Returns the group records that may end a membership: `member` (OF_ALL: whoever they do not list),
+    log_offset, at_ns.
 
     Sorted by time. Classic ones that say nothing of assignments end none.
     """
@@ -227,4 +231,4 @@ def _membership_ends(batch: Batch) -> Table:
     wall_ns = np.array([NONE if one.wall_ns is None else one.wall_ns for one in ends], np.int64)
     at_ns = batch.monotonic(wall_ns, np.array([one.time_ns for one in ends], np.int64))
     places = np.array([one.place for one in ends], np.int64)
-    return table(member=np.array(owners, np.int64), place=places, at_ns=at_ns).sorted_by("at_ns")
+    return table(member=np.array(owners, np.int64), log_offset=places, at_ns=at_ns).sorted_by("at_ns")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, never
-from kafka_trial.invariants.contradicted_lines import WITNESSES
+from kafka_trial.invariants.contradicted_lines import WITNESSES, refuted_lines
 from kafka_trial.invariants.false_assignments import false_assigned
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE
@@ -48,7 +48,7 @@ def false_report(batch: Batch) -> Findings:
     Remedy: Print record_delivered where the handler begins and record_processed where it ends, from the record itself;
     and partitions_assigned from the callback that the client library calls.
     """
-    lines, claims = batch.refuted.only("slice", "source", "seq", "offset", "kind", "by"), false_assigned(batch)
+    lines, claims = refuted_lines(batch).only("slice", "source", "seq", "offset", "kind", "by"), false_assigned(batch)
     claims = claims.only("slice", "source", "seq").having(
         offset=np.full(len(claims), NONE),
         kind=np.full(len(claims), Kind.ASSIGNED),

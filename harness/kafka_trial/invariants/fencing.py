@@ -11,11 +11,11 @@ besides is told in `work_after_failed_commit.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.clients import members_at
+from kafka_trial.invariants.clients import known_clients, members_at
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -31,6 +31,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import epoch_holders, ownership_epochs
+from kafka_trial.invariants.request_logs import COMMITS, FENCING
 from kafka_trial.invariants.response_delivery import heard_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
@@ -38,9 +40,6 @@ from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-FENCING: Final = (22, 25, 82, 110)
-COMMITS: Final = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 
 
 def told(batch: Batch, loss_ns: Ints) -> Table:
@@ -57,7 +56,7 @@ def told(batch: Batch, loss_ns: Ints) -> Table:
     )
     earlier = by_fencing[0] <= by_rejoin[0]
     heard, source, seq = (np.where(earlier, one, other) for one, other in zip(by_fencing, by_rejoin, strict=True))
-    inside = heard < batch.ownership_epochs["close_ns"]
+    inside = heard < ownership_epochs(batch)["close_ns"]
     return table(
         heard_ns=np.where(inside, heard, NEVER), source=np.where(inside, source, -1), seq=np.where(inside, seq, -1)
     )
@@ -77,30 +76,30 @@ def fetched_by(batch: Batch, told_ns: Ints) -> tuple[Ints, Bools]:
     A record at that position or above, delivered afterwards, was fetched afterwards. NEVER: nothing was fetched later.
     A fetch that was under way at `told_ns` counts as before it, and so does one that began within the tolerance.
     """
-    held = batch.ownership_epochs
+    held = ownership_epochs(batch)
     asked = _fetches(batch)
-    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=batch.holders))
+    group, wanted = _by_member(batch, asked), _by_member(batch, held.having(member=epoch_holders(batch)))
     after_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS - 1) + TOLERANCE_NS + 1
     later = at_or_after(group, asked["begun_ns"], wanted, after_ns)
     later = np.where(picked(asked["begun_ns"], later, NEVER) < held["close_ns"], later, -1)
     first, end = between(group, asked["begun_ns"], wanted, held["open_ns"], after_ns)
-    highest = picked(asked["offset"], greatest_in(asked["offset"], first, end), NONE)
-    position = np.maximum(picked(asked["offset"], later, NEVER), highest)
-    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(batch.holders, _fetching(batch))
+    highest = picked(asked["fetch_position"], greatest_in(asked["fetch_position"], first, end), NONE)
+    position = np.maximum(picked(asked["fetch_position"], later, NEVER), highest)
+    return np.where((told_ns == NEVER) | (later < 0), NEVER, position), np.isin(epoch_holders(batch), _fetching(batch))
 
 
 def fetches_of(batch: Batch) -> tuple[Ints, Ints, Ints]:
     """Returns when fetches of members began, and for each ownership epoch the range [first, end) of those of its member
     from its partition, while it was open."""
-    held, asked = batch.ownership_epochs, _fetches(batch)
-    wanted = _by_member(batch, held.having(member=batch.holders))
+    held, asked = ownership_epochs(batch), _fetches(batch)
+    wanted = _by_member(batch, held.having(member=epoch_holders(batch)))
     first, end = between(_by_member(batch, asked), asked["begun_ns"], wanted, held["open_ns"], held["close_ns"])
     return asked["begun_ns"], first, end
 
 
 def _fetching(batch: Batch) -> list[int]:
     """Returns the group members of which the request log holds fetches, of whatever partition."""
-    about, clients = batch.trial_context, batch.clients
+    about, clients = batch.trial_context, known_clients(batch)
     alone = [about.lanes[lane] for lane in about.fetching if lane in about.lanes and lane not in clients.lanes]
     fetches = [number for number, one in enumerate(about.connections) if one.fetches]
     return [*alone, *(client for client in clients.of_connection[fetches].tolist() if client >= 0)]
@@ -109,29 +108,31 @@ def _fetching(batch: Batch) -> list[int]:
 def _fetches(batch: Batch) -> Table:
     """Returns the fetches of members, sorted by (slice, member, begun)."""
     asked = batch.of(Kind.FETCH_ASKED)
-    sent_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
-    member = members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1))
-    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["place"], 0))
+    sent_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    member = members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1))
+    asked = asked.having(member=member, begun_ns=sent_ns - np.maximum(asked["duration_ns"], 0))
     asked = asked.take(asked["member"] >= 0)
     return asked.take(ordered(_by_member(batch, asked), asked["begun_ns"]))
 
 
 def _by_member(batch: Batch, rows: Table) -> Ints:
-    return rows["slice"] * (batch.clients.size + 1) + rows["member"] + 1
+    return rows["slice"] * (known_clients(batch).size + 1) + rows["member"] + 1
 
 
 def _first_fencing(batch: Batch, fenced: Table, loss_ns: Ints) -> Ints:
     """Returns the first fencing error that was answered to each ownership epoch's member after its loss."""
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    return at_or_after(fenced["member"], fenced["sent_ns"], batch.holders, after)
+    return at_or_after(fenced["member"], fenced["sent_ns"], epoch_holders(batch), after)
 
 
 def _first_assignment(batch: Batch, assigned: Table, loss_ns: Ints) -> Ints:
     """Returns the first assignment answered to each ownership epoch's member after its loss that lacks the
     partition."""
-    held = batch.ownership_epochs
+    held = ownership_epochs(batch)
     after = np.minimum(loss_ns, NEVER - 1) + 1
-    first, end = between(assigned["member"], assigned["sent_ns"], batch.holders, after, np.full(len(held), NEVER))
+    first, end = between(
+        assigned["member"], assigned["sent_ns"], epoch_holders(batch), after, np.full(len(held), NEVER)
+    )
     which, rows = in_ranges(first, np.where(loss_ns == NEVER, first, end))
     listed = batch.trial_context.group_answers
     numbers = enumerate(assigned["number"].tolist())

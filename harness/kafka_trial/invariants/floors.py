@@ -8,12 +8,11 @@ start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from kafka_trial.invariants import commits_log, start_positions
-from kafka_trial.invariants.clients import members_at
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.clients import known_clients
+from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -25,50 +24,28 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.ownership_epochs import deliveries, epoch_holders, ownership_epochs
+from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, stacked
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 ASKED_BEFORE_NS_MAX = 2_000_000_000  # how long before the callback returned a member may have asked for its position
 
 
+@index
 def floors(batch: Batch) -> Ints:
     """Returns the floor of each ownership epoch: a position, the log start where nothing was committed.
 
     NONE for a consumer whose progress is not in Kafka: wherever it starts is right.
     """
     if not batch.trial_context.settings.in_offsets_log:
-        return np.full(len(batch.ownership_epochs), NONE, np.int64)
+        return np.full(len(ownership_epochs(batch)), NONE, np.int64)
     answered = _answered(batch)
     durable = _durable(batch)
-    starts = batch.log_starts[batch.ownership_epochs["slice"]]
+    starts = batch.log_starts[ownership_epochs(batch)["slice"]]
     floor = np.where(answered != NONE, answered, durable)
-    floor = np.where(batch.vague(batch.ownership_epochs["source"]), NONE, floor)  # nobody knows when these began
+    floor = np.where(batch.vague(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
     return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
-
-
-def fetch_answers(batch: Batch) -> Table:
-    """Returns `position_answers`, and whether somebody starts from each (`starts`), see
-    `start_positions.with_starts`."""
-    return start_positions.with_starts(batch, batch.position_answers)
-
-
-def position_answers(batch: Batch) -> Table:
-    """Returns the positions brokers answered to members: slice, member, at_ns, value; sorted by the first three.
-
-    `client`: the group member that asked, where several live in the process (-1: not told), else the process itself.
-    """
-    answers = batch.of(Kind.FETCH_ANSWER)
-    answers = answers.having(
-        client=members_at(batch, answers["who"], answers["connection"], np.full(len(answers), -1)),
-        member=commits_log.members_of(batch, answers["who"], otherwise=-1),
-        at_ns=batch.monotonic(answers["wall_ns"], answers["time_ns"]),
-        value=answers["offset"],
-    )
-    return answers.take((answers["flag"] == 0) & (answers["member"] >= 0)).sorted_by("slice", "member", "at_ns")
 
 
 def _answered(batch: Batch) -> Ints:
@@ -78,10 +55,10 @@ def _answered(batch: Batch) -> Ints:
     Where it starts from none of them, it is held to the last one before it began to fetch. Of several clients in a
     process it is held to what it was answered itself, where its lines name it.
     """
-    held, answers = batch.ownership_epochs, _by_asker(batch)
-    size = batch.clients.size + 1
+    held, answers = ownership_epochs(batch), _by_asker(batch)
+    size = known_clients(batch).size + 1
     asker = answers["slice"] * size + answers["member"] + 1
-    wanted = held["slice"] * size + np.where(batch.holders >= 0, batch.holders, held["member"]) + 1
+    wanted = held["slice"] * size + np.where(epoch_holders(batch) >= 0, epoch_holders(batch), held["member"]) + 1
     ended = picked(held["close_ns"], held["before"], NONE)
     gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
     earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
@@ -93,12 +70,12 @@ def _answered(batch: Batch) -> Ints:
     started = greatest_in(np.where(answers["starts"], np.arange(len(answers)), -1), first, end)
     starts = picked(answers["starts"].astype(np.int64), started, 0) == 1
     chosen = np.where(starts, started, np.where(first < end, unfetched, -1))
-    return picked(answers["value"], chosen, NONE)
+    return picked(answers["committed_offset"], chosen, NONE)
 
 
 def _by_asker(batch: Batch) -> Table:
     """Returns the answers to each process and, once more, to each of several clients in one, as those of a member."""
-    answers = batch.fetch_answers
+    answers = answers_with_starts(batch)
     told_apart = answers.take((answers["client"] >= 0) & (answers["client"] != answers["member"]))
     both = stacked(answers, told_apart.having(member=told_apart["client"]))
     return both.sorted_by("slice", "member", "at_ns")
@@ -107,16 +84,16 @@ def _by_asker(batch: Batch) -> Table:
 def _first_deliveries(batch: Batch) -> Ints:
     """Returns when each ownership epoch's work began: at its first delivery or, where a broker tells of it, first
     fetch."""
-    deliveries = batch.deliveries.take(batch.deliveries["ownership_epoch"] >= 0)
-    size = len(batch.ownership_epochs)
-    first = per_group(deliveries["ownership_epoch"], deliveries["time_ns"], size, how="min", start=NEVER)
-    return np.minimum(first, batch.ownership_epochs["begun_ns"])
+    given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
+    size = len(ownership_epochs(batch))
+    first = per_group(given["ownership_epoch"], given["time_ns"], size, how="min", start=NEVER)
+    return np.minimum(first, ownership_epochs(batch)["begun_ns"])
 
 
 def _durable(batch: Batch) -> Ints:
     """Returns the committed offset that stood when each ownership epoch opened, the lowest of those possible; else
     NONE."""
-    held, log = batch.ownership_epochs, batch.commits
+    held, log = ownership_epochs(batch), commits_in_effect(batch)
     by_time = log.sorted_by("slice", "effect_ns")
     sure_ns = batch.earliest(held["open_ns"]) - TOLERANCE_NS
     surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], sure_ns)
@@ -128,7 +105,7 @@ def _durable(batch: Batch) -> Ints:
         held["open_ns"] + TOLERANCE_NS + 1,
     )
     which, rows = in_ranges(low, high)
-    lowest = per_group(which, by_time["value"][rows], len(held), how="min", start=NEVER)
-    before = picked(by_time["value"], surely, NONE)
+    lowest = per_group(which, by_time["committed_offset"][rows], len(held), how="min", start=NEVER)
+    before = picked(by_time["committed_offset"], surely, NONE)
     known = np.where(before == NONE, -1, before)  # before the first commit the log start was the floor
     return np.where(lowest == NEVER, before, np.minimum(np.where(lowest == NEVER, known, lowest), known))

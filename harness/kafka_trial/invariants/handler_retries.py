@@ -6,10 +6,9 @@ nor a redelivery: nobody's work is done twice. Completed means by the member's o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.handlers import ENDS
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -25,12 +24,10 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 
 @invariant(
@@ -54,20 +51,22 @@ def retried(batch: Batch) -> Findings:
 
     Remedy: Nothing; bound how often a record is tried, and set it aside in the end.
     """
-    again = batch.begun.take(batch.begun["retry"])
+    again = handler_starts(batch).take(handler_starts(batch)["retry"])
     rows = table(slice=again["slice"], order=again["offset"], offset=again["offset"])
     return Findings(rows, [(again["source"], again["seq"])])
 
 
-def begun(batch: Batch) -> Table:
+@index
+def handler_starts(batch: Batch) -> Table:
     """Returns every time that a record was taken in hand: the deliveries, and the completions that no delivery began.
 
-    With the columns of `own`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this attempt);
-    `retry`: and nothing at its place or behind it was completed by then.
+    With the columns of `own_words`, sorted as it; `repeated`: the same ownership epoch had begun it before (in this
+    attempt); `retry`: and nothing at its place or behind it was completed by then.
     """
-    found = batch.own.take(_begins(batch.own))
+    begins = _begins(own_words(batch))
+    found = own_words(batch).take(begins)
     repeated = _repeated(found)
-    undone = _completed(batch)[_begins(batch.own)] < found["offset"]
+    undone = _completed(batch)[begins] < found["offset"]
     retry = repeated & undone & ~(_effect_behind(batch, found))
     return found.having(repeated=repeated, retry=retry)
 
@@ -92,9 +91,9 @@ def _repeated(begun: Table) -> Bools:
 
 
 def _completed(batch: Batch) -> Ints:
-    """Returns for each row of `own` the highest offset that its ownership epoch had completed before, in its
+    """Returns for each row of `own_words` the highest offset that its ownership epoch had completed before, in its
     attempt."""
-    own = batch.own
+    own = own_words(batch)
     held = np.flatnonzero(own["ownership_epoch"] >= 0)
     offsets = np.where(own["kind"][held] == Kind.PROCESSED, own["offset"][held], NONE)
     highest = np.full(len(own), NONE, np.int64)
@@ -108,20 +107,20 @@ def _effect_behind(batch: Batch, begun: Table) -> Bools:
 
     Of the record itself it may have heard: the member had no answer, and must try again.
     """
-    effects, held = batch.of(Kind.EFFECT), batch.ownership_epochs.sorted_by("slice", "open_ns")
-    number = np.lexsort((batch.ownership_epochs["open_ns"], batch.ownership_epochs["slice"]))
+    effects, held = batch.of(Kind.EFFECT), ownership_epochs(batch).sorted_by("slice", "open_ns")
+    number = np.lexsort((ownership_epochs(batch)["open_ns"], ownership_epochs(batch)["slice"]))
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
     heard = table(ownership_epoch=picked(number, row, -1), time_ns=effects["time_ns"], offset=effects["offset"])
-    heard = heard.take(heard["ownership_epoch"] >= 0).having(place=np.full(int((row >= 0).sum()), -1))
+    heard = heard.take(heard["ownership_epoch"] >= 0).having(number=np.full(int((row >= 0).sum()), -1))
     asked = table(
         ownership_epoch=begun["ownership_epoch"],
         time_ns=batch.earliest(begun["time_ns"]) - TOLERANCE_NS,
         offset=np.full(len(begun), NONE),
-        place=np.arange(len(begun)),
+        number=np.arange(len(begun)),
     )
     both = stacked(asked, heard).sorted_by("ownership_epoch", "time_ns")
     highest = picked(both["offset"], max_before(both["ownership_epoch"], both["offset"]), NONE)
     behind = np.zeros(len(begun), np.bool_)
-    mine = both["place"] >= 0
-    behind[both["place"][mine]] = highest[mine] > begun["offset"][both["place"][mine]]
+    mine = both["number"] >= 0
+    behind[both["number"][mine]] = highest[mine] > begun["offset"][both["number"][mine]]
     return behind & (begun["ownership_epoch"] >= 0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kafka_trial.invariants import clocks
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -22,17 +22,15 @@ from kafka_trial.invariants.kernels import (
     previous_in,
 )
 from kafka_trial.invariants.later_states import by_later_states
-from kafka_trial.invariants.ownership_epochs import SAID
+from kafka_trial.invariants.ownership_epochs import SAID, own_words
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 ENDS = (Kind.PROCESSED, Kind.FAILED)
 
 
-def handlers(batch: Batch) -> Table:
+@index
+def finished_handlers(batch: Batch) -> Table:
     """Returns slice, source, client, offset, key, ownership epoch, batch, start_seq, start_ns, end_seq, end_ns: one row
     a finished handler.
 
@@ -40,8 +38,8 @@ def handlers(batch: Batch) -> Table:
     unless the record was delivered there again in between: then the first delivery was given up, and has no end.
     Sorted by (slice, source, start_seq).
     """
-    said = batch.own["told_by"] == SAID
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, *ENDS)) & said)
+    said = own_words(batch)["told_by"] == SAID
+    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)) & said)
     work = work.having(batch=_batches(batch, work))
     work = work.take(ordered(work["file"], work["offset"]))
     record = joined(work["file"], work["offset"])
@@ -66,7 +64,7 @@ def handlers(batch: Batch) -> Table:
 
 
 def _batches(batch: Batch, work: Table) -> Ints:
-    """Returns the number of the batch that each delivery belongs to; rows of `own`, in their order.
+    """Returns the number of the batch that each delivery belongs to; rows of `own_words`, in their order.
 
     A handler that takes a record is alone. One that takes batches (declared) is handed all that is delivered in one
     ownership epoch before the first completion.
@@ -78,14 +76,15 @@ def _batches(batch: Batch, work: Table) -> Ints:
     return np.cumsum(~goes_on)
 
 
+@index
 def completions(batch: Batch) -> Table:
-    """Returns the `processed` rows of `own` with `key`, and `begun_in`: the ownership epoch that they belong to.
+    """Returns the `processed` rows of `own_words` with `key`, and `begun_in`: the ownership epoch that they belong to.
 
     That is the ownership epoch of the delivery they finish, for a handler may end after its partition was revoked, or
     came back; else their own.
     """
-    done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
-    by_end = batch.handlers.sorted_by("slice", "source", "end_seq")
+    done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
+    by_end = finished_handlers(batch).sorted_by("slice", "source", "end_seq")
     handler = exactly(
         joined_with(by_end["slice"], by_end["source"], len(batch.trial_context.sources)),
         by_end["end_seq"],
@@ -108,7 +107,8 @@ def keys_of(batch: Batch, rows: Table) -> Ints:
     return picked(records["key"], found, -1)
 
 
-def handled(batch: Batch) -> Table:
+@index
+def first_handlings(batch: Batch) -> Table:
     """Returns slice, offset, time_ns, source, seq, said_ns of the first handling of each offset: by a completion or an
     effect.
 
@@ -118,15 +118,8 @@ def handled(batch: Batch) -> Table:
     is enough. `said_ns`: the earliest time at which any of its handlings can have been written down.
     """
     settings = batch.trial_context.settings
-    done = batch.of(Kind.PROCESSED, Kind.EFFECT, *([] if settings.has_sink else [Kind.UNREADABLE]))
+    done = stacked(_completed(batch), _effects(batch), _unreadable(batch))
     done = done.take(~is_refuted(batch, done))
-    stamped = (done["kind"] == Kind.EFFECT) & (done["wall_ns"] != NONE) & bool(batch.trial_context.clocks)
-    done = done.only("kind", "flag", "slice", "offset", "time_ns", "source", "seq").having(
-        stamped=(stamped & (settings.progress != "transaction")).astype(np.int64)
-    )
-    if settings.has_sink:
-        quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
-        done = done.take((done["kind"] == Kind.EFFECT) | np.isin(done["flag"], quiet))
     if settings.effects == "state":
         done = stacked(done, by_later_states(batch, done.take(done["kind"] == Kind.EFFECT)))
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
@@ -140,9 +133,42 @@ def handled(batch: Batch) -> Table:
     return done.take(first).only("slice", "offset", "time_ns", "source", "seq").having(said_ns=earliest_ns)
 
 
+def _completed(batch: Batch) -> Table:
+    """Returns the completions that count by themselves."""
+    done, settings = batch.of(Kind.PROCESSED), batch.trial_context.settings
+    quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
+    return _handling(done.take(np.isin(done["outcome"], quiet) | (not settings.has_sink)))
+
+
+def _effects(batch: Batch) -> Table:
+    """Returns the effects; `stamped`: the time is the broker's own, and the effect had taken place then."""
+    effects, context = batch.of(Kind.EFFECT), batch.trial_context
+    stamped = (effects["append_wall_ns"] != NONE) & bool(context.clocks) & (context.settings.progress != "transaction")
+    return _handling(effects).having(stamped=stamped.astype(np.int64))
+
+
+def _unreadable(batch: Batch) -> Table:
+    """Returns the bad lines that may have been completions; none where a sink knows better."""
+    lines = batch.of(Kind.UNREADABLE)
+    return _handling(lines.take(np.full(len(lines), not batch.trial_context.settings.has_sink)))
+
+
+def _handling(rows: Table) -> Table:
+    return rows.only(*_HANDLING).having(stamped=np.zeros(len(rows), np.int64))
+
+
+_HANDLING = ("kind", "slice", "offset", "time_ns", "source", "seq")
+
+
+@index
 def first_handled_of_records(batch: Batch) -> SimpleNamespace:
     """Returns, for each of `batch.records`, `time_ns` and `said_ns` of its first handling (NEVER if none), and `row` of
-    `handled`."""
-    row = exactly(batch.handled["slice"], batch.handled["offset"], batch.records["slice"], batch.records["offset"])
-    time_ns, said_ns = (picked(batch.handled[name], row, NEVER) for name in ("time_ns", "said_ns"))
+    `first_handlings`."""
+    row = exactly(
+        first_handlings(batch)["slice"],
+        first_handlings(batch)["offset"],
+        batch.records["slice"],
+        batch.records["offset"],
+    )
+    time_ns, said_ns = (picked(first_handlings(batch)[name], row, NEVER) for name in ("time_ns", "said_ns"))
     return SimpleNamespace(row=row, time_ns=time_ns, said_ns=said_ns)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import response_delivery
-from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, incarnation_at, members_of, requests_of
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect, requests_of
+from kafka_trial.invariants.incarnations import incarnation_at, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -26,6 +27,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
+from kafka_trial.invariants.late_log_lines import commit_requests
+from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -39,7 +42,7 @@ def unknown(batch: Batch) -> Bools:
 
     A client that has given up waiting throws the answer away: it heard only what was sent before.
     """
-    request, asked = requests_of(batch, batch.commits)
+    request, asked = requests_of(batch, commits_in_effect(batch))
     answers = response_delivery.answers_of(batch, asked)
     sure, maybe = (
         told(batch.trial_context, answers) for told in (response_delivery.surely_heard, response_delivery.maybe_heard)
@@ -56,7 +59,7 @@ def known_later(batch: Batch) -> Bools:
     """Returns for each commit whether its member heard, while it held the partition on, of one at its place or behind
     it that was accepted: by its own word, or by the request log, which knows of the first attempt when it answered it.
     """
-    log = batch.commits
+    log = commits_in_effect(batch)
     request, asked = requests_of(batch, log)
     sent_ns = response_delivery.answers_of(batch, asked)["sent_ns"]
     since_ns = log["effect_ns"] - TOLERANCE_NS
@@ -67,51 +70,64 @@ def known_later(batch: Batch) -> Bools:
 def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
     """Returns for each commit whether one of the accepted was heard by its member, in the same ownership epoch, after
     it."""
-    log = batch.commits
+    log = commits_in_effect(batch)
     own = picked(batch.lives["source"], log["life"], -1)
     source = np.where(own >= 0, own, _failures(batch)["source"])
     wanted = table(
-        slice=log["slice"], source=source, time_ns=since_ns, at_ns=log["effect_ns"], value=log["value"]
-    ).having(place=np.arange(len(log)))
+        slice=log["slice"],
+        source=source,
+        time_ns=since_ns,
+        at_ns=log["effect_ns"],
+        committed_offset=log["committed_offset"],
+    ).having(number=np.arange(len(log)))
     both = stacked(wanted, accepted)
     ownership_epoch = _possessions_at(batch, both["slice"], both["source"], both["at_ns"])
     # Where nobody knows how long it held the partition, only the very same place counts.
-    stretch = joined(both["slice"], both["source"], ownership_epoch, np.where(ownership_epoch < 0, both["value"], 0))
-    order = ordered(stretch, both["time_ns"], both["place"])  # what was heard in the same instant stands before
+    stretch = joined(
+        both["slice"], both["source"], ownership_epoch, np.where(ownership_epoch < 0, both["committed_offset"], 0)
+    )
+    order = ordered(stretch, both["time_ns"], both["number"])  # what was heard in the same instant stands before
     both, stretch = both.take(order), stretch[order]
-    asked = both["place"] >= 0
-    behind = np.where(asked, NEVER, -both["value"])
+    asked = both["number"] >= 0
+    behind = np.where(asked, NEVER, -both["committed_offset"])
     furthest = picked(behind, min_after(stretch, behind), NEVER)
     known = np.zeros(len(log), np.bool_)
-    known[both["place"][asked]] = furthest[asked] <= -both["value"][asked]
+    known[both["number"][asked]] = furthest[asked] <= -both["committed_offset"][asked]
     return known
 
 
 def _told(batch: Batch) -> Table:
-    """Returns what members say was accepted: slice, source, time_ns, at_ns (the same), value, place -1."""
-    own = batch.own.take(batch.own["kind"] == Kind.COMMIT_OK)
-    return _accepted(own["slice"], own["source"], own["time_ns"], own["offset"])
+    """Returns what members say was accepted: slice, source, time_ns, at_ns (the same), committed_offset,
+    number -1."""
+    own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_OK)
+    return _accepted(own["slice"], own["source"], own["time_ns"], own["committed_offset"])
 
 
 def _logged(batch: Batch) -> Table:
     """Returns what was accepted by the request log, and surely heard; as `_told`."""
-    asked = batch.commit_requests
-    asked = asked.having(member=members_of(batch, asked["who"], otherwise=-1))
-    asked = asked.take((asked["flag"] == 0) & (asked["wall_ns"] != NONE) & (asked["member"] >= 0))
+    asked = commit_requests(batch)
+    asked = asked.having(member=members_of(batch, asked["lane"], otherwise=-1))
+    asked = asked.take((asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE) & (asked["member"] >= 0))
     asked = asked.take(response_delivery.surely_heard(batch.trial_context, response_delivery.answers_of(batch, asked)))
-    at_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    at_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
     source = picked(batch.lives["source"], incarnation_at(batch, asked["member"], at_ns), -1)
-    return _accepted(asked["slice"], source, at_ns, asked["offset"])
+    return _accepted(asked["slice"], source, at_ns, asked["committed_offset"])
 
 
-def _accepted(slices: Array, sources: Array, time_ns: Array, values: Array) -> Table:
-    place = np.full(len(slices), -1)
-    return table(slice=slices, source=sources, time_ns=time_ns, at_ns=time_ns, value=values, place=place)
+def _accepted(slices: Array, sources: Array, time_ns: Array, committed_offsets: Array) -> Table:
+    return table(
+        slice=slices,
+        source=sources,
+        time_ns=time_ns,
+        at_ns=time_ns,
+        committed_offset=committed_offsets,
+        number=np.full(len(slices), -1),
+    )
 
 
 def _possessions_at(batch: Batch, slices: Array, sources: Array, time_ns: Array) -> Ints:
     """Returns the ownership epoch that each file had begun last by then, -1 where there was none."""
-    held, size = batch.ownership_epochs, len(batch.trial_context.sources) + 1
+    held, size = ownership_epochs(batch), len(batch.trial_context.sources) + 1
     return at_or_before(held["slice"] * size + held["source"], held["open_ns"], slices * size + sources, time_ns)
 
 
@@ -120,28 +136,28 @@ def _failures(batch: Batch) -> Table:
 
     That of its own incarnation; where nobody knows the committer, of whoever failed at the place. Source -1 for none.
     """
-    log, attempts = batch.commits, _failed_attempts(batch)
+    log, attempts = commits_in_effect(batch), _failed_attempts(batch)
     own = picked(batch.lives["source"], log["life"], -1)
     nobody = np.isin(log["committer"], (UNKNOWN, AMBIGUOUS))
-    by_own = _last_begun(attempts, log.having(source=own), "slice", "offset", "source")
-    by_any = _last_begun(attempts, log, "slice", "offset")
+    by_own = _last_begun(attempts, log.having(source=own), "slice", "committed_offset", "source")
+    by_any = _last_begun(attempts, log, "slice", "committed_offset")
     row = np.where(own >= 0, by_own, np.where(nobody, by_any, -1))
     return table(source=picked(attempts["source"], row, -1), time_ns=picked(attempts["time_ns"], row, NEVER))
 
 
 def _failed_attempts(batch: Batch) -> Table:
-    """Returns slice, source, offset, time_ns and begun_ns (NONE where it was not told) of the attempts that failed."""
-    own = batch.own.take(np.isin(batch.own["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_FAIL)))
-    own = own.take(ordered(own["file"], own["offset"]))
-    invoked = last_true(joined(own["file"], own["offset"]), own["kind"] == Kind.COMMIT_INVOKE)
+    """Returns slice, source, committed_offset, time_ns and begun_ns (NONE: it was not told) of the failed attempts."""
+    own = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_FAIL)))
+    own = own.take(ordered(own["file"], own["committed_offset"]))
+    invoked = last_true(joined(own["file"], own["committed_offset"]), own["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(begun_ns=picked(own["time_ns"], invoked, NONE))
     failed = own.take(own["kind"] == Kind.COMMIT_FAIL)
-    return failed.only("slice", "source", "offset", "time_ns", "begun_ns")
+    return failed.only("slice", "source", "committed_offset", "time_ns", "begun_ns")
 
 
 def _last_begun(attempts: Table, commits: Table, *names: str) -> Ints:
     """Returns the last attempt that has the same columns as each commit, and had begun when it took effect; else -1."""
-    code = joined(*(np.concatenate([attempts[name], commits["value" if name == "offset" else name]]) for name in names))
+    code = joined(*(np.concatenate([attempts[name], commits[name]]) for name in names))
     order = ordered(code[: len(attempts)], attempts["begun_ns"])
     found = at_or_before(
         code[: len(attempts)][order],

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.false_assignments import uncorroborated
+from kafka_trial.invariants.incarnations import file_of, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
-    Array,
     Bools,
     Ints,
     at_or_after,
@@ -31,6 +31,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     previous_in,
 )
+from kafka_trial.invariants.request_logs import position_answers
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, GroupAnswer
@@ -57,7 +58,7 @@ def witnessed(batch: Batch) -> Table:
     file = joined(found["slice"], found["source"])
     following = picked(found["open_ns"], next_in(file), NEVER)
     first = _first_fetch(fetched, found, following)
-    records = fetched.take(fetched["bytes"] > 0)
+    records = fetched.take(fetched["answered_bytes"] > 0)
     with_records = _first_fetch(records, found, following)
     begun_ns = picked(fetched["at_ns"], first, NEVER)
     records_ns = picked(records["at_ns"], with_records, NEVER)
@@ -69,8 +70,8 @@ def witnessed(batch: Batch) -> Table:
         place_ns=np.where(before >= 0, again, found["open_ns"] - TOLERANCE_NS),
         held_on=held_on,
         begun_ns=begun_ns,
-        begun_at=picked(fetched["offset"], first, NONE),
-        records_at=picked(records["offset"], with_records, NONE),
+        begun_at=picked(fetched["fetch_position"], first, NONE),
+        records_at=picked(records["fetch_position"], with_records, NONE),
         asked_ns=np.maximum(picked(records["asked_ns"] - LOG_TOLERANCE_NS, with_records, NEVER), found["open_ns"]),
     )
 
@@ -83,13 +84,6 @@ def _held_by_others_since(found: Table, before: Ints) -> Bools:
     return between
 
 
-def file_of(batch: Batch, members: Array, at_ns: Array) -> Ints:
-    """Returns the file of the incarnation that each member was by then, -1 where it was none."""
-    lives = batch.lives  # sorted by (member, start)
-    row = at_or_before(lives["member"], lives["started_ns"], members, at_ns)
-    return np.where(members >= 0, picked(lives["source"], row, -1), -1)
-
-
 # --- by assignments ------------------------------------------------------------------------------------------------
 
 
@@ -97,7 +91,7 @@ def _given(batch: Batch) -> Table:
     """Returns the ownership epochs that brokers gave."""
     answers = [one for one in batch.trial_context.group_answers if one.member >= 0 and _settles(one)]
     pairs = _pairs(batch, answers)
-    before = previous_in(joined(pairs["who"], pairs["slice"]))
+    before = previous_in(joined(pairs["asker"], pairs["slice"]))
     goes_on = (before >= 0) & (picked(pairs["answer"], before, NONE) == pairs["answer"] - 1)
     fresh = ~goes_on | _asked_anew(batch, pairs)
     chain, opened = np.cumsum(fresh) - 1, pairs.take(fresh)
@@ -113,7 +107,7 @@ def _settles(answer: GroupAnswer) -> bool:
 
 
 def _answers(batch: Batch, answers: list[GroupAnswer]) -> Table:
-    """Returns the answers in the order of each member id on its lane: `who`, and `until_ns`, when the next one came."""
+    """Returns the answers in the order of each member id on its lane: `asker`, and `until_ns`, when the next came."""
     names = ("member", "lane", "member_id", "source", "seq", "time_ns", "wall_ns")
     columns = {
         name: np.array([NONE if (value := getattr(one, name)) is None else value for one in answers], np.int64)
@@ -122,8 +116,8 @@ def _answers(batch: Batch, answers: list[GroupAnswer]) -> Table:
     told = table(**columns, number=np.arange(len(answers)))
     told = told.having(at_ns=batch.monotonic(told["wall_ns"], told["time_ns"]))
     told = told.take(ordered(told["lane"], told["member_id"], told["at_ns"], told["source"], told["seq"]))
-    who = joined(told["lane"], told["member_id"])
-    return told.having(who=who, until_ns=picked(told["at_ns"], next_in(who), NEVER))
+    asker = joined(told["lane"], told["member_id"])
+    return told.having(asker=asker, until_ns=picked(told["at_ns"], next_in(asker), NEVER))
 
 
 def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
@@ -138,7 +132,7 @@ def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
     pairs = table(
         answer=answer,
         slice=place.astype(np.int64),
-        who=told["who"][answer],
+        asker=told["asker"][answer],
         member=told["member"][answer],
         open_ns=told["at_ns"][answer],
         until_ns=told["until_ns"][answer],
@@ -146,12 +140,12 @@ def _pairs(batch: Batch, answers: list[GroupAnswer]) -> Table:
         proof_seq=told["seq"][answer],
     )
     pairs = pairs.having(source=file_of(batch, pairs["member"], pairs["open_ns"]))
-    return pairs.take(ordered(pairs["who"], pairs["slice"], pairs["answer"]))
+    return pairs.take(ordered(pairs["asker"], pairs["slice"], pairs["answer"]))
 
 
 def _asked_anew(batch: Batch, pairs: Table) -> Bools:
     """Returns whether the member was answered a position after each assignment, and before its next one."""
-    answers = batch.position_answers
+    answers = position_answers(batch)
     size = len(batch.trial_context.members) + 1
     row = at_or_after(
         answers["slice"] * size + answers["member"] + 1,
@@ -167,20 +161,20 @@ def _asked_anew(batch: Batch, pairs: Table) -> Bools:
 
 
 def fetches(batch: Batch) -> Table:
-    """Returns slice, member, source, at_ns, asked_ns, offset, bytes of every fetch by a member, sorted by the first
-    four."""
+    """Returns slice, member, source, at_ns, asked_ns, fetch_position, answered_bytes of every fetch by a member,
+    sorted by the first four."""
     asked = batch.of(Kind.FETCH_ASKED)
     asked = asked.having(
-        member=members_of(batch, asked["who"], otherwise=-1),
-        at_ns=batch.monotonic(asked["wall_ns"], asked["time_ns"]),
-        bytes=asked["until"],
+        member=members_of(batch, asked["lane"], otherwise=-1),
+        at_ns=batch.monotonic(asked["answered_wall_ns"], asked["time_ns"]),
         proof_source=asked["source"].astype(np.int64),
         proof_seq=asked["seq"],
     )
     asked = asked.having(
-        source=file_of(batch, asked["member"], asked["at_ns"]), asked_ns=asked["at_ns"] - np.maximum(asked["place"], 0)
+        source=file_of(batch, asked["member"], asked["at_ns"]),
+        asked_ns=asked["at_ns"] - np.maximum(asked["duration_ns"], 0),
     )
-    asked = asked.take((asked["source"] >= 0) & (asked["flag"] == 0))
+    asked = asked.take((asked["source"] >= 0) & (asked["error_code"] == 0))
     return asked.sorted_by("slice", "source", "at_ns", "proof_source", "proof_seq")
 
 
@@ -188,12 +182,12 @@ def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
     """Returns the ownership epochs of members that were never given anything, and fetch all the same; not of those of a
     group that say they were given the partition (`false_assignments.py`)."""
     fetched = fetched.take(_by_hand(batch, fetched["source"]))
-    claimed = batch.uncorroborated
+    claimed = uncorroborated(batch)
     both = joined(*(np.concatenate([fetched[name], claimed[name]]) for name in ("slice", "source")))
     fetched = fetched.take(~np.isin(both[: len(fetched)], both[len(fetched) :]))
     file = joined(fetched["slice"], fetched["source"])
-    highest = picked(fetched["offset"], max_before(file, fetched["offset"]), NONE)
-    answers = batch.position_answers
+    highest = picked(fetched["fetch_position"], max_before(file, fetched["fetch_position"]), NONE)
+    answers = position_answers(batch)
     size = len(batch.trial_context.members) + 1
     row = at_or_before(
         answers["slice"] * size + answers["member"] + 1,
@@ -204,7 +198,8 @@ def _taken_by_hand(batch: Batch, given: Table, fetched: Table) -> Table:
     before = previous_in(file)
     since = picked(fetched["at_ns"], before, NONE)
     fresh = (row >= 0) & (picked(answers["at_ns"], row, NONE) > since)
-    back = fresh & (picked(answers["value"], row, NONE) == fetched["offset"]) & (fetched["offset"] < highest)
+    back = fresh & (picked(answers["committed_offset"], row, NONE) == fetched["fetch_position"])
+    back &= fetched["fetch_position"] < highest
     opened = fetched.take((before < 0) | back)
     return opened.having(open_ns=opened["at_ns"], ends_ns=np.full(len(opened), NEVER)).only(*COLUMNS)
 
@@ -229,7 +224,7 @@ def first_fetch_positions(batch: Batch, held: Table) -> Ints:
     """Returns from which position the member of each ownership epoch began to fetch, NONE where it is not known to
     have."""
     fetched = fetches(batch)
-    return picked(fetched["offset"], _first_fetch(fetched, held, held["close_ns"]), NONE)
+    return picked(fetched["fetch_position"], _first_fetch(fetched, held, held["close_ns"]), NONE)
 
 
 def _first_fetch(fetched: Table, held: Table, following: Ints) -> Ints:

@@ -13,31 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kafka_trial.invariants.causal_links import Explains
 from kafka_trial.invariants.claim_rule import Rule
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
 
-if TYPE_CHECKING:
-    from kafka_trial.invariants.causal_links import Explains
-
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
 PARAGRAPHS = {"Usual cause": "cause", "Remedy": "remedy"}  # of a docstring → fields of its invariant
 EXAMPLES_MAX = 1000  # of one anomaly in one slice with the same deciding attributes; beyond it only the count goes on
-
-
-@dataclass(frozen=True)
-class Anomaly:
-    """One instance of an anomaly, with the events that prove it by name (`source#seq`)."""
-
-    name: str
-    topic: str | None
-    partition: int | None
-    attributes: Mapping[str, Any]
-    events: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from kafka_trial.invariants.table import Table, stacked
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-COLUMNS = ("slice", "offset", "key", "time_ns", "source", "seq")
-
 
 def by_later_states(batch: Batch, effects: Table) -> Table:
     """Returns for each keyed record the first effect of a later record of its key, in the columns of `effects`.
@@ -24,8 +22,7 @@ def by_later_states(batch: Batch, effects: Table) -> Table:
     found = exactly(records["slice"], records["offset"], effects["slice"], effects["offset"])
     states = effects.having(key=picked(records["key"], found, -1))
     blank = {
-        name: np.full(len(records), NEVER if name == "time_ns" else NONE)
-        for name in ("kind", "flag", "time_ns", "stamped")
+        name: np.full(len(records), NEVER if name == "time_ns" else NONE) for name in ("kind", "time_ns", "stamped")
     }
     both = stacked(records.only("slice", "offset", "key", "source", "seq").having(**blank), states)
     both = both.take(both["key"] >= 0)

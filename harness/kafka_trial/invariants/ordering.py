@@ -11,7 +11,8 @@ from kafka_trial.invariants.by_effects import late_effects
 from kafka_trial.invariants.causal_links import sharing_an_event
 from kafka_trial.invariants.claim_rule import Rule, of_other_keys, order_claimed, partition_order_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
-from kafka_trial.invariants.handlers import keys_of
+from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.handlers import completions, finished_handlers, keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -30,7 +31,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.zombies import excused
+from kafka_trial.invariants.zombie_excuses import excused
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -59,7 +60,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
 
     Remedy: Seek back only to the record that failed, before anything behind it is done.
     """
-    given = batch.begun.take(batch.begun["kind"] == Kind.DELIVERED)
+    given = handler_starts(batch).take(handler_starts(batch)["kind"] == Kind.DELIVERED)
     held = given.take(given["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
     highest = max_before(joined(held["ownership_epoch"], held["attempt"]), held["offset"])
     back = (highest >= 0) & (held["offset"] <= picked(held["offset"], highest, NONE)) & ~held["retry"]
@@ -142,7 +143,7 @@ def overlapping_handlers(batch: Batch) -> Findings:
 
     Remedy: Give each partition (or key) one worker, and wait for it before the partition is given back.
     """
-    handlers = batch.handlers
+    handlers = finished_handlers(batch)
     keyed = handlers.take(handlers["key"] >= 0)
     inside = stacked(
         _overlapping_in_file(handlers, joined(handlers["slice"], handlers["source"]), same_key=False),
@@ -199,7 +200,7 @@ def _united(lines: Table, effects: Table) -> Table:
 
 
 def _late_inside(batch: Batch, *, same_key: bool) -> Table:
-    done = batch.completions.take(batch.completions["begun_in"] >= 0)
+    done = completions(batch).take(completions(batch)["begun_in"] >= 0)
     group = joined(done["begun_in"], done["attempt"])
     if same_key:
         done, group = done.take(done["key"] >= 0), group[done["key"] >= 0]
@@ -235,7 +236,7 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
 
 def _first_completions(batch: Batch) -> Table:
     """Returns the first completion of each offset, sorted by (slice, offset), those of untold losses left out."""
-    done = batch.completions
+    done = completions(batch)
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))
     first = done.take(first_of(joined(done["slice"], done["offset"])))
     return first.take(~excused(batch, first["begun_in"], first["offset"], first["time_ns"]))
@@ -271,7 +272,7 @@ def _overlapping_in_file(handlers: Table, group: Ints, *, same_key: bool) -> Tab
 def _overlapping_across_files(batch: Batch) -> Table:
     """Returns the handlers that ran beside one of another file for certain, however short: each began, at the latest,
     before the other one can have ended."""
-    handlers = batch.handlers
+    handlers = finished_handlers(batch)
     handlers = handlers.take(~excused(batch, handlers["ownership_epoch"], handlers["offset"], handlers["end_ns"]))
     handlers = handlers.having(end_ns=batch.written_ns(handlers["source"], handlers["end_ns"]))
     keyed = handlers.take(handlers["key"] >= 0)

@@ -137,10 +137,14 @@ def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
 def _owned(batch: Batch, calm: Calm) -> Bools:
     """Returns whether each slice belongs to a member by the group records before the stretch."""
     assignment_records = batch.of(Kind.GRANT)
-    classic = assignment_records["flag"] == Protocol.CLASSIC
-    held = ~classic & (assignment_records["place"] <= calm.place) & (assignment_records["until"] > calm.place)
+    classic = assignment_records["protocol"] == Protocol.CLASSIC
+    held = (
+        ~classic
+        & (assignment_records["log_offset"] <= calm.place)
+        & (assignment_records["until_log_offset"] > calm.place)
+    )
     if calm.listing is not None:
-        held |= classic & (assignment_records["place"] == calm.listing)
+        held |= classic & (assignment_records["log_offset"] == calm.listing)
     owned = np.zeros(batch.size, np.bool_)
     owned[assignment_records["slice"][held]] = True
     return owned

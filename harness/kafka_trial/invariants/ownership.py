@@ -8,7 +8,8 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, fencing_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
-from kafka_trial.invariants.handlers import joined_with
+from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.handlers import finished_handlers, joined_with
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -21,13 +22,14 @@ from kafka_trial.invariants.kernels import (
     max_before,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import SAID
-from kafka_trial.invariants.ownership_log import given_to_others
+from kafka_trial.invariants.ownership_epochs import SAID, assigned_to_other_member, own_words
+from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
-from kafka_trial.invariants.work_after_failed_commit import began_despite_failed_commit
+from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit, rejected_commit_evidence
 from kafka_trial.invariants.work_under_false_assignments import begun_under_false_assignments
-from kafka_trial.invariants.zombies import doubted, fetched_though_told
+from kafka_trial.invariants.zombie_excuses import doubted, fetched_though_told
+from kafka_trial.invariants.zombies import zombie_windows
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -95,13 +97,13 @@ def work_after_revoke(batch: Batch) -> Findings:
     Remedy: In the callback finish or cancel what is in hand, then return; a queue between poll and work must be
     emptied.
     """
-    own = batch.own
+    own = own_words(batch)
     late = own.take(own["revoked"] & _works(own))
     late = late.take(~_in_hand_when_lost(batch, late))
     unsure = unattributed(batch, late)
     undecided, late = [(UNATTRIBUTED, late["slice"][unsure])], late.take(~unsure)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
-    callback = picked(batch.own["seq"], _callback_before(batch, late), -1)
+    callback = picked(own_words(batch)["seq"], _callback_before(batch, late), -1)
     return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)
 
 
@@ -126,19 +128,19 @@ def zombie_work(batch: Batch) -> Findings:
 
     Remedy: No plain consumer can prevent it; where it must not happen, fence the effect (an epoch beside the result).
     """
-    work = batch.own.take(_works(batch.own))
-    windows = batch.zombies
+    work = own_words(batch).take(_works(own_words(batch)))
+    windows = zombie_windows(batch)
     loss_ns = picked(windows["loss_ns"], work["ownership_epoch"], NEVER)
     said_ns = batch.written_ns(work["source"], work["time_ns"])
     inside = (loss_ns != NEVER) & (said_ns > loss_ns)
     knowing = fetched_though_told(batch, work["ownership_epoch"], work["offset"], work["time_ns"])
-    refused_seq, _ = began_despite_failed_commit(batch, work["ownership_epoch"], work["offset"])
+    refused_seq, _ = first_start_after_rejected_commit(batch, work["ownership_epoch"], work["offset"])
     work = work.take(inside & ~knowing & (work["seq"] < refused_seq))
     loss = picked(windows["loss"], work["ownership_epoch"], -1)
     rows = table(slice=work["slice"], order=work["offset"], offset=work["offset"], what=_what(work))
     assignment_record = (
-        picked(batch.assignment_records["source"], loss, -1),
-        picked(batch.assignment_records["seq"], loss, -1),
+        picked(logged_assignments(batch)["source"], loss, -1),
+        picked(logged_assignments(batch)["seq"], loss, -1),
     )
     return Findings(rows, [assignment_record, (work["source"], work["seq"])])
 
@@ -157,26 +159,28 @@ def _what(work: Table) -> Array:
 
 def _split_by_log(batch: Batch) -> Table:
     """Returns the places of the offsets log from which two member ids own a partition (assigned, not pending)."""
-    assignment_records = batch.assignment_records.take(
-        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
+    assignment_records = logged_assignments(batch).take(
+        logged_assignments(batch)["protocol"] != Protocol.CONSUMER_PENDING
     )
-    longest = max_before(assignment_records["slice"], assignment_records["until"])
-    split = (longest >= 0) & (picked(assignment_records["until"], longest, NONE) > assignment_records["place"])
+    longest = max_before(assignment_records["slice"], assignment_records["until_log_offset"])
+    split = (longest >= 0) & (
+        picked(assignment_records["until_log_offset"], longest, NONE) > assignment_records["log_offset"]
+    )
     split &= picked(assignment_records["member_id"], longest, -1) != assignment_records["member_id"]
     later, earlier = assignment_records.take(split), assignment_records.take(longest[split])
-    reached = np.minimum(later["until"], earlier["until"])
+    reached = np.minimum(later["until_log_offset"], earlier["until_log_offset"])
     so_far = max_before(later["slice"], reached)
     # A further record inside the same split is not a further split.
-    fresh = (so_far < 0) | (picked(reached, so_far, NONE) < later["place"])
+    fresh = (so_far < 0) | (picked(reached, so_far, NONE) < later["log_offset"])
     later, earlier = later.take(fresh), earlier.take(fresh)
-    return _found(later, later["place"], later["place"], np.full(len(later), NONE), "log", earlier, later)
+    return _found(later, later["log_offset"], later["log_offset"], np.full(len(later), NONE), "log", earlier, later)
 
 
 def _split_though_told(batch: Batch) -> Table:
     """Returns deliveries to members that had been told that others have the partition: of records that they fetched
     later, or that they began though they knew that the commit of them was refused."""
     work = _beside_owners(batch)
-    windows, ownership_epoch = batch.zombies, work["ownership_epoch"]
+    windows, ownership_epoch = zombie_windows(batch), work["ownership_epoch"]
     told_ns = picked(windows["told_ns"], ownership_epoch, NEVER)
     now_ns = batch.written_ns(work["source"], work["time_ns"])
     fetched = (now_ns > told_ns) & fetched_though_told(batch, ownership_epoch, work["offset"], work["time_ns"])
@@ -197,11 +201,11 @@ def _split_though_not_given(batch: Batch) -> Table:
 
 def _beside_owners(batch: Batch) -> Table:
     """Returns deliveries of members whose partition had been given to others, and not back to them, by the log."""
-    refusals = batch.refusals
-    work = batch.begun.having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
+    refusals = rejected_commit_evidence(batch)
+    work = handler_starts(batch).having(refusal_source=refusals["source"], refusal_seq=refusals["seq"])
     work = work.take(work["ownership_epoch"] >= 0)  # by a delivery, or by a completion that no delivery began
-    work = work.take(picked(batch.zombies["loss"], work["ownership_epoch"], -1) >= 0)
-    return work.take(given_to_others(batch, work))
+    work = work.take(picked(zombie_windows(batch)["loss"], work["ownership_epoch"], -1) >= 0)
+    return work.take(assigned_to_other_member(batch, work))
 
 
 def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str, first: Table, second: Table) -> Table:
@@ -221,21 +225,23 @@ def _found(rows: Table, order: Array, log_offset: Array, offset: Array, by: str,
 def _in_hand_when_lost(batch: Batch, late: Table) -> Bools:
     """Returns whether each row ends a handler that had begun before the partition was lost (not revoked)."""
     callback, sources = _callback_before(batch, late), len(batch.trial_context.sources)
-    ends = batch.handlers.sorted_by("slice", "source", "end_seq")
+    ends = finished_handlers(batch).sorted_by("slice", "source", "end_seq")
     handler = exactly(
         joined_with(ends["slice"], ends["source"], sources),
         ends["end_seq"],
         joined_with(late["slice"], late["source"], sources),
         late["seq"],
     )
-    begun = (handler >= 0) & (picked(ends["start_seq"], handler, NEVER) < picked(batch.own["seq"], callback, NONE))
-    in_hand: Bools = begun & (picked(batch.own["kind"], callback, 0) == Kind.LOST)
+    begun = (handler >= 0) & (
+        picked(ends["start_seq"], handler, NEVER) < picked(own_words(batch)["seq"], callback, NONE)
+    )
+    in_hand: Bools = begun & (picked(own_words(batch)["kind"], callback, 0) == Kind.LOST)
     return in_hand
 
 
 def _callback_before(batch: Batch, late: Table) -> Ints:
-    """Returns the row of `own` with the revoked or lost callback before each row, in the same file."""
-    own = batch.own
+    """Returns the row of `own_words` with the revoked or lost callback before each row, in the same file."""
+    own = own_words(batch)
     callbacks = np.flatnonzero(np.isin(own["kind"], (Kind.REVOKED, Kind.LOST)))
     row = at_or_before(own["file"][callbacks], own["seq"][callbacks], late["file"], late["seq"])
     return picked(callbacks, row, -1)

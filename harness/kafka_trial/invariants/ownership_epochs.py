@@ -8,11 +8,11 @@ seq. A line of a callback counts as far as brokers bear it out (`corroborated_ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from kafka_trial.invariants.client_attribution import client_of_lines
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.client_attribution import client_of_lines, group_members
+from kafka_trial.invariants.corroborated_callbacks import corroborated
 from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.inferred_ownership_epochs import witnessed
 from kafka_trial.invariants.kernels import (
@@ -29,12 +29,11 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
+from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.records_in_hand import opens_behind
-from kafka_trial.invariants.rows import CALLBACKS, OWN_WORD, Kind
+from kafka_trial.invariants.rows import CALLBACKS, Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.trial_context import TOLERANCE_NS
 
 STILL_OPEN, BY_STOP, BY_EXIT, BY_ANSWER = (
     0,
@@ -42,10 +41,15 @@ STILL_OPEN, BY_STOP, BY_EXIT, BY_ANSWER = (
     101,
     102,
 )  # how an ownership epoch closed, beside the kinds of callback
-SAID, STANDS_IN, ANSWERED = 0, 1, 2  # who tells of a row of `own`: a line; a completion, of its delivery; a broker
+SAID, STANDS_IN, ANSWERED = (
+    0,
+    1,
+    2,
+)  # who tells of a row of `own_words`: a line; a completion, of its delivery; a broker
 _BEFORE, _AFTER = -1, 1  # where a row that was made stands beside the line of the same seq
 
 
+@index
 def ownership_epochs(batch: Batch) -> Table:
     """Returns slice, source, client, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before,
     proof_source, proof_seq, begun_ns, begun_at.
@@ -55,7 +59,7 @@ def ownership_epochs(batch: Batch) -> Table:
     the event that opened it. Of one that the request log tells of, `begun_ns` and `begun_at` are when its member first
     fetched, and from which position; NEVER and NONE where it did not, and of those that members told of themselves.
     """
-    own = batch.own
+    own = own_words(batch)
     opened = own.take(own["opens"])
     closes = _closes(batch)
     file = opened["file"]
@@ -79,11 +83,13 @@ def ownership_epochs(batch: Batch) -> Table:
     )
 
 
+@index
 def own_words(batch: Batch) -> Table:
     """Returns what members said themselves, sorted by (slice, source, client, seq), each with the ownership epoch it is
     in.
 
-    Columns: slice, source, seq, kind, time_ns, offset; `client` (which of several in the process says it, -1 where
+    Columns: slice, source, seq, kind, time_ns, `offset` (of a record; NONE: the line is about none), `committed_offset`
+    (of a commit; NONE: it is none); `client` (which of several in the process says it, -1 where
     there is one), `file` (slice, source and client as one), `opens` (an `assigned`), `ownership_epoch` (its number, -1
     where none is open), `revoked` (the latest callback here was revoked or lost) and `attempt`: where progress is in
     transactions, one that failed begins the partition anew where it began.
@@ -92,10 +98,10 @@ def own_words(batch: Batch) -> Table:
     an assignment by the request log. What was made has the seq of the line beside it, `proof_*` is the event it is
     from, and `begun_*`, `ends_ns` are of assignments (see `ownership_epochs`; when brokers said that it was over).
     """
-    own = batch.of(*OWN_WORD)
+    own = _lines(batch)
     client = client_of_lines(batch, own)
-    own = own.only("slice", "source", "seq", "kind", "time_ns", "offset").having(client=client)
-    own = batch.corroborated(own)
+    own = own.only("slice", "source", "seq", "kind", "time_ns", "offset", "committed_offset").having(client=client)
+    own = corroborated(batch, own)
     own = stacked(_said(own), _stand_ins(batch, own))
     own = stacked(own, _answered(batch, own))
     own = own.take(ordered(own["slice"], own["source"], own["client"], own["seq"], own["beside"]))
@@ -114,14 +120,44 @@ def own_words(batch: Batch) -> Table:
     )
 
 
-def callbacks(batch: Batch) -> Table:
-    """Returns the lines of callbacks as they were printed: slice, source, seq, kind, time_ns, client and file, sorted
-    by the last, and seq."""
-    lines = batch.of(*CALLBACKS)
-    client = client_of_lines(batch, lines)
-    lines = lines.only("slice", "source", "seq", "kind", "time_ns").having(client=client)
-    lines = lines.having(file=joined(lines["slice"], lines["source"], client + 1))
-    return lines.sorted_by("file", "seq")
+@index
+def deliveries(batch: Batch) -> Table:
+    """Returns the `delivered` rows of `own_words`."""
+    return own_words(batch).take(own_words(batch)["kind"] == Kind.DELIVERED)
+
+
+@index
+def epoch_holders(batch: Batch) -> Ints:
+    """Returns the group member of each ownership epoch, see `client_attribution.group_members`."""
+    return group_members(batch, ownership_epochs(batch))
+
+
+def assigned_to_other_member(batch: Batch, work: Table) -> Bools:
+    """Returns whether the last record that gave the partition to anybody, before each line of work (slice,
+    ownership_epoch, time_ns), gave it to others than its member."""
+    assignment_records = (
+        logged_assignments(batch)
+        .take(logged_assignments(batch)["protocol"] != Protocol.CONSUMER_PENDING)
+        .sorted_by("slice", "time_ns")
+    )
+    row = at_or_before(
+        assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
+    )
+    holder = picked(epoch_holders(batch), work["ownership_epoch"], -1)
+    member = np.where(holder >= 0, holder, picked(ownership_epochs(batch)["member"], work["ownership_epoch"], -1))
+    given: Bools = row >= 0
+    return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["log_offset"], row, NONE))
+
+
+def _lines(batch: Batch) -> Table:
+    """Returns the lines of members: callbacks, work, commits."""
+    said = batch.of(*CALLBACKS)
+    work = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.FAILED)
+    commits = batch.of(Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
+    said, commits = (rows.having(offset=np.full(len(rows), NONE)) for rows in (said, commits))
+    said, work = (rows.having(committed_offset=np.full(len(rows), NONE)) for rows in (said, work))
+    names = ("slice", "source", "seq", "kind", "time_ns", "own_client", "offset", "committed_offset")
+    return stacked(*(rows.only(*names) for rows in (said, work, commits)))
 
 
 def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:
@@ -161,6 +197,7 @@ def _answered(batch: Batch, own: Table) -> Table:
         kind=np.full(len(found), Kind.ASSIGNED),
         time_ns=found["open_ns"],
         offset=np.full(len(found), NONE),
+        committed_offset=np.full(len(found), NONE),
         client=np.full(len(found), -1),
     )
     kept = ("proof_source", "proof_seq", "begun_ns", "begun_at", "ends_ns")
@@ -199,15 +236,15 @@ def _before_first(own: Table, found: Table) -> Ints:
     given = own.take(own["kind"] == Kind.DELIVERED)
     both = joined(*(np.concatenate([given[name], found[name]]) for name in ("slice", "source")))
     offsets = np.concatenate([given["offset"], found["records_at"]])
-    place = joined(both, offsets)
-    given = given.having(place=place[: len(given)]).sorted_by("place", "time_ns")
-    last = at_or_before(given["place"], given["time_ns"], place[len(given) :], found["place_ns"])
+    record = joined(both, offsets)
+    given = given.having(record=record[: len(given)]).sorted_by("record", "time_ns")
+    last = at_or_before(given["record"], given["time_ns"], record[len(given) :], found["place_ns"])
     early = picked(given["time_ns"], last, NONE) >= found["asked_ns"]
     return np.where(early, picked(given["seq"], last, 0) - 1, NEVER)
 
 
 def _closes(batch: Batch) -> dict[str, Array]:
-    own = batch.own
+    own = own_words(batch)
     callbacks = own.take(np.isin(own["kind"], CALLBACKS))
     following = next_in(callbacks["file"])
     seq, time = (picked(callbacks[name], following, NEVER) for name in ("seq", "time_ns"))

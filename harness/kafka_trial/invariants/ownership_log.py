@@ -8,18 +8,16 @@ owner until another gets it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.clients import known_clients
 from kafka_trial.invariants.kernels import (
     NEVER,
-    NONE,
     Array,
     Bools,
     Ints,
     at_or_after,
-    at_or_before,
     composites,
     covering,
     first_of,
@@ -31,34 +29,33 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 
-def assignment_records(batch: Batch) -> Table:
-    """Returns slice, member_id, member (-1 unknown), client, protocol, place, until, time_ns, source, seq; by place.
+@index
+def logged_assignments(batch: Batch) -> Table:
+    """Returns slice, member_id, member (-1 unknown), client, protocol, log_offset,
+    until_log_offset, time_ns, source, seq; sorted by slice and log_offset.
 
-    The member id has the partition from `place` to `until` in the log, as the records say; nobody's gaps are left open.
+    The member id has the partition from `log_offset` to `until_log_offset`, as the records say; nobody's gaps are left
+    open.
     `client` is the group member, where several live in one process (`clients.py`), else the process itself.
     """
-    rows = batch.of(Kind.GRANT).sorted_by("slice", "place")
-    classic = rows["flag"] == Protocol.CLASSIC
-    listed = _next_listing(rows["slice"], rows["place"])
+    rows = batch.of(Kind.GRANT).sorted_by("slice", "log_offset")
+    classic = rows["protocol"] == Protocol.CLASSIC
+    listed = _next_listing(rows["slice"], rows["log_offset"])
     taken_back = np.where(classic, listed, _next_classic(rows, classic))
-    until = np.where(classic, taken_back, np.minimum(rows["until"], taken_back))
-    of_id = batch.clients.of_member_id
+    until = np.where(classic, taken_back, np.minimum(rows["until_log_offset"], taken_back))
+    of_id = known_clients(batch).of_member_id
     owners = np.array([*batch.trial_context.owners, -1], np.int64)
     return table(
         slice=rows["slice"],
-        member_id=rows["who"].astype(np.int64),
-        member=owners[rows["who"]],
-        client=np.where(of_id[rows["who"]] >= 0, of_id[rows["who"]], owners[rows["who"]]),
-        protocol=rows["flag"].astype(np.int64),
-        place=rows["place"],
-        until=until,
-        time_ns=batch.monotonic(rows["wall_ns"], rows["time_ns"]),
+        member_id=rows["member_id"].astype(np.int64),
+        member=owners[rows["member_id"]],
+        client=np.where(of_id[rows["member_id"]] >= 0, of_id[rows["member_id"]], owners[rows["member_id"]]),
+        protocol=rows["protocol"].astype(np.int64),
+        log_offset=rows["log_offset"],
+        until_log_offset=until,
+        time_ns=batch.monotonic(rows["append_wall_ns"], rows["time_ns"]),
         source=rows["source"],
         seq=rows["seq"],
     )
@@ -67,24 +64,28 @@ def assignment_records(batch: Batch) -> Table:
 def bridged(batch: Batch) -> Table:
     """Returns the assignment records with nobody's gaps closed: the last owner stays until another gets the
     partition."""
-    assignment_records = batch.assignment_records
-    highest = max_before(assignment_records["slice"], assignment_records["until"])
-    gap_before = (highest >= 0) & (picked(assignment_records["until"], highest, NEVER) < assignment_records["place"])
-    until = assignment_records["until"].copy()
+    assignment_records = logged_assignments(batch)
+    highest = max_before(assignment_records["slice"], assignment_records["until_log_offset"])
+    gap_before = (highest >= 0) & (
+        picked(assignment_records["until_log_offset"], highest, NEVER) < assignment_records["log_offset"]
+    )
+    until = assignment_records["until_log_offset"].copy()
     resumed = np.flatnonzero(gap_before)
     _stretch(
         assignment_records,
         until,
-        picked(assignment_records["until"], highest, 0)[resumed],
+        picked(assignment_records["until_log_offset"], highest, 0)[resumed],
         assignment_records["slice"][resumed],
-        assignment_records["place"][resumed],
+        assignment_records["log_offset"][resumed],
     )
     last = np.ones(len(assignment_records), np.bool_)
     last[:-1] = assignment_records["slice"][1:] != assignment_records["slice"][:-1]
     ends = np.flatnonzero(last)
-    peak = np.maximum(picked(assignment_records["until"], highest, 0)[ends], assignment_records["until"][ends])
+    peak = np.maximum(
+        picked(assignment_records["until_log_offset"], highest, 0)[ends], assignment_records["until_log_offset"][ends]
+    )
     _stretch(assignment_records, until, peak, assignment_records["slice"][ends], np.full(len(ends), NEVER))
-    return assignment_records.having(until=until)
+    return assignment_records.having(until_log_offset=until)
 
 
 def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bools:
@@ -92,23 +93,8 @@ def owned_by(batch: Batch, slices: Array, members: Array, places: Array) -> Bool
 
     A member is a process, or one of several clients in it (`clients.py`).
     """
-    by_client = batch.assignment_records.having(member=batch.assignment_records["client"])
-    return _held(batch.assignment_records, slices, members, places) | _held(by_client, slices, members, places)
-
-
-def given_to_others(batch: Batch, work: Table) -> Bools:
-    """Returns whether the last record that gave the partition to anybody, before each line of work (slice,
-    ownership_epoch, time_ns), gave it to others than its member."""
-    assignment_records = batch.assignment_records.take(
-        batch.assignment_records["protocol"] != Protocol.CONSUMER_PENDING
-    ).sorted_by("slice", "time_ns")
-    row = at_or_before(
-        assignment_records["slice"], assignment_records["time_ns"], work["slice"], work["time_ns"] - TOLERANCE_NS
-    )
-    holder = picked(batch.holders, work["ownership_epoch"], -1)
-    member = np.where(holder >= 0, holder, picked(batch.ownership_epochs["member"], work["ownership_epoch"], -1))
-    given: Bools = row >= 0
-    return given & ~owned_by(batch, work["slice"], member, picked(assignment_records["place"], row, NONE))
+    by_client = logged_assignments(batch).having(member=logged_assignments(batch)["client"])
+    return _held(logged_assignments(batch), slices, members, places) | _held(by_client, slices, members, places)
 
 
 def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> Ints:
@@ -120,7 +106,7 @@ def ownership_at(batch: Batch, slices: Array, clients: Array, places: Array) -> 
     whole = whole.having(member=whole["client"])
     if not len(whole):
         return np.full(len(slices), -1, np.int64)
-    anybody = covering(whole["slice"], whole["place"], whole["until"], slices, places) > 0
+    anybody = covering(whole["slice"], whole["log_offset"], whole["until_log_offset"], slices, places) > 0
     strangers = _held(whole, slices, np.full(len(slices), -1), places)
     return np.where(_held(whole, slices, clients, places), 1, np.where(anybody & ~strangers, 0, -1))
 
@@ -132,13 +118,15 @@ def _held(assignment_records: Table, slices: Array, members: Array, places: Arra
     group, wanted = (
         s * size + m + 1 for s, m in ((assignment_records["slice"], assignment_records["member"]), (slices, members))
     )
-    return covering(group, assignment_records["place"], assignment_records["until"], wanted, places) > 0
+    return covering(group, assignment_records["log_offset"], assignment_records["until_log_offset"], wanted, places) > 0
 
 
 def _stretch(assignment_records: Table, until: Ints, old: Array, slices: Array, new: Array) -> None:
     """Lets the assignment records of `slices` that end at `old` last until `new`."""
-    order = ordered(assignment_records["slice"], assignment_records["until"])
-    keys, wanted = composites((assignment_records["slice"][order], assignment_records["until"][order]), (slices, old))
+    order = ordered(assignment_records["slice"], assignment_records["until_log_offset"])
+    keys, wanted = composites(
+        (assignment_records["slice"][order], assignment_records["until_log_offset"][order]), (slices, old)
+    )
     low, high = np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
     for side in range(int((high - low).max(initial=0))):  # members that let go in the very same record: one, or two
         rows = low + side < high
@@ -159,5 +147,5 @@ def _next_listing(slices: Array, places: Array) -> Ints:
 def _next_classic(rows: Table, classic: Bools) -> Ints:
     """Returns the place of the next classic record that lists the partition; NEVER if none."""
     listed = rows.take(classic)
-    following = at_or_after(listed["slice"], listed["place"], rows["slice"], rows["place"] + 1)
-    return picked(listed["place"], following, NEVER)
+    following = at_or_after(listed["slice"], listed["log_offset"], rows["slice"], rows["log_offset"] + 1)
+    return picked(listed["log_offset"], following, NEVER)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.commits_log import members_of
-from kafka_trial.invariants.incarnations import incarnation_of
+from kafka_trial.invariants.incarnations import incarnation_of, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -57,31 +56,31 @@ def never_fetched(batch: Batch, lines: Table) -> Bools:
 
 
 def fetches(batch: Batch) -> Table:
-    """Returns the fetches of members' processes: slice, group (slice and life as one), begun_ns, offset (asked for),
-    got (bytes), next_offset, next_ns (what the same process asked for next, and when; NEVER: nothing).
+    """Returns the fetches of members' processes: slice, group (slice and life as one), begun_ns, fetch_position,
+    got (bytes), next_position, next_ns (what the same process asked for next, and when; NEVER: nothing).
 
     Sorted by (group, begun_ns).
     """
     asks = batch.of(Kind.FETCH_ASKED)
-    lasted_ns = np.where(asks["place"] == NONE, 0, asks["place"])
-    begun_ns = batch.monotonic(asks["wall_ns"], asks["time_ns"]) - lasted_ns
-    member = members_of(batch, asks["who"], otherwise=-1)
+    lasted_ns = np.where(asks["duration_ns"] == NONE, 0, asks["duration_ns"])
+    begun_ns = batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]) - lasted_ns
+    member = members_of(batch, asks["lane"], otherwise=-1)
     life = at_or_before(batch.lives["member"], batch.lives["started_ns"], member, begun_ns)
     asks = asks.having(life=life, begun_ns=begun_ns, group=asks["slice"] * (len(batch.lives) + 1) + life)
     asks = asks.take(life >= 0).sorted_by("group", "begun_ns", "source", "seq")
     following = next_in(asks["group"])
-    return asks.only("slice", "group", "begun_ns", "offset").having(
-        got=(asks["until"] > 0) & (asks["flag"] == 0),
-        next_offset=picked(asks["offset"], following, NEVER),
+    return asks.only("slice", "group", "begun_ns", "fetch_position").having(
+        got=(asks["answered_bytes"] > 0) & (asks["error_code"] == 0),
+        next_position=picked(asks["fetch_position"], following, NEVER),
         next_ns=picked(asks["begun_ns"], following, NEVER),
     )
 
 
 def _brought(asks: Table, wanted: Ints, offsets: Ints, heard_ns: Ints) -> Bools:
     """Returns which records lie between a position that was asked for and the next one, begun by then."""
-    got = asks.take(asks["got"] & (asks["next_offset"] > asks["offset"]))
+    got = asks.take(asks["got"] & (asks["next_position"] > asks["fetch_position"]))
     begun_ns = least_covering(
-        got["group"], got["offset"], got["next_offset"], got["begun_ns"], wanted, offsets, missing=NEVER
+        got["group"], got["fetch_position"], got["next_position"], got["begun_ns"], wanted, offsets, missing=NEVER
     )
     brought: Bools = begun_ns <= heard_ns
     return brought
@@ -95,9 +94,9 @@ def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, heard_ns: 
     first, end = between(asks["group"], asks["begun_ns"], wanted, said_ns, heard_ns + 1)
     before = (first - 1).clip(0)
     first = np.where((first > 0) & (picked(asks["group"], before, -1) == wanted), before, first)
-    lowest = greatest_in(np.where(asks["got"], -asks["offset"], NONE), first, end)
+    lowest = greatest_in(np.where(asks["got"], -asks["fetch_position"], NONE), first, end)
     in_hand: Bools = (lowest >= 0) & (picked(asks["got"], lowest, 0) == 1)
-    return in_hand & (picked(asks["offset"], lowest, NEVER) <= offsets)
+    return in_hand & (picked(asks["fetch_position"], lowest, NEVER) <= offsets)
 
 
 def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
@@ -106,7 +105,7 @@ def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
     alone = np.append(~overlapping(batch) & np.isin(batch.lives["member"], _fetching(trial_context)), False)
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
-    strange[asks["slice"][members_of(batch, asks["who"], otherwise=-1) < 0]] = True
+    strange[asks["slice"][members_of(batch, asks["lane"], otherwise=-1) < 0]] = True
     seen: Bools = alone[life] & ~strange[lines["slice"]] & (lines["time_ns"] < complete_until_ns(trial_context))
     return seen
 

@@ -141,13 +141,13 @@ def _held_in_a_join(group: Group, life: Incarnation, asked_ns: int, ended_ns: in
     asks = [one for one in about.group_answers if one.api in JOINS and one.member == life.member]
     walls = np.array([NONE if one.wall_ns is None else one.wall_ns for one in asks], np.int64)
     ends_ns = monotonic(about, walls, np.array([one.time_ns for one in asks], np.int64)).tolist()
-    reached_ns = None
+    reached_ns = NONE
     for end_ns, one in sorted(zip(ends_ns, asks, strict=True), key=lambda pair: pair[0] - pair[1].duration_ns):
         begun_ns = end_ns - one.duration_ns
-        since_ns = asked_ns if reached_ns is None else reached_ns + JOIN_GAP_MAX_NS
+        since_ns = asked_ns if reached_ns == NONE else reached_ns + JOIN_GAP_MAX_NS
         if life.started_ns <= begun_ns <= since_ns and end_ns >= asked_ns:
-            reached_ns = max(end_ns, reached_ns or 0)
-    return reached_ns is not None and reached_ns >= ended_ns - LOG_TOLERANCE_NS
+            reached_ns = max(end_ns, reached_ns)
+    return reached_ns >= ended_ns - LOG_TOLERANCE_NS
 
 
 def _windows(group: Group) -> Sequence[Window]:

@@ -8,7 +8,9 @@ from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.bounds import stall_window_s, timing_in
 from kafka_trial.invariants.claim_rule import Rule, never
+from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.expiries import over_ns
+from kafka_trial.invariants.handlers import first_handled_of_records, first_handlings
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -24,6 +26,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
 
@@ -62,7 +65,7 @@ def uncommitted_progress(batch: Batch) -> Findings:
     snapshot_ns, window_ns = _snapshot_ns(batch.trial_context), window_ns_of(batch.trial_context)
     records, ready_ns = batch.records, _ready_ns(batch)
     covering = commits_log.first_covering(batch, records["slice"], records["offset"])
-    covered_ns = picked(batch.commits["effect_ns"], covering, NEVER)
+    covered_ns = picked(commits_in_effect(batch)["effect_ns"], covering, NEVER)
     due_ns = np.where(ready_ns == NEVER, NEVER, ready_ns + window_ns)
     late = (covered_ns - TOLERANCE_NS > due_ns) & (covered_ns <= snapshot_ns) & _held(batch, ready_ns, due_ns)
     late &= ~under_fault(batch.trial_context, ready_ns, due_ns, window_ns)
@@ -72,19 +75,19 @@ def uncommitted_progress(batch: Batch) -> Findings:
     sizes = counts(np.cumsum(np.isin(np.arange(len(rows)), first)) - 1, len(first))
     rows, delayed = rows[first], stood_still(batch.trial_context, ready_ns[rows[first]], due_ns[rows[first]])
     found, commit = rows[~delayed], covering[rows[~delayed]]
-    handled = batch.first_handled.row[found]
+    handled = first_handled_of_records(batch).row[found]
     return Findings(
         table(
             slice=records["slice"][found],
             order=records["offset"][found],
             offset=records["offset"][found],
             records=sizes[~delayed],
-            committed_offset=batch.commits["value"][commit],
+            committed_offset=commits_in_effect(batch)["committed_offset"][commit],
             lasted_ms=(covered_ns[found] - ready_ns[found]) // 1_000_000,
         ),
         [
-            (batch.handled["source"][handled], batch.handled["seq"][handled]),
-            (batch.commits["source"][commit], batch.commits["seq"][commit]),
+            (first_handlings(batch)["source"][handled], first_handlings(batch)["seq"][handled]),
+            (commits_in_effect(batch)["source"][commit], commits_in_effect(batch)["seq"][commit]),
         ],
         [(DELAYED, records["slice"][rows[delayed]])],
     )
@@ -117,8 +120,8 @@ def stood_still(trial_context: TrialContext, since_ns: Array, until_ns: Array) -
 def _ready_ns(batch: Batch) -> Ints:
     """Returns since when each record and all before it had been handled; NEVER where one of them never was, or nobody
     knows when, for it was told out of a buffer."""
-    first = batch.first_handled
-    untold = batch.vague(picked(batch.handled["source"], first.row, -1))
+    first = first_handled_of_records(batch)
+    untold = batch.vague(picked(first_handlings(batch)["source"], first.row, -1))
     slices, handled_ns = batch.records["slice"], np.where(untold, NEVER, first.time_ns)
     return handled_ns[running_max(slices, handled_ns)] if len(slices) else handled_ns
 
@@ -126,7 +129,7 @@ def _ready_ns(batch: Batch) -> Ints:
 def _held(batch: Batch, since_ns: Ints, until_ns: Ints) -> Bools:
     """Returns where the ownership epoch that was opened last before a stretch of time lasts through it, the only
     one."""
-    held: Table = batch.ownership_epochs.sorted_by("slice", "open_ns")
+    held: Table = ownership_epochs(batch).sorted_by("slice", "open_ns")
     slices = batch.records["slice"]
     now = at_or_before(held["slice"], held["open_ns"], slices, since_ns)
     following = picked(held["open_ns"], next_in(held["slice"]), NEVER)

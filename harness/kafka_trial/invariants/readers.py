@@ -8,8 +8,9 @@ import numpy as np
 
 from kafka_trial.invariants.bounds import timing_in
 from kafka_trial.invariants.claim_rule import Rule, never
-from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, members_of
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.expiries import over_ns
+from kafka_trial.invariants.incarnations import members_of
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, Bools, Ints, first_of, joined, ordered, per_group
 from kafka_trial.invariants.progress import DELAYED, stood_still, window_ns_of
@@ -77,19 +78,20 @@ def _reads(batch: Batch) -> Table:
     snapshot_ns = batch.trial_context.snapshot_ns
     asks = batch.of(Kind.FETCH_ASKED)
     asks = asks.having(
-        at_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]), member=members_of(batch, asks["who"], otherwise=NOBODY)
+        at_ns=batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]),
+        member=members_of(batch, asks["lane"], otherwise=NOBODY),
     )
-    answered = (asks["until"] > 0) & (asks["member"] != NOBODY)
+    answered = (asks["answered_bytes"] > 0) & (asks["member"] != NOBODY)
     asks = asks.take(answered & (asks["at_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)))
     asks = asks.take(ordered(asks["slice"], asks["member"], asks["at_ns"], asks["source"], asks["seq"]))
     pair = joined(asks["slice"], asks["member"])
     first = first_of(pair)
     last = np.append(first[1:], len(asks)) - 1 if len(first) else first
-    sizes = np.add.reduceat(asks["until"], first) if len(first) else first
+    sizes = np.add.reduceat(asks["answered_bytes"], first) if len(first) else first
     return table(
         slice=asks["slice"][first],
         member=asks["member"][first],
-        position=asks["offset"][first],
+        position=asks["fetch_position"][first],
         first_ns=asks["at_ns"][first],
         last_ns=asks["at_ns"][last],
         bytes=sizes,
@@ -103,7 +105,9 @@ def _reads(batch: Batch) -> Table:
 def _explained(batch: Batch, reads: Table, *, by_nobody: bool) -> Bools:
     """Returns whether the reader, or (`by_nobody`) somebody unknown, committed on the partition since it began."""
     snapshot_ns = batch.trial_context.snapshot_ns
-    log = batch.commits.take(batch.commits["effect_ns"] <= (NONE if snapshot_ns is None else snapshot_ns))
+    log = commits_in_effect(batch).take(
+        commits_in_effect(batch)["effect_ns"] <= (NONE if snapshot_ns is None else snapshot_ns)
+    )
     log = log.take(np.isin(log["committer"], (UNKNOWN, AMBIGUOUS)) == by_nobody)
     whose = np.zeros(len(log), np.int64) if by_nobody else log["committer"]
     wanted = np.zeros(len(reads), np.int64) if by_nobody else reads["member"]

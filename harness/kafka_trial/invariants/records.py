@@ -17,7 +17,13 @@ from kafka_trial.invariants.claim_rule import (
     the_clusters,
     under,
 )
-from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, first_covering
+from kafka_trial.invariants.commits_log import (
+    OPERATOR,
+    UNKNOWN,
+    commits_in_effect,
+    final_committed_offsets,
+    first_covering,
+)
 from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, sink_there, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -75,7 +81,7 @@ def lost_write(batch: Batch) -> Findings:
     late = sent["time_ns"] >= (NONE if snapshot_ns is None else snapshot_ns)
     placeless = ~known & ((starts > 0) | batch.trial_context.compacted)
     record = exactly(batch.records["slice"], batch.records["offset"], sent["slice"], sent["offset"])
-    nameless = known & (record >= 0) & (picked(batch.records["id_hash"], record, 0) == NONE)
+    nameless = picked(batch.records["id_hash"], record, 0) == NONE
     lost = sent.take(~gone & ~late & ~placeless & ~nameless)
     rows = table(slice=lost["slice"], order=lost["offset"], offset=lost["offset"])
     return Findings(
@@ -117,11 +123,11 @@ def overtaken(batch: Batch) -> Findings:
     expired = _sent(batch)
     expired = expired.take((expired["offset"] != NONE) & (expired["offset"] < _log_starts(batch)[expired["slice"]]))
     unread = ~_read(batch, expired)
-    past = expired["offset"] < batch.final[expired["slice"]]
+    past = expired["offset"] < final_committed_offsets(batch)[expired["slice"]]
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
     unheard = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.lives["killed"].any()) & (not sink_there(batch))
-    by_operator = picked(batch.commits["committer"], covered_by, UNKNOWN) == OPERATOR
+    by_operator = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN) == OPERATOR
     told = unread & ~unheard & ~near
     ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
     rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")
@@ -163,7 +169,7 @@ def corrupt(batch: Batch) -> Findings:
     effects = batch.arrived
     by_cluster = exactly(altered["slice"], altered["offset"], effects["slice"], effects["offset"]) >= 0
     declared = batch.trial_context.settings.body == "value"
-    wrong = effects.take((effects["flag"] & Known.OTHER > 0) & ~by_cluster & np.full(len(effects), declared))
+    wrong = effects.take((effects["known"] & Known.OTHER > 0) & ~by_cluster & np.full(len(effects), declared))
     found_in = np.array(["control read"] * len(altered) + ["effect"] * len(wrong), dtype=object)
     offset = np.concatenate([altered["offset"], wrong["offset"]])
     rows = table(
@@ -171,8 +177,8 @@ def corrupt(batch: Batch) -> Findings:
     )
     own = tuple(np.concatenate([altered[name], wrong[name]]) for name in ("source", "seq"))
     none = np.full(len(wrong), -1)
-    send = (np.concatenate([altered["who"], none]), np.concatenate([altered["place"], none]))
-    return Findings(rows, [(own[0], own[1]), send])
+    send = tuple(np.concatenate([altered[name], none]) for name in ("send_source", "send_seq"))
+    return Findings(rows, [(own[0], own[1]), (send[0], send[1])])
 
 
 @invariant(
@@ -198,11 +204,11 @@ def misplaced(batch: Batch) -> Findings:
     Remedy: Take topic, partition and offset from the record itself, never from a counter of your own.
     """
     told = batch.of(Kind.DELIVERED, Kind.CLAIMED)
-    told = told.take(told["place"] != NONE).sorted_by("slice", "offset")
+    told = told.take(told["id_hash"] != NONE).sorted_by("slice", "offset")
     record = exactly(batch.records["slice"], batch.records["offset"], told["slice"], told["offset"])
     there = picked(batch.records["id_hash"], record, NONE)
-    other = (there != NONE) & (there != told["place"])
-    sure = told["flag"] & (Known.READ | Known.UNSENT) > 0
+    other = (there != NONE) & (there != told["id_hash"])
+    sure = told["known"] & (Known.READ | Known.UNSENT) > 0
     wrong, record = told.take(other & sure), record[other & sure]
     what = np.where(wrong["kind"] == Kind.CLAIMED, "effected", "delivered").astype(object)
     rows = table(slice=wrong["slice"], order=wrong["offset"], offset=wrong["offset"], what=what)
@@ -222,7 +228,7 @@ def _sent(batch: Batch) -> Table:
 def _log_starts(batch: Batch) -> Ints:
     """Returns the log start of each slice at the end, 0 where none was read: log starts only rise."""
     read = batch.of(Kind.LOG_START)
-    return per_group(read["slice"], read["offset"], batch.size, how="max", start=0)
+    return per_group(read["slice"], read["position"], batch.size, how="max", start=0)
 
 
 def _superseded(batch: Batch, sent: Table) -> Bools:
@@ -246,7 +252,7 @@ def _read(batch: Batch, sent: Table) -> Bools:
     own = batch.of(Kind.DELIVERED, Kind.PROCESSED).sorted_by("slice", "offset")
     effects = batch.arrived
     told = exactly(own["slice"], own["offset"], sent["slice"], sent["offset"])
-    seen = exactly(effects["slice"], effects["place"], sent["slice"], sent["place"])
+    seen = exactly(effects["slice"], effects["id_hash"], sent["slice"], sent["id_hash"])
     read: Bools = (told >= 0) | (seen >= 0)
     return read
 

@@ -64,7 +64,7 @@ def _delivered_again(batch: Batch, given: Table, done: Table, fetched: Table, fo
         between = (done["seq"] > first_seq) & (done["seq"] < seq)
         completed = bool((done["offset"][between] >= record).any())
         since = (fetched["at_ns"] >= open_ns) & (fetched["at_ns"] <= given["time_ns"][place])
-        brought = int(((fetched["bytes"] > 0) & (fetched["offset"] <= record) & since).sum())
+        brought = int(((fetched["answered_bytes"] > 0) & (fetched["fetch_position"] <= record) & since).sum())
         if given["surely_ns"][place - 1] > place_ns or brought > 1:
             return -1
         if completed:
@@ -77,8 +77,8 @@ def _brought(fetched: Table, record: int) -> bool:
     brought something from there or before."""
     if not len(fetched):
         return False
-    beyond = bool((fetched["offset"] > record).any())
-    return beyond or bool(fetched["bytes"][-1] > 0 and fetched["offset"][-1] <= record)
+    beyond = bool((fetched["fetch_position"] > record).any())
+    return beyond or bool(fetched["answered_bytes"][-1] > 0 and fetched["fetch_position"][-1] <= record)
 
 
 def _readable_from(batch: Batch, slice_: int, offset: int) -> int:

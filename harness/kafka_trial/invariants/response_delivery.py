@@ -17,7 +17,6 @@ import numpy as np
 
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_before, ordered, picked, starts_of
-from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TrialContext, Window
 
@@ -67,10 +66,9 @@ def heard_ns(trial_context: TrialContext, answers: Table) -> Ints:
 
 def answers_of(batch: Batch, requests: Table) -> Table:
     """Returns rows of requests (COMMIT_REQUEST, FETCH_ASKED, …) as `answers`, one each."""
-    sent_ns = batch.monotonic(requests["wall_ns"], requests["time_ns"])
-    took_ns = np.where(requests["kind"] == Kind.FETCH_ASKED, requests["place"], requests["until"])
-    return requests.only("source", "connection").having(
-        lane=requests["who"], begun_ns=sent_ns - took_ns, sent_ns=sent_ns
+    sent_ns = batch.monotonic(requests["answered_wall_ns"], requests["time_ns"])
+    return requests.only("source", "lane", "connection").having(
+        begun_ns=sent_ns - requests["duration_ns"], sent_ns=sent_ns
     )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.expiries import UNANSWERED
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation
@@ -39,7 +40,7 @@ def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints
 
     `begun_ns[first:end]`: when the fetches of each ownership epoch's member from its partition began, in order.
     """
-    held, known = batch.ownership_epochs, np.full(len(loss_ns), NEVER)
+    held, known = ownership_epochs(batch), np.full(len(loss_ns), NEVER)
     lost = np.flatnonzero((loss_ns != NEVER) & (end > first))
     if not len(lost) or not read_to_end(batch.trial_context):
         return known
@@ -78,12 +79,12 @@ def _answered_at_ns(batch: Batch, life: Incarnation, where: int) -> Iterator[int
     answers = [one for one in about.group_answers if one.lane in lanes]
     runs = [one for one in about.heartbeat_runs if one.lane in lanes]
     commits = batch.of(Kind.COMMIT_REQUEST)
-    mine = commits.take((commits["slice"] == where) & np.isin(commits["who"], lanes))
+    mine = commits.take((commits["slice"] == where) & np.isin(commits["lane"], lanes))
     for at_ns in (
         *_monotonic(batch, [(one.wall_ns, one.time_ns) for one in answers]),
         *_monotonic(batch, [(one.first_wall_ns, one.first_time_ns) for one in runs]),
         *_monotonic(batch, [(one.last_wall_ns, one.last_time_ns) for one in runs]),
-        *batch.monotonic(mine["wall_ns"], mine["time_ns"]).tolist(),
+        *batch.monotonic(mine["answered_wall_ns"], mine["time_ns"]).tolist(),
     ):
         if at_ns < until_ns:
             yield at_ns

@@ -8,6 +8,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, partition_order_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
+from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -24,7 +25,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import BY_EXIT
+from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, own_words, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
@@ -84,7 +85,7 @@ def poll_skip(batch: Batch) -> Findings:
 
 def _passed_over(batch: Batch) -> Table:
     """Returns one row for each record that an ownership epoch's deliveries jumped over and never came back to."""
-    held = batch.deliveries.take(batch.deliveries["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
+    held = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)  # sorted by ownership epoch, then seq
     highest = max_before(held["ownership_epoch"], held["offset"])
     jump = (highest >= 0) & (held["offset"] > picked(held["offset"], highest, NEVER))
     before, after = held.take(highest[jump]), held.take(jump)
@@ -103,7 +104,7 @@ def _passed_over(batch: Batch) -> Table:
         previous_offset=before["offset"][which],
         next_offset=after["offset"][which],
         jumped_ns=after["time_ns"][which],
-        handled_ns=batch.first_handled.time_ns[row],
+        handled_ns=first_handled_of_records(batch).time_ns[row],
         before_source=before["source"][which],
         before_seq=before["seq"][which],
         after_source=after["source"][which],
@@ -117,8 +118,8 @@ def _passed_over(batch: Batch) -> Table:
 
 def _taken(batch: Batch, skipped: Table) -> Bools:
     """Returns whether the same ownership epoch was delivered each record after all, or says that it handled it."""
-    own = batch.own.take(
-        np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (batch.own["ownership_epoch"] >= 0)
+    own = own_words(batch).take(
+        np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & (own_words(batch)["ownership_epoch"] >= 0)
     )
     own = own.sorted_by("ownership_epoch", "offset")
     return exactly(own["ownership_epoch"], own["offset"], skipped["ownership_epoch"], skipped["offset"]) >= 0
@@ -126,7 +127,7 @@ def _taken(batch: Batch, skipped: Table) -> Bools:
 
 def _had_its_effect(batch: Batch, skipped: Table) -> Bools:
     """Returns whether the sink heard of each record while the ownership epoch lasted: its line was lost."""
-    heard, held = batch.of(Kind.EFFECT), batch.ownership_epochs
+    heard, held = batch.of(Kind.EFFECT), ownership_epochs(batch)
     ownership_epoch = skipped["ownership_epoch"]
     record = joined(*(np.concatenate([heard[name], skipped[name]]) for name in ("slice", "offset")))
     order = ordered(record[: len(heard)], heard["time_ns"])
@@ -150,7 +151,7 @@ def _done_before(batch: Batch, skipped: Table) -> Bools:
 def _log_starts_max(batch: Batch, skipped: Table) -> Ints:
     """Returns the highest log start that was read: what lies below it may have been deleted before it was polled."""
     read = batch.of(Kind.LOG_START)
-    return per_group(read["slice"], read["offset"], batch.size, how="max", start=NONE)[skipped["slice"]]
+    return per_group(read["slice"], read["position"], batch.size, how="max", start=NONE)[skipped["slice"]]
 
 
 def _overtaken(batch: Batch, skipped: Table) -> Bools:
@@ -160,7 +161,7 @@ def _overtaken(batch: Batch, skipped: Table) -> Bools:
 
 def _in_last_act(batch: Batch, skipped: Table) -> Bools:
     """Returns whether the jump is among the last words of a member that was killed while it held the partition."""
-    held = batch.ownership_epochs
+    held = ownership_epochs(batch)
     life = picked(held["life"], skipped["ownership_epoch"], -1)
     killed = picked(batch.lives["killed"], life, 0) == 1
     by_exit = picked(held["closed_by"], skipped["ownership_epoch"], 0) == BY_EXIT

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -18,6 +19,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
@@ -45,51 +47,50 @@ def stall_class(batch: Batch, undone: Table, at_ns: int) -> Ints:
     later one was asked for next. A client may drop what it had fetched when a partition is paused: the log does not
     tell, so a record that was fetched before the pause is of this class too.
     """
-    held = batch.ownership_epochs
+    held = ownership_epochs(batch)
     end = np.where(held["close_ns"] == NEVER, NEVER, held["close_ns"] + 1)
     lasting = end > held["open_ns"]
     here = np.arange(batch.size)
     owners = covering(held["slice"][lasting], held["open_ns"][lasting], end[lasting], here, np.full(batch.size, at_ns))
     begun_by = (held["open_ns"] <= at_ns) & lasting
     now = begun_by & (held["close_ns"] >= at_ns)
-    given = batch.deliveries["time_ns"] <= at_ns
-    given &= picked(now.astype(np.int64), batch.deliveries["ownership_epoch"], 0) == 1
-    deliveries = batch.deliveries.take(given).sorted_by("slice", "offset")
-    begun = exactly(deliveries["slice"], deliveries["offset"], undone["slice"], undone["offset"]) >= 0
+    given = deliveries(batch).take(deliveries(batch)["time_ns"] <= at_ns)
+    given = given.take(picked(now.astype(np.int64), given["ownership_epoch"], 0) == 1).sorted_by("slice", "offset")
+    begun = exactly(given["slice"], given["offset"], undone["slice"], undone["offset"]) >= 0
     in_hand = counts(undone["slice"][begun], batch.size) > 0
     told = counts(held["slice"][begun_by], batch.size) > 0
     first = per_group(undone["slice"], undone["offset"], batch.size, how="min", start=NEVER)
     names = np.full(batch.size, CLASSES.index("unclassified"), np.int64)
     not_fetched, fetched = _fetching(batch, first, at_ns)
-    names[(owners > 0) & fetched] = CLASSES.index("fetched-not-delivered")
-    names[(owners > 0) & not_fetched] = CLASSES.index("assigned-not-fetched")
+    names[fetched] = CLASSES.index("fetched-not-delivered")
+    names[not_fetched] = CLASSES.index("assigned-not-fetched")
     names[(owners > 0) & (_highest(batch, at_ns) > first)] = CLASSES.index("committed-not-delivered")
     names[told & (owners == 0)] = CLASSES.index("unassigned")
-    names[in_hand & (owners > 0)] = CLASSES.index("delivered-not-committed")
+    names[in_hand] = CLASSES.index("delivered-not-committed")
     return names
 
 
 def _highest(batch: Batch, at_ns: int) -> Ints:
     """Returns the highest offset that was ever committed until then; NONE where none was, or it means nothing."""
-    log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
+    log = commits_in_effect(batch).take(commits_in_effect(batch)["effect_ns"] <= at_ns)
     if not batch.trial_context.settings.in_offsets_log:
         return np.full(batch.size, NONE, np.int64)
-    return per_group(log["slice"], log["value"], batch.size, how="max", start=NONE)
+    return per_group(log["slice"], log["committed_offset"], batch.size, how="max", start=NONE)
 
 
 def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
     """Returns where the owner is known not to fetch the partition, and where it has fetched its first undone record."""
     owner, since_ns = _owners(batch, at_ns)
     asks = batch.of(Kind.FETCH_ASKED, Kind.FETCH_DROPPED)
-    asks = asks.having(time_ns=batch.monotonic(asks["wall_ns"], asks["time_ns"]))
-    by = _members_of(batch.trial_context, asks["who"])
+    asks = asks.having(time_ns=batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]))
+    by = _members_of(batch.trial_context, asks["lane"])
     here = asks["slice"]
     mine = (by == owner[here]) & (by >= 0) & (asks["time_ns"] >= since_ns[here] - TOLERANCE_NS)
     asks = asks.take(mine & (asks["time_ns"] <= at_ns)).sorted_by("slice", "time_ns", "source", "seq")
     last = np.full(batch.size, NONE, np.int64)
     last[asks["slice"]] = asks["kind"]  # sorted: the last one stays
-    answered = (asks["until"] > 0) & (asks["kind"] == Kind.FETCH_ASKED)
-    position, wanted = asks["offset"], first[asks["slice"]]
+    answered = (asks["answered_bytes"] > 0) & (asks["kind"] == Kind.FETCH_ASKED)
+    position, wanted = asks["fetch_position"], first[asks["slice"]]
     exact, begun, past = (
         counts(asks["slice"][rows], batch.size) > 0
         for rows in (answered & (position == wanted), answered & (position < wanted), position > wanted)
@@ -101,7 +102,7 @@ def _fetching(batch: Batch, first: Ints, at_ns: int) -> tuple[Bools, Bools]:
 
 def _owners(batch: Batch, at_ns: int) -> tuple[Ints, Ints]:
     """Returns the member that has each partition by its own word then, the one that got it last, and since when."""
-    held = batch.ownership_epochs.sorted_by("slice", "open_ns")
+    held = ownership_epochs(batch).sorted_by("slice", "open_ns")
     now = np.flatnonzero((held["open_ns"] <= at_ns) & (held["close_ns"] >= at_ns))
     row = np.full(batch.size, -1, np.int64)
     row[held["slice"][now]] = now

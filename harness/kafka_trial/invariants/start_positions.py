@@ -9,11 +9,10 @@ partition, an answer inside an ownership epoch that has been delivered something
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from kafka_trial.invariants import commits_log
+from kafka_trial.invariants.batch import Batch, index
+from kafka_trial.invariants.incarnations import incarnation_at, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -27,28 +26,28 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
+from kafka_trial.invariants.request_logs import position_answers
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
-
-def with_starts(batch: Batch, answers: Table) -> Table:
-    """Returns the answers (slice, member, at_ns, value) with `starts`, whether somebody starts from each, and
-    `fetched_ns`, when its asker was next seen to fetch the partition (NEVER: never again)."""
-    fetches = _fetches(batch, Kind.FETCH_ASKED)
+@index
+def answers_with_starts(batch: Batch) -> Table:
+    """Returns the answers (`request_logs.position_answers`) with `starts`, whether somebody starts from each,
+    and `fetched_ns`, when its asker was next seen to fetch the partition (NEVER: never again)."""
+    answers, fetches = position_answers(batch), _fetches(batch, Kind.FETCH_ASKED)
     own = fetches.sorted_by("slice", "member", "at_ns", "source", "seq")
     group, wanted = _askers(own, answers)
     following = at_or_after(group, own["at_ns"], wanted, answers["at_ns"])
     then = picked(next_in(group), following, -1)
-    position, next_position = (picked(own["offset"], row, NEVER) for row in (following, then))
+    position, next_position = (picked(own["fetch_position"], row, NEVER) for row in (following, then))
     before = at_or_before(group, own["at_ns"], wanted, answers["at_ns"] - 1)
     ongoing = _ongoing(batch, answers, fetches, picked(own["at_ns"], before, NONE))
     begins = ~ongoing & (following >= 0) & _is_answer(answers, position)
     rewinds = ongoing & (following >= 0) & _is_answer(answers, position)
-    rewinds &= position < picked(own["offset"], before, NONE)
-    late = (then >= 0) & _is_answer(answers, next_position) & (next_position < position)
+    rewinds &= position < picked(own["fetch_position"], before, NONE)
+    late = _is_answer(answers, next_position) & (next_position < position)
     seen = np.isin(answers["slice"], np.unique(fetches["slice"]))
     return answers.having(
         starts=np.where(seen, begins | rewinds | late, ~_inside_by_own_word(batch, answers)),
@@ -58,7 +57,7 @@ def with_starts(batch: Batch, answers: Table) -> Table:
 
 def _is_answer(answers: Table, position: Ints) -> Bools:
     """Returns whether a fetch begins where it was answered; where nothing was committed, wherever its policy says."""
-    found: Bools = (position == answers["value"]) | (answers["value"] < 0)
+    found: Bools = (position == answers["committed_offset"]) | (answers["committed_offset"] < 0)
     return found
 
 
@@ -69,17 +68,17 @@ def _ongoing(batch: Batch, answers: Table, fetches: Table, fetched_ns: Ints) -> 
     dropped = _fetches(batch, Kind.FETCH_DROPPED).sorted_by("slice", "member", "at_ns")
     group, wanted = _askers(dropped, answers)
     drop = at_or_before(group, dropped["at_ns"], wanted, answers["at_ns"] - 1)
-    life = commits_log.incarnation_at(batch, answers["member"], answers["at_ns"])
+    life = incarnation_at(batch, answers["member"], answers["at_ns"])
     since_ns = np.maximum(picked(batch.lives["started_ns"], life, NONE), picked(dropped["at_ns"], drop, NONE))
     return (fetched_ns != NONE) & (fetched_ns >= since_ns) & (fetched_ns >= picked(by_time["at_ns"], last, NONE))
 
 
 def _fetches(batch: Batch, kind: Kind) -> Table:
-    """Returns slice, member, at_ns, offset, source, seq of what members fetched, or no longer do."""
+    """Returns slice, member, at_ns, fetch_position, source, seq of what members fetched, or no longer do."""
     rows = batch.of(kind)
-    at_ns = batch.monotonic(rows["wall_ns"], rows["time_ns"])
-    member = commits_log.members_of(batch, rows["who"], otherwise=-1)
-    return rows.only("slice", "offset", "source", "seq").having(member=member, at_ns=at_ns).take(member >= 0)
+    at_ns = batch.monotonic(rows["answered_wall_ns"], rows["time_ns"])
+    member = members_of(batch, rows["lane"], otherwise=-1)
+    return rows.only("slice", "fetch_position", "source", "seq").having(member=member, at_ns=at_ns).take(member >= 0)
 
 
 def _askers(rows: Table, answers: Table) -> tuple[Array, Array]:
@@ -90,10 +89,10 @@ def _askers(rows: Table, answers: Table) -> tuple[Array, Array]:
 
 def _inside_by_own_word(batch: Batch, answers: Table) -> Bools:
     """Returns whether each answer came inside an ownership epoch of its asker that had been delivered something."""
-    deliveries = batch.deliveries.take(batch.deliveries["ownership_epoch"] >= 0)
-    size = len(batch.ownership_epochs)
-    begun_ns = per_group(deliveries["ownership_epoch"], deliveries["time_ns"], size, how="min", start=NEVER)
-    held = batch.ownership_epochs.having(begun_ns=begun_ns).sorted_by("slice", "member", "open_ns")
+    given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
+    size = len(ownership_epochs(batch))
+    begun_ns = per_group(given["ownership_epoch"], given["time_ns"], size, how="min", start=NEVER)
+    held = ownership_epochs(batch).having(begun_ns=begun_ns).sorted_by("slice", "member", "open_ns")
     group, wanted = _askers(held, answers)
     last = at_or_before(group, held["open_ns"], wanted, answers["at_ns"])
     begun = picked(held["begun_ns"], last, NEVER) < answers["at_ns"]

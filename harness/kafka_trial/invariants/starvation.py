@@ -13,6 +13,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, group_members
+from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NEVER,
@@ -31,6 +32,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
+from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
 from kafka_trial.invariants.progress import DELAYED, stood_still, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -120,7 +122,7 @@ def _rounds_elsewhere(group: Group) -> Ints:
 def worked(batch: Batch) -> Table:
     """Returns slice (as in the trial context), source, member (see `client_attribution.group_members`) and round, once
     for each round in which it finished a record."""
-    done = batch.own.take(batch.own["kind"] == Kind.PROCESSED)
+    done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
     done = done.take(done["time_ns"] <= _snapshot_ns(batch))
     number = done["time_ns"] // _round_ns(window_ns_of(batch.trial_context))
     member = group_members(batch, done)
@@ -172,7 +174,7 @@ def _round_ns(window_ns: int) -> int:
 
 def _gaps(batch: Batch) -> Table:
     """Returns slice, source, member, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
-    snapshot_ns, held = _snapshot_ns(batch), batch.ownership_epochs
+    snapshot_ns, held = _snapshot_ns(batch), ownership_epochs(batch)
     moves = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT).sorted_by("slice", "time_ns", "source", "seq")
     until_ns = np.minimum(held["close_ns"], snapshot_ns)
     first, end = between(moves["slice"], moves["time_ns"], held["slice"], held["open_ns"], until_ns + 1)
@@ -183,7 +185,7 @@ def _gaps(batch: Batch) -> Table:
     between_moves = table(
         slice=held["slice"][which],
         source=held["source"][which].astype(np.int64),
-        member=batch.holders[which],
+        member=epoch_holders(batch)[which],
         since_ns=np.where(before >= 0, picked(moves["time_ns"], before, 0), held["open_ns"][which]),
         until_ns=moves["time_ns"][row],
         end_source=moves["source"][row].astype(np.int64),
@@ -192,7 +194,7 @@ def _gaps(batch: Batch) -> Table:
     at_the_end = table(
         slice=held["slice"][ended],
         source=held["source"][ended].astype(np.int64),
-        member=batch.holders[ended],
+        member=epoch_holders(batch)[ended],
         since_ns=np.where(last >= 0, picked(moves["time_ns"], last, 0), held["open_ns"][ended]),
         until_ns=held["close_ns"][ended],
         end_source=held["source"][ended].astype(np.int64),
@@ -203,7 +205,7 @@ def _gaps(batch: Batch) -> Table:
 
 def _in_hand(batch: Batch, gaps: Table) -> Bools:
     """Returns where the gap's own member had a record of the partition in its handler all the while."""
-    work = batch.own.take(np.isin(batch.own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take(ordered(work["file"], work["offset"]))
     over_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
     begun = (work["kind"] == Kind.DELIVERED) & (over_ns > work["time_ns"])
@@ -216,7 +218,7 @@ def _waiting_record(batch: Batch, gaps: Table) -> Ints:
     """Returns the row of the record that waited longest: of those first handled at the gap's end or later, the one
     appended first (the lowest of several); -1 where there is none.
     """
-    records, handled_ns = batch.records, batch.first_handled.time_ns
+    records, handled_ns = batch.records, first_handled_of_records(batch).time_ns
     rows = np.flatnonzero(handled_ns < NEVER)
     rows = rows[ordered(records["appended_ns"][rows], records["offset"][rows])]
     rank = np.arange(len(rows))

@@ -8,6 +8,8 @@ import numpy as np
 
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.commits import regressions
+from kafka_trial.invariants.commits_log import commits_in_effect
+from kafka_trial.invariants.handlers import finished_handlers, first_handled_of_records
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -19,6 +21,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.stalls import stall_class
 from kafka_trial.invariants.table import Table, table
@@ -71,8 +74,10 @@ def summaries(batch: Batch) -> Table:
     committed = _progress(batch, at_ns)
     records = batch.records
     rest = records["offset"] >= committed[records["slice"]]
-    undone = rest & (batch.first_handled.time_ns > at_ns)
-    done_ns = per_group(records["slice"][rest], batch.first_handled.time_ns[rest], batch.size, how="max", start=NONE)
+    undone = rest & (first_handled_of_records(batch).time_ns > at_ns)
+    done_ns = per_group(
+        records["slice"][rest], first_handled_of_records(batch).time_ns[rest], batch.size, how="max", start=NONE
+    )
     regression, commit = _standing_regression(batch, at_ns), _last_commit(batch, at_ns)
     return table(
         slice=batch.slices,
@@ -90,10 +95,10 @@ def summaries(batch: Batch) -> Table:
         open_offset=per_group(records["slice"][undone], records["offset"][undone], batch.size, how="min", start=NEVER),
         open_source=_first_undone(batch, records.take(undone), "source"),
         open_seq=_first_undone(batch, records.take(undone), "seq"),
-        commit_source=picked(batch.commits["source"], commit, -1),
-        commit_seq=picked(batch.commits["seq"], commit, -1),
-        regression_source=picked(batch.commits["source"], regression, -1),
-        regression_seq=picked(batch.commits["seq"], regression, -1),
+        commit_source=picked(commits_in_effect(batch)["source"], commit, -1),
+        commit_seq=picked(commits_in_effect(batch)["seq"], commit, -1),
+        regression_source=picked(commits_in_effect(batch)["source"], regression, -1),
+        regression_seq=picked(commits_in_effect(batch)["seq"], regression, -1),
         fresh=_fresh(batch),
         **_commit_durations(batch, at_ns),
     )
@@ -124,17 +129,17 @@ def _converged_ns(batch: Batch, committed: Ints, done_ns: Ints) -> Ints:
 
 def _last_handled_ns(batch: Batch, at_ns: int) -> Ints:
     """Returns when the last record that was handled at all was so; a record that was skipped does not make it late."""
-    done_ns = batch.first_handled.time_ns
+    done_ns = first_handled_of_records(batch).time_ns
     seen = done_ns <= at_ns
     return per_group(batch.records["slice"][seen], done_ns[seen], batch.size, how="max", start=NONE)
 
 
 def _reached_end_ns(batch: Batch, at_ns: int) -> Ints:
     """Returns when the committed offset of each slice came to its end, to stay there until the snapshot."""
-    log = batch.commits.take(batch.commits["effect_ns"] <= at_ns)
-    short = log["value"] < batch.ends[log["slice"]]
-    last_short = per_group(log["slice"][short], log["place"][short], batch.size, how="max", start=NONE)
-    stays = log.take(~short & (log["place"] > last_short[log["slice"]]))
+    log = commits_in_effect(batch).take(commits_in_effect(batch)["effect_ns"] <= at_ns)
+    short = log["committed_offset"] < batch.ends[log["slice"]]
+    last_short = per_group(log["slice"][short], log["log_offset"][short], batch.size, how="max", start=NONE)
+    stays = log.take(~short & (log["log_offset"] > last_short[log["slice"]]))
     return per_group(stays["slice"], stays["effect_ns"], batch.size, how="min", start=NEVER)
 
 
@@ -143,14 +148,14 @@ def _moved_ns(batch: Batch, at_ns: int) -> Ints:
     work = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT)
     work = work.take(work["time_ns"] <= at_ns)
     moved = per_group(work["slice"], work["time_ns"], batch.size, how="max", start=NONE)
-    log = batch.commits
-    advance = log.take((log["value"] > log["peak"]) & (log["effect_ns"] <= at_ns))
+    log = commits_in_effect(batch)
+    advance = log.take((log["committed_offset"] > log["peak"]) & (log["effect_ns"] <= at_ns))
     return np.maximum(moved, per_group(advance["slice"], advance["effect_ns"], batch.size, how="max", start=NONE))
 
 
 def _fresh(batch: Batch) -> Ints:
     """Returns how many records came to each slice since a member last got it: by its own word, else by the group's."""
-    held = batch.ownership_epochs
+    held = ownership_epochs(batch)
     early = held["open_ns"] <= snapshot_ns(batch.trial_context)
     since_ns = per_group(held["slice"][early], held["open_ns"][early], batch.size, how="max", start=NONE)
     records = batch.records
@@ -161,13 +166,13 @@ def _commit_durations(batch: Batch, at_ns: int) -> dict[str, Ints]:
     """Returns how long brokers took for the members' commits of each slice, before the faults and in the drain."""
     calm_until_ns, drain_ns = batch.trial_context.quiet_until_ns, batch.trial_context.drain_ns
     asked = batch.of(Kind.COMMIT_REQUEST)
-    asked = asked.take((asked["flag"] == 0) & (asked["who"] >= 0))
-    answered_ns = batch.monotonic(asked["wall_ns"], asked["time_ns"])
+    asked = asked.take((asked["error_code"] == 0) & (asked["lane"] >= 0))
+    answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
     calm = answered_ns < (NEVER if calm_until_ns is None else calm_until_ns)
     drain = (answered_ns >= (NEVER if drain_ns is None else drain_ns)) & (answered_ns <= at_ns)
     return {
-        "commit_took_before_ns": _median(asked["slice"][calm], asked["until"][calm], batch.size),
-        "commit_took_in_drain_ns": _median(asked["slice"][drain], asked["until"][drain], batch.size),
+        "commit_took_before_ns": _median(asked["slice"][calm], asked["duration_ns"][calm], batch.size),
+        "commit_took_in_drain_ns": _median(asked["slice"][drain], asked["duration_ns"][drain], batch.size),
     }
 
 
@@ -184,7 +189,9 @@ def _median(group: Array, values: Array, size: int) -> Ints:
 def _longest_ns(batch: Batch) -> Ints:
     """Returns how long a record was in its handler, at most, before the faults: a hang in them excuses nobody."""
     until_ns = batch.trial_context.quiet_until_ns
-    done = batch.handlers.take(batch.handlers["end_ns"] <= (NEVER if until_ns is None else until_ns))
+    done = finished_handlers(batch).take(
+        finished_handlers(batch)["end_ns"] <= (NEVER if until_ns is None else until_ns)
+    )
     return per_group(done["slice"], done["end_ns"] - done["start_ns"], batch.size, how="max", start=0)
 
 
@@ -194,7 +201,7 @@ def _backlog(batch: Batch) -> Ints:
     if drain_ns is None:
         return np.zeros(batch.size, np.int64)
     records = batch.records
-    unhandled = counts(records["slice"][batch.first_handled.time_ns > drain_ns], batch.size)
+    unhandled = counts(records["slice"][first_handled_of_records(batch).time_ns > drain_ns], batch.size)
     if not batch.trial_context.settings.in_offsets_log:
         return unhandled
     committed = _progress(batch, drain_ns)
@@ -208,8 +215,8 @@ def _backlog(batch: Batch) -> Ints:
 def _standing_regression(batch: Batch, at_ns: int) -> Ints:
     """Returns the backward commit that none had recovered by then, for each slice; -1 if there is none."""
     episodes = regressions(batch)
-    fell_ns = picked(batch.commits["effect_ns"], episodes["first"], NEVER)
-    back_ns = picked(batch.commits["effect_ns"], episodes["back"], NEVER)
+    fell_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["first"], NEVER)
+    back_ns = picked(commits_in_effect(batch)["effect_ns"], episodes["back"], NEVER)
     standing = episodes.take((fell_ns <= at_ns) & (back_ns > at_ns))
     found = np.full(batch.size, -1, np.int64)
     found[standing["slice"]] = standing["first"]
@@ -218,9 +225,9 @@ def _standing_regression(batch: Batch, at_ns: int) -> Ints:
 
 def _last_commit(batch: Batch, at_ns: int) -> Ints:
     """Returns the last commit by then, for each slice; -1 if there is none."""
-    rows = np.flatnonzero(batch.commits["effect_ns"] <= at_ns)
+    rows = np.flatnonzero(commits_in_effect(batch)["effect_ns"] <= at_ns)
     found = np.full(batch.size, -1, np.int64)
-    found[batch.commits["slice"][rows]] = rows
+    found[commits_in_effect(batch)["slice"][rows]] = rows
     return found
 
 

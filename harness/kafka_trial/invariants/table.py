@@ -7,8 +7,8 @@ columns, of which two or three are looked at. So an array that has become a colu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,29 +25,32 @@ class Table:
         return self.columns[name]
 
     def __len__(self) -> int:
-        return len(next(iter(_columns_of(self).values())))
+        return len(next(iter(unmade(self).values())))
 
-    def take(self, rows: Array) -> Table:
+    def take(self, rows: Array) -> Self:
         """Returns the rows of a mask or of an array of indices."""
         chosen: dict[_Rows | None, _Rows] = {}
-        columns: dict[str, _Column] = {}
-        for name, column in _columns_of(self).items():
+        columns: dict[str, Column] = {}
+        for name, column in unmade(self).items():
             whole, before = (column.whole, column.rows) if isinstance(column, _Taken) else (column, None)
             columns[name] = _Taken(whole, chosen.setdefault(before, _Rows(rows, before)))
-        return Table(_Columns(columns))
+        return self._with(columns)
 
-    def sorted_by(self, *names: str) -> Table:
+    def sorted_by(self, *names: str) -> Self:
         """Returns the rows in the stable order of the named columns."""
         return self.take(ordered(*(self[name] for name in names)))
 
-    def having(self, **columns: Array) -> Table:
+    def having(self, **columns: Array) -> Self:
         """Returns the table with further columns, or other values in those it has."""
-        return Table(_Columns({**_columns_of(self), **columns}))
+        return self._with({**unmade(self), **columns})
 
-    def only(self, *names: str) -> Table:
+    def only(self, *names: str) -> Self:
         """Returns the named columns."""
-        columns = _columns_of(self)
-        return Table(_Columns({name: columns[name] for name in names}))
+        columns = unmade(self)
+        return self._with({name: columns[name] if name in columns else self[name] for name in names})
+
+    def _with(self, columns: Mapping[str, Column]) -> Self:
+        return replace(self, columns=Columns(columns))
 
 
 class _Rows:
@@ -77,14 +80,14 @@ class _Taken:
         return len(self.rows)
 
 
-_Column = Array | _Taken
+Column = Array | _Taken
 
 
-class _Columns(Mapping[str, Array]):
+class Columns(Mapping[str, Array]):
     """Columns by name; those that were only taken are made when they are asked for."""
 
-    def __init__(self, columns: dict[str, _Column]) -> None:
-        self.unmade = columns
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self.unmade = dict(columns)
 
     def __getitem__(self, name: str) -> Array:
         column = self.unmade[name]
@@ -102,9 +105,9 @@ class _Columns(Mapping[str, Array]):
         return name in self.unmade
 
 
-def _columns_of(rows: Table) -> Mapping[str, _Column]:
+def unmade(rows: Table) -> Mapping[str, Column]:
     """Returns the columns of a table as they are, made or not."""
-    return rows.columns.unmade if isinstance(rows.columns, _Columns) else rows.columns
+    return rows.columns.unmade if isinstance(rows.columns, Columns) else rows.columns
 
 
 def table(**columns: Array) -> Table:

@@ -28,7 +28,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def torn_transaction(batch: Batch) -> Findings:
     found = table(
         slice=ends["slice"][rows],
         order=ends["time_ns"][rows],
-        producer_id=ends["offset"][rows],
-        producer_epoch=ends["flag"][rows],
-        committed_in=logs[committed["who"]],
-        aborted_in=logs[aborted["who"]],
+        producer_id=ends["producer_id"][rows],
+        producer_epoch=ends["producer_epoch"][rows],
+        committed_in=logs[committed["log"]],
+        aborted_in=logs[aborted["log"]],
     )
     return Findings(
         found, [(one["source"], one["seq"]) for one in (committed, aborted, asked)], [(ONE_EPOCH, unclear_slices)]
@@ -98,16 +98,16 @@ def _by_transaction(batch: Batch) -> tuple[Table, Table]:
     sort). Of the requests: begun_ns, `asks_commit`, `own_epoch` (1 first within a key).
     """
     ends, asks = batch.of(Kind.ENDED_COMMITTED, Kind.ENDED_ABORTED), batch.of(Kind.ASKED_COMMIT, Kind.ASKED_ABORT)
-    both = stacked(ends, asks)
-    keys = np.unique(joined(both["slice"], both["offset"], both["flag"]), return_inverse=True)[1].astype(np.int64)
+    names = ("slice", "producer_id", "producer_epoch")
+    both = joined(*(np.concatenate([ends[name], asks[name]]) for name in names))
+    keys = np.unique(both, return_inverse=True)[1].astype(np.int64)
     ends = ends.having(key=keys[: len(ends)]).sorted_by("key", "time_ns", "source", "seq")
     committed = ends["kind"] == Kind.ENDED_COMMITTED
     commit, abort = (_first_where(ends["key"], mask) for mask in (committed, ~committed))
     asks = asks.having(
         key=keys[len(ends) :],
-        begun_ns=asks["wall_ns"] - asks["until"],
+        begun_ns=asks["answered_wall_ns"] - asks["duration_ns"],
         asks_commit=asks["kind"] == Kind.ASKED_COMMIT,
-        own_epoch=asks["place"],
     )
     ends = ends.having(committed=committed, commit=commit, abort=abort, mixed=(commit >= 0) & (abort >= 0))
     return ends, asks.sorted_by("key", "begun_ns", "source", "seq")
@@ -123,11 +123,11 @@ def _first_where(key: Ints, mask: Array) -> Ints:
 def _asked_for(ends: Table, asks: Table) -> Bools:
     """Returns whether a request of the same key asked for each end as it was: the last that had surely begun by then,
     or one that began around it."""
-    surely_ns = ends["wall_ns"] - LOG_TOLERANCE_NS
+    surely_ns = ends["append_wall_ns"] - LOG_TOLERANCE_NS
     last = at_or_before(asks["key"], asks["begun_ns"], ends["key"], surely_ns)
     fits = (last >= 0) & (picked(asks["asks_commit"], last, -1) == ends["committed"])
     first, end = between(
-        asks["key"], asks["begun_ns"], ends["key"], surely_ns + 1, ends["wall_ns"] + LOG_TOLERANCE_NS + 1
+        asks["key"], asks["begun_ns"], ends["key"], surely_ns + 1, ends["append_wall_ns"] + LOG_TOLERANCE_NS + 1
     )
     commits = np.concatenate([[0], np.cumsum(asks["asks_commit"])])
     to_commit = commits[end] - commits[first]
@@ -140,11 +140,13 @@ def _asked_again(ends: Table, asks: Table) -> Bools:
 
     Where a coordinator dies before it has answered, the one after it ends what it finds decided; its client asks again.
     """
-    after = at_or_after(asks["key"], asks["begun_ns"], ends["key"], ends["wall_ns"] + LOG_TOLERANCE_NS + 1)
+    after = at_or_after(asks["key"], asks["begun_ns"], ends["key"], ends["append_wall_ns"] + LOG_TOLERANCE_NS + 1)
     then_ns = picked(picked(asks["begun_ns"], next_in(asks["key"]), NEVER), after, NEVER)
     since_ns = picked(asks["begun_ns"], after, NEVER)
-    by_wall = ends.sorted_by("key", "wall_ns")
+    by_wall = ends.sorted_by("key", "append_wall_ns")
     tolerance = LOG_TOLERANCE_NS
-    first, end = between(by_wall["key"], by_wall["wall_ns"], ends["key"], since_ns - tolerance, then_ns - tolerance)
+    first, end = between(
+        by_wall["key"], by_wall["append_wall_ns"], ends["key"], since_ns - tolerance, then_ns - tolerance
+    )
     again: Bools = (after >= 0) & (end <= first) & (picked(asks["asks_commit"], after, -1) == ends["committed"])
     return again

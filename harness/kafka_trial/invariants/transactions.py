@@ -12,7 +12,7 @@ import numpy as np
 
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, not_an_operators, under
-from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN
+from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, joined, ordered, picked, previous_in
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
@@ -50,8 +50,8 @@ def aborted_read(batch: Batch) -> Findings:
     """
     gone = batch.of(Kind.ABORTED_RECORD)
     delivered, arrived = batch.of(Kind.DELIVERED), batch.of(Kind.ARRIVED)
-    arrived = arrived.take((arrived["flag"] & Known.READ == 0) & (arrived["place"] != NONE))
-    read = stacked(_hits(gone, delivered, by="offset"), _hits(gone, arrived, by="place"))
+    arrived = arrived.take((arrived["known"] & Known.READ == 0) & (arrived["id_hash"] != NONE))
+    read = stacked(_hits(gone, delivered, by="offset"), _hits(gone, arrived, by="id_hash"))
     read = read.take(ordered(read["slice"], read["aborted"], read["time_ns"], read["source"], read["seq"]))
     found = read.take(first_of(joined(read["slice"], read["aborted"])))
     what = np.where(found["kind"] == Kind.ARRIVED, "effected", "delivered").astype(object)
@@ -60,8 +60,8 @@ def aborted_read(batch: Batch) -> Findings:
 
 
 def _hits(gone: Table, told: Table, *, by: str) -> Table:
-    """Returns the rows that tell of an aborted record, with its offset and its event; `by` offset or (`place`) id
-    hash."""
+    """Returns the rows that tell of an aborted record, with its offset and its event; `by` offset or
+    id_hash."""
     known = gone.sorted_by("slice", by, "offset")
     at = exactly(known["slice"], known[by], told["slice"], told[by])
     hit = told.only("slice", "kind", "time_ns", "source", "seq").take(at >= 0)
@@ -107,21 +107,21 @@ def offset_outside_transaction(batch: Batch) -> Findings:
 
     Remedy: Send it with sendOffsetsToTransaction, and switch enable.auto.commit off.
     """
-    log = batch.commits
+    log = commits_in_effect(batch)
     before = previous_in(log["stretch"])
-    stood = picked(log["value"], before, NONE)
+    stood = picked(log["committed_offset"], before, NONE)
     stood = np.where(before < 0, batch.log_starts[log["slice"]], stood)
-    repeats = log["value"] == stood
-    outside = log["flag"] & IN_TRANSACTION == 0
+    repeats = log["committed_offset"] == stood
+    outside = log["in_transaction"] != IN_TRANSACTION
     whose = outside & ~repeats & (log["committer"] == UNKNOWN)
     chosen = outside & ~whose
     found, stood = log.take(chosen), stood[chosen]
     members = np.array([*batch.trial_context.members, None], dtype=object)
     rows = table(
         slice=found["slice"],
-        order=found["place"],
-        committed_offset=found["value"],
-        log_offset=found["place"],
+        order=found["log_offset"],
+        committed_offset=found["committed_offset"],
+        log_offset=found["log_offset"],
         stood=stood,
         repeats=repeats[chosen],
         by_operator=found["committer"] == OPERATOR,

@@ -18,15 +18,15 @@ Smallest histories: m0 `assigned`, group record gives the partition to m1, m0's 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.client_attribution import alone
 from kafka_trial.invariants.clients import members_at
-from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN
-from kafka_trial.invariants.fencing import FENCING, commit_refused_ns
-from kafka_trial.invariants.handlers import joined_with
+from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
+from kafka_trial.invariants.fencing import commit_refused_ns
+from kafka_trial.invariants.handler_retries import handler_starts
+from kafka_trial.invariants.handlers import finished_handlers, joined_with
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -44,31 +44,38 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import SAID
-from kafka_trial.invariants.ownership_log import given_to_others
+from kafka_trial.invariants.late_log_lines import commit_requests
+from kafka_trial.invariants.ownership_epochs import (
+    SAID,
+    assigned_to_other_member,
+    epoch_holders,
+    own_words,
+    ownership_epochs,
+)
+from kafka_trial.invariants.request_logs import FENCING
 from kafka_trial.invariants.response_delivery import answers_of, heard_ns
 from kafka_trial.invariants.rows import Kind, Outcome
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.zombies import zombie_windows
 
 COMMITS = (Kind.COMMIT_INVOKE, Kind.COMMIT_OK, Kind.COMMIT_FAIL)
 
 
-def refusals(batch: Batch) -> Table:
-    """Returns for each row of `batch.begun` the event (source, seq) that told its member before that a commit was
+@index
+def rejected_commit_evidence(batch: Batch) -> Table:
+    """Returns for each row of `handler_starts` the event (source, seq) that told its member before that a commit was
     refused which covers the record: its own line, else a broker's answer; source -1 where there is none.
 
     Only of records that it began while others had the partition, and had no leave to begin.
     """
-    begun = batch.begun
+    begun = handler_starts(batch)
     if not batch.trial_context.settings.in_offsets_log:
         return table(source=np.full(len(begun), -1), seq=np.full(len(begun), -1))
-    line, answer = _line_before(batch), _answer_before(batch)
-    lost = picked(batch.zombies["loss"], begun["ownership_epoch"], -1) >= 0
-    guilty = lost & given_to_others(batch, begun) & (_granted(batch) <= begun["offset"]) & ~_given_up(batch)
+    line, answer = _client_reported_rejection_before(batch), _broker_rejection_before(batch)
+    lost = picked(zombie_windows(batch)["loss"], begun["ownership_epoch"], -1) >= 0
+    uncovered = _committed_offset_before(batch) <= begun["offset"]
+    guilty = lost & assigned_to_other_member(batch, begun) & uncovered & ~_discarded_or_failed(batch)
     by_line, by_answer = (line["source"] >= 0) & guilty, (answer["source"] >= 0) & guilty
     return table(
         source=np.where(by_line, line["source"], np.where(by_answer, answer["source"], -1)),
@@ -76,36 +83,39 @@ def refusals(batch: Batch) -> Table:
     )
 
 
-def began_despite_failed_commit(batch: Batch, ownership_epochs: Array, offsets: Array) -> tuple[Ints, Ints]:
+def first_start_after_rejected_commit(batch: Batch, epochs: Array, offsets: Array) -> tuple[Ints, Ints]:
     """Returns the seq and the time from which on each ownership epoch worked on the record although a commit that
     covers it had been refused; NEVER where it did not."""
-    begun = batch.begun.take(batch.refusals["source"] >= 0).sorted_by("ownership_epoch", "offset", "seq")
+    begun = handler_starts(batch).take(rejected_commit_evidence(batch)["source"] >= 0)
+    begun = begun.sorted_by("ownership_epoch", "offset", "seq")
     begun = begun.take(first_of(joined(begun["ownership_epoch"], begun["offset"])))
-    row = exactly(begun["ownership_epoch"], begun["offset"], ownership_epochs, offsets)
+    row = exactly(begun["ownership_epoch"], begun["offset"], epochs, offsets)
     return picked(begun["seq"], row, NEVER), picked(begun["time_ns"], row, NEVER)
 
 
-def _line_before(batch: Batch) -> Table:
-    """Returns for each row of `batch.begun` its member's own line before it of the highest commit that was refused, if
-    that covers the record."""
-    begun, lines = batch.begun, _refused(batch)
-    row = _highest_before(lines, begun, lines["seq"], begun["seq"])
+def _client_reported_rejection_before(batch: Batch) -> Table:
+    """Returns for each row of `handler_starts` its member's own line before it of the highest commit that was refused,
+    if that covers the record."""
+    begun, lines = handler_starts(batch), _client_reported_rejections(batch)
+    row = _covering_rejection_before(lines, begun, lines["seq"], begun["seq"])
     return table(source=np.where(row >= 0, begun["source"], -1), seq=picked(lines["seq"], row, -1))
 
 
-def _answer_before(batch: Batch) -> Table:
-    """Returns for each row of `batch.begun` the broker's answer that its member had heard before, that of the highest
-    commit which was refused, if that covers the record and at most once is claimed.
+def _broker_rejection_before(batch: Batch) -> Table:
+    """Returns for each row of `handler_starts` the broker's answer that its member had heard before, that of the
+    highest commit which was refused, if that covers the record and at most once is claimed.
 
     The effect of a record says nothing of when it was begun.
     """
-    begun, answers = batch.begun, _refused_by_brokers(batch)
-    row = _highest_before(answers, begun, answers["heard_ns"], batch.written_ns(begun["source"], begun["time_ns"]))
+    begun, answers = handler_starts(batch), _fenced_commit_responses(batch)
+    row = _covering_rejection_before(
+        answers, begun, answers["heard_ns"], batch.written_ns(begun["source"], begun["time_ns"])
+    )
     row = np.where(begun["told_by"] == SAID, row, -1)  # else it tells of its end only
     return table(source=picked(answers["source"], row, -1), seq=picked(answers["seq"], row, -1))
 
 
-def _highest_before(refused: Table, begun: Table, refused_at: Ints, begun_at: Ints) -> Ints:
+def _covering_rejection_before(refused: Table, begun: Table, refused_at: Ints, begun_at: Ints) -> Ints:
     """Returns for each row of `begun` the one of `refused` (ownership_epoch, position) with the highest position of
     those before it, -1 where that does not cover the record."""
     count = len(refused)
@@ -121,39 +131,39 @@ def _highest_before(refused: Table, begun: Table, refused_at: Ints, begun_at: In
     return np.where(covers, found, -1)
 
 
-def _refused_by_brokers(batch: Batch) -> Table:
+def _fenced_commit_responses(batch: Batch) -> Table:
     """Returns ownership_epoch, position, heard_ns, source and seq of the commits that brokers refused a member while
     the ownership epoch was open, as it heard; none where another claim than at most once is made.
 
     Whoever is expelled is refused before others are given the partition.
     """
-    held, asked = batch.ownership_epochs, batch.commit_requests
+    held, asked = ownership_epochs(batch), commit_requests(batch)
     if batch.trial_context.settings.delivery != "at-most-once":
         asked = asked.take(np.zeros(len(asked), np.bool_))
-    asked = asked.take(np.isin(asked["flag"], FENCING))
+    asked = asked.take(np.isin(asked["error_code"], FENCING))
     answers = answers_of(batch, asked)
     asked = asked.having(
-        member=members_at(batch, asked["who"], asked["connection"], np.full(len(asked), -1)),
+        member=members_at(batch, asked["lane"], asked["connection"], np.full(len(asked), -1)),
         sent_ns=answers["sent_ns"],
         heard_ns=heard_ns(batch.trial_context, answers),
     )
     asked = asked.take((asked["member"] >= 0) & (asked["heard_ns"] != NEVER))
     both = joined(
-        *(np.concatenate(pair) for pair in ((asked["slice"], held["slice"]), (asked["member"], batch.holders)))
+        *(np.concatenate(pair) for pair in ((asked["slice"], held["slice"]), (asked["member"], epoch_holders(batch))))
     )
     order = ordered(both[: len(asked)], asked["sent_ns"])
     asked, group = asked.take(order), both[: len(asked)][order]
     open_ns, close_ns = held["open_ns"], held["close_ns"]
     which, row = in_ranges(*between(group, asked["sent_ns"], both[len(asked) :], open_ns, close_ns))
     told = asked.take(row)
-    return told.only("heard_ns", "source", "seq").having(ownership_epoch=which, position=told["offset"])
+    return told.only("heard_ns", "source", "seq").having(ownership_epoch=which, position=told["committed_offset"])
 
 
-def _refused(batch: Batch) -> Table:
+def _client_reported_rejections(batch: Batch) -> Table:
     """Returns ownership epoch, seq and position (NONE: not told) of the lines that tell of a refusal which a broker
     had answered."""
     lines = _answers_said(batch)
-    since_ns = commit_refused_ns(batch, batch.ownership_epochs["open_ns"]) - TOLERANCE_NS  # NEVER: was not refused
+    since_ns = commit_refused_ns(batch, ownership_epochs(batch)["open_ns"]) - TOLERANCE_NS  # NEVER: was not refused
     told = (lines["kind"] == Kind.COMMIT_FAIL) & (lines["time_ns"] > since_ns[lines["ownership_epoch"]])
     return lines.take(told)
 
@@ -164,20 +174,20 @@ def _answers_said(batch: Batch) -> Table:
 
     A failure that names no position is of the last one that its member asked for before, unless that was granted.
     """
-    own = batch.own
+    own = own_words(batch)
     named = own.take(np.isin(own["kind"], COMMITS) & (own["ownership_epoch"] >= 0))
-    named = named.only("ownership_epoch", "seq", "kind", "time_ns").having(position=named["offset"])
-    said = stacked(named, _of_nothing_in_particular(batch)).sorted_by("ownership_epoch", "seq")
+    named = named.only("ownership_epoch", "seq", "kind", "time_ns").having(position=named["committed_offset"])
+    said = stacked(named, _commit_failures_without_offsets(batch)).sorted_by("ownership_epoch", "seq")
     last = last_true(said["ownership_epoch"], np.isin(said["kind"], (Kind.COMMIT_INVOKE, Kind.COMMIT_OK)))
     last = np.where(picked(said["kind"], last, 0) == Kind.COMMIT_INVOKE, last, -1)
     unnamed = (said["kind"] == Kind.COMMIT_FAIL) & (said["position"] == NONE)
     return said.having(position=np.where(unnamed, picked(said["position"], last, NONE), said["position"]))
 
 
-def _of_nothing_in_particular(batch: Batch) -> Table:
+def _commit_failures_without_offsets(batch: Batch) -> Table:
     """Returns the failed commits without entries, in every ownership epoch of their file that was open then. Of several
     clients in a process nobody knows whose they were."""
-    held = batch.ownership_epochs
+    held = ownership_epochs(batch)
     whole = np.flatnonzero(alone(batch, held))
     failed = np.array(batch.trial_context.refusals, np.int64).reshape(-1, 3)  # (source, seq, time), sorted
     first, end = between(
@@ -193,13 +203,13 @@ def _of_nothing_in_particular(batch: Batch) -> Table:
     )
 
 
-def _granted(batch: Batch) -> Ints:
-    """Returns for each row of `batch.begun` the highest position that its member, or nobody knows who, had committed
+def _committed_offset_before(batch: Batch) -> Ints:
+    """Returns for each row of `handler_starts` the highest position that its member, or nobody knows who, had committed
     by then: the records below are its own."""
-    begun, log = batch.begun, batch.commits
+    begun, log = handler_starts(batch), commits_in_effect(batch)
     unknown = np.isin(log["committer"], (UNKNOWN, AMBIGUOUS))
     committer = np.where(unknown, UNKNOWN, log["committer"])
-    member = picked(batch.ownership_epochs["member"], begun["ownership_epoch"], -1)
+    member = picked(ownership_epochs(batch)["member"], begun["ownership_epoch"], -1)
     until_ns = begun["time_ns"] + TOLERANCE_NS
     granted = np.full(len(begun), NONE, np.int64)
     for wanted in (member, np.full(len(begun), UNKNOWN)):
@@ -208,21 +218,21 @@ def _granted(batch: Batch) -> Ints:
         )
         group, mine = both[: len(log)], both[len(log) :]
         order = ordered(group, log["effect_ns"])
-        effect_ns, value = log["effect_ns"][order], log["value"][order]
+        effect_ns, value = log["effect_ns"][order], log["committed_offset"][order]
         rows = between(group[order], effect_ns, mine, np.zeros_like(until_ns), until_ns)
         granted = np.maximum(granted, picked(value, greatest_in(value, *rows), NONE))
     return granted
 
 
-def _given_up(batch: Batch) -> Bools:
-    """Returns which rows of `batch.begun` ended in the word that the record was not handled: it was discarded, or the
-    attempt failed."""
-    begun, size = batch.begun, len(batch.trial_context.sources)
+def _discarded_or_failed(batch: Batch) -> Bools:
+    """Returns which rows of `handler_starts` ended in the word that the record was not handled: it was discarded, or
+    the attempt failed."""
+    begun, size = handler_starts(batch), len(batch.trial_context.sources)
     said = batch.of(Kind.FAILED, Kind.PROCESSED)
-    said = said.take((said["kind"] == Kind.FAILED) | (said["flag"] == Outcome.DISCARDED))
+    said = said.take((said["kind"] == Kind.FAILED) | (said["outcome"] == Outcome.DISCARDED))
     said = said.sorted_by("slice", "source", "seq")
     files = joined_with(said["slice"], said["source"], size)
-    handlers = batch.handlers
+    handlers = finished_handlers(batch)
     handler = exactly(
         joined_with(handlers["slice"], handlers["source"], size),
         handlers["start_seq"],

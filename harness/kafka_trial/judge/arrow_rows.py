@@ -1,24 +1,59 @@
-"""Made rows: slice rows (`invariants/rows.py`) as Arrow tables, the shape in which they travel."""
+"""Made rows: slice rows (`invariants/rows.py`) as Arrow tables, the shape in which they travel.
+
+Whoever makes rows names their family and its columns (`invariants/families.py`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import NUMBERS
+from kafka_trial.invariants.families import Family
+from kafka_trial.invariants.kernels import Array
+from kafka_trial.invariants.rows import ABSENT, COMMON, NUMBERS
 
 ROWS = pa.schema([*((name, pa.from_numpy_dtype(kind)) for name, kind in NUMBERS.items()), ("key", pa.string())])
+Columns = Mapping[str, Any]  # numpy arrays; of text, Arrow arrays
 
 
-def made_rows(source: int | Array, *, key: pa.Array | None = None, **columns: Array) -> pa.Table:
-    """Returns slice rows; columns that are not given are absent in every row."""
-    size = len(columns["slice"])
-    columns = columns | ({"source": source} if isinstance(source, np.ndarray) else {})
-    blank = {"source": source, "who": -1, "flag": 0, "until": 0, "connection": -1}
-    made = {
-        name: np.asarray(columns[name]) if name in columns else np.full(size, blank.get(name, NONE)) for name in NUMBERS
-    }
+def made_rows(family: Family, source: int | Array, **columns: Any) -> pa.Table:
+    """Returns rows of one family: `slice`, `seq`, `time_ns` and the family's own columns, and `kind`, where it has
+    several.
+
+    Raises:
+        ValueError: a column is not of this family, or one that it must have is missing.
+    """
+    if len(family.kinds) == 1:
+        columns["kind"] = np.full(len(columns["slice"]), family.kinds[0])
+    common = {name: columns.pop(name) for name in COMMON if name in columns}
+    return mixed_rows(source, common, {family: columns})
+
+
+def mixed_rows(source: int | Array, common: Columns, families: Mapping[Family, Columns]) -> pa.Table:
+    """Returns rows of several families in the order of their events; `common`: `slice`, `kind`, `seq` and `time_ns`.
+
+    The columns of each family are as long as those that are common; of each it is the rows of its kinds that count.
+
+    Raises:
+        ValueError: a column is not of its family, one that it must have is missing, or a kind is of none of them.
+    """
+    kinds, size = common["kind"], len(common["kind"])
+    made = {name: np.full(size, absent) for name, absent in ABSENT.items()}
+    made |= {name: common[name] for name in COMMON if name in common} | {"source": np.broadcast_to(source, size)}
+    text, known = pa.nulls(size, pa.string()), np.zeros(size, np.bool_)
+    for family, columns in families.items():
+        carried = family.carried(columns)
+        here = np.isin(kinds, family.kinds)
+        if (key := carried.pop("key", None)) is not None and here.any():
+            text = pc.if_else(pa.array(here), key, text)
+        for name, values in carried.items():
+            np.copyto(made[name], values, where=here, casting="unsafe")
+        known |= here
+    if not known.all():
+        raise ValueError(f"rows of kinds {np.unique(kinds[~known]).tolist()} belong to none of the families given")
     arrays = [pa.array(made[name].astype(kind)) for name, kind in NUMBERS.items()]
-    keys = pa.nulls(size, pa.string()) if key is None else key
-    return pa.Table.from_arrays([*arrays, keys], schema=ROWS)
+    return pa.Table.from_arrays([*arrays, text], schema=ROWS)

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_trial.invariants.kernels import NEVER, Array, at_or_after, ordered, picked
-from kafka_trial.invariants.rows import Kind, Protocol
+from kafka_trial.invariants.rows import Protocol
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.slice_index import slices_of
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
-FIELDS = ("slice", "flag", "place", "offset", "time_ns", "wall_ns", "seq", "who")
+FIELDS = ("slice", "seq", "time_ns", "protocol", "log_offset", "assignment_epoch", "append_wall_ns", "member_id")
 
 
 class AssignmentRecords:
@@ -42,16 +42,16 @@ class AssignmentRecords:
         self._list(columns, "pending", member, Protocol.CONSUMER_PENDING)
 
     def rows(self) -> dict[str, Array]:
-        """Returns the columns of all assignment records, `until` included."""
+        """Returns the columns (ASSIGNMENT_RECORDS) of all of them."""
         found = {name: self._joined(name) for name in FIELDS}
         ids, places = (
             np.concatenate([np.empty(0, np.int64), *(id_hash[side] for id_hash in self._marks)]) for side in (0, 1)
         )
         until = np.full(len(found["slice"]), NEVER)
         if len(ids):
-            until = _next_place(ids, places, found["who"], found["place"])
-        until[found["flag"] == Protocol.CLASSIC] = NEVER
-        return found | {"until": until, "kind": np.full(len(until), Kind.GRANT)}
+            until = _next_place(ids, places, found["member_id"], found["log_offset"])
+        until[found["protocol"] == Protocol.CLASSIC] = NEVER
+        return found | {"until_log_offset": until}
 
     def _mark(self, columns: Columns, mask: Array) -> None:
         rows = np.flatnonzero(mask)
@@ -67,13 +67,13 @@ class AssignmentRecords:
         self._found.append(
             {
                 "slice": slices[known],
-                "flag": np.full(len(rows), protocol),
-                "place": columns["log_offset"][rows],
-                "offset": entries["assignment_epoch"][known],
-                "time_ns": columns["time_ns"][rows],
-                "wall_ns": columns["source_wall_ns"][rows],
                 "seq": columns["seq"][rows],
-                "who": who[known],
+                "time_ns": columns["time_ns"][rows],
+                "protocol": np.full(len(rows), protocol),
+                "log_offset": columns["log_offset"][rows],
+                "assignment_epoch": entries["assignment_epoch"][known],
+                "append_wall_ns": columns["source_wall_ns"][rows],
+                "member_id": who[known],
             }
         )
 

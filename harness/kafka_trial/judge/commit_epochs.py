@@ -1,11 +1,10 @@
-"""Commit epochs: with which epoch (or generation) each accepted commit was asked for, as slice rows."""
+"""Commit epochs: with which epoch (or generation) each accepted commit was asked for, as rows COMMIT_EPOCHS."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.assignment_records import numbers_of
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
@@ -25,13 +24,12 @@ def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
     rows = rows[kept]
     return {
         "slice": slices[kept],
-        "kind": np.full(len(rows), Kind.COMMIT_EPOCH),
         "seq": columns["seq"][rows],
         "time_ns": columns["time_ns"][rows],
-        "offset": entries["committed_offset"][kept],
-        "place": columns["epoch"][rows],
-        "wall_ns": columns["source_wall_ns"][rows],
-        "until": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
-        "who": who[kept],
+        "committed_offset": entries["committed_offset"][kept],
+        "member_epoch": columns["epoch"][rows],
+        "answered_wall_ns": columns["source_wall_ns"][rows],
+        "duration_ns": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
+        "member_id": who[kept],
         "connection": columns[CONNECTION_NO][rows],
     }

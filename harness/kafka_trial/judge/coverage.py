@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.commits_log import members_of
+from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.contradicted_lines import is_refuted
+from kafka_trial.invariants.handlers import first_handlings
+from kafka_trial.invariants.incarnations import members_of
 from kafka_trial.invariants.kernels import NEVER, Ints, at_or_before, counts, picked
+from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import Window
@@ -37,8 +40,8 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
         }.items()
     }
     asked = batch.of(Kind.COMMIT_REQUEST)
-    totals["refused"] = counts(asked["slice"][asked["flag"] != 0], size)  # by the brokers' request logs
-    handled = counts(batch.handled["slice"], size)
+    totals["refused"] = counts(asked["slice"][asked["error_code"] != 0], size)  # by the brokers' request logs
+    handled = counts(first_handlings(batch)["slice"], size)
     work = _work(batch)
     members = _through_members(batch, work)
     around = _around_windows(batch, work)
@@ -55,14 +58,14 @@ def _work(batch: Batch) -> Table:
     A line that a witness refutes is no work. "moved" is what brokers see of somebody who says nothing: a commit above
     all before it, and records answered to a fetch; a position that is only committed again moves nothing.
     """
-    own, life, commits = batch.own, batch.lives, batch.commits
+    own, life, commits = own_words(batch), batch.lives, commits_in_effect(batch)
     member_of = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
     member_of[life["source"]] = life["member"]
     own = own.take(np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     own = own.take(~is_refuted(batch, own))
-    rising = commits.take(commits["value"] > np.maximum(commits["peak"], batch.log_starts[commits["slice"]]))
+    rising = commits.take(commits["committed_offset"] > np.maximum(commits["peak"], batch.log_starts[commits["slice"]]))
     asks = batch.of(Kind.FETCH_ASKED)
-    asks = asks.take(asks["until"] > 0)
+    asks = asks.take(asks["answered_bytes"] > 0)
     work = stacked(
         table(
             slice=own["slice"],
@@ -74,8 +77,8 @@ def _work(batch: Batch) -> Table:
         _done(rising["slice"], rising["committer"], rising["effect_ns"], MOVED),
         _done(
             asks["slice"],
-            members_of(batch, asks["who"], otherwise=-1),
-            batch.monotonic(asks["wall_ns"], asks["time_ns"]),
+            members_of(batch, asks["lane"], otherwise=-1),
+            batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]),
             MOVED,
         ),
     )
@@ -90,7 +93,7 @@ def _done(slices: Ints, members: Ints, time_ns: Ints, what: int) -> Table:
 def _effects(batch: Batch) -> Table:
     """Returns the effects of members that print nothing as their work: of whoever had got the partition last."""
     effects = batch.of(Kind.EFFECT)
-    held = batch.ownership_epochs.sorted_by("slice", "open_ns")
+    held = ownership_epochs(batch).sorted_by("slice", "open_ns")
     row = at_or_before(held["slice"], held["open_ns"], effects["slice"], effects["time_ns"])
     return _done(effects["slice"], picked(held["member"], row, -1), effects["time_ns"], PROCESSED)
 

@@ -6,6 +6,8 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, at_or_after, counts, picked
+from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Window
 
@@ -22,8 +24,8 @@ def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
     begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
     wanted = np.array([window.member in (None, name) for name in batch.trial_context.members] + [False], np.bool_)
     possessed, owned = _possessed(batch, window, begun_ns, wanted), _owned(batch, window, begun_ns, wanted)
-    told = (counts(batch.ownership_epochs["slice"], batch.size) > 0) | (
-        counts(batch.assignment_records["slice"], batch.size) > 0
+    told = (counts(ownership_epochs(batch)["slice"], batch.size) > 0) | (
+        counts(logged_assignments(batch)["slice"], batch.size) > 0
     )
     before_ns = begun_ns - work["time_ns"]
     recent = wanted[work["member"]] & (work["time_ns"] <= window.injected_ns) & (before_ns <= JUST_BEFORE_NS)
@@ -32,7 +34,7 @@ def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
 
 
 def _possessed(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
-    held = batch.ownership_epochs
+    held = ownership_epochs(batch)
     before = picked(batch.lives["started_ns"], held["life"], NEVER) <= begun_ns
     there = (held["open_ns"] <= window.injected_ns) & (held["close_ns"] >= begun_ns - TOLERANCE_NS)
     possessed: Bools = counts(held["slice"][wanted[held["member"]] & before & there], batch.size) > 0
@@ -40,12 +42,12 @@ def _possessed(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bo
 
 
 def _owned(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
-    assignment_records = batch.assignment_records  # by (slice, place)
+    assignment_records = logged_assignments(batch)  # by (slice, log offset)
     following = at_or_after(
         assignment_records["slice"],
-        assignment_records["place"],
+        assignment_records["log_offset"],
         assignment_records["slice"],
-        np.minimum(assignment_records["until"], NEVER - 1),
+        np.minimum(assignment_records["until_log_offset"], NEVER - 1),
     )
     ended_ns = picked(assignment_records["time_ns"], following, NEVER)
     there = (assignment_records["time_ns"] <= window.injected_ns) & (ended_ns >= begun_ns - TOLERANCE_NS)

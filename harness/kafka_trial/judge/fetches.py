@@ -26,7 +26,7 @@ class Fetches:
         self._connections: dict[tuple[int, int], list[str]] = {}
 
     def rows(self, columns: Columns, time_ns: Array) -> dict[str, Array] | None:
-        """Returns the columns of the rows of a block; None where nothing was fetched."""
+        """Returns the columns (FETCHES) of the rows of a block; None where nothing was fetched."""
         ours = (columns.codes("api", {"FETCH": 1}, fold=True) == 1) & columns.is_kind("request")
         ours &= columns["lane"] != NONE
         if not ours.any():
@@ -45,13 +45,13 @@ class Fetches:
             "kind": np.concatenate([np.full(len(rows), Kind.FETCH_ASKED), np.full(size, Kind.FETCH_DROPPED)]),
             "seq": columns["seq"][every],
             "time_ns": time_ns[every],
-            "offset": np.concatenate([entries["offset"][known], np.zeros(size, np.int64)]),
-            "place": np.concatenate([_duration_ns(columns, rows), np.full(size, NONE)]),
-            "wall_ns": columns["source_wall_ns"][every],
-            "until": np.concatenate([entries["size_bytes"][known].clip(0), np.zeros(size, np.int64)]),
-            "who": columns["lane"][every].clip(-1, 2**31 - 1),
+            "fetch_position": np.concatenate([entries["offset"][known], np.zeros(size, np.int64)]),
+            "duration_ns": np.concatenate([_duration_ns(columns, rows), np.full(size, NONE)]),
+            "answered_wall_ns": columns["source_wall_ns"][every],
+            "answered_bytes": np.concatenate([entries["size_bytes"][known].clip(0), np.zeros(size, np.int64)]),
+            "lane": columns["lane"][every].clip(-1, 2**31 - 1),
             "connection": columns[CONNECTION_NO][every],
-            "flag": np.concatenate(
+            "error_code": np.concatenate(
                 [np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1), np.zeros(size, np.int64)]
             ),
         }

@@ -15,10 +15,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.clocks import monotonic
+from kafka_trial.invariants.families import (
+    ABORTED_RECORDS,
+    ASSIGNMENT_RECORDS,
+    CLIENT_COMMITS,
+    COMMIT_EPOCHS,
+    COMMIT_REQUESTS,
+    COMPLETIONS,
+    DELIVERIES,
+    EARLY_LINES,
+    EFFECTS,
+    END_TXN_REQUESTS,
+    FETCHES,
+    LOG_BOUNDS,
+    OFFSETS_LOG_COMMITS,
+    POSITION_ANSWERS,
+    REBALANCE_CALLBACKS,
+    RECORDS,
+    TAKEN_COMMITS,
+    TRANSACTION_ENDS,
+    UNREADABLE_LINES,
+)
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
 from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.judge.arrow_rows import ROWS, made_rows
+from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
 from kafka_trial.judge.assignment_records import AssignmentRecords
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.commit_epochs import commit_epochs
@@ -148,17 +169,21 @@ class FileReader:
         own_ns, since_ns = self._own_times.take(columns, time_ns)
         parts = [*self._plain(columns, time_ns, own_ns, since_ns), *self._listed(columns, time_ns, own_ns, since_ns)]
         parts += self._effects(columns)
-        parts.append(made_rows(self.source, **commit_epochs(self.builder, columns)))
-        fetched = self._fetches.rows(columns, time_ns)
-        ended = transaction_rows(self.builder, self.builder.transactions, columns)
-        made = fetched, ended, self._taken.rows(columns)
-        parts += [made_rows(self.source, **one) for one in made if one]
+        ended, end_requests = transaction_rows(self.builder, self.builder.transactions, columns)
+        made = (
+            (COMMIT_EPOCHS, commit_epochs(self.builder, columns)),
+            (FETCHES, self._fetches.rows(columns, time_ns)),
+            (TRANSACTION_ENDS, ended),
+            (END_TXN_REQUESTS, end_requests),
+            (TAKEN_COMMITS, self._taken.rows(columns)),
+        )
+        parts += [made_rows(family, self.source, **found) for family, found in made if found]
         return pa.concat_tables([*parts, *self._named.rows(columns), *self._by_lines(columns, time_ns)])
 
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
         self._own_times.tell()
-        return made_rows(self.source, **self._grants.rows())
+        return made_rows(ASSIGNMENT_RECORDS, self.source, **self._grants.rows())
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
@@ -214,31 +239,35 @@ class FileReader:
         rows, kinds, slices, position = rows[placed], kinds[placed], slices[placed], position[placed]
         records = kinds == Kind.RECORD
         self.ids.take(columns.text("id", rows[records]), slices[records], position[records])
-        id_hash, flag, key = self._identified(columns, rows, kinds)
+        id_hash, known, text = self._identified(columns, rows, kinds)
         self._take_records(columns, rows[records], id_hash[records], slices[records], position[records])
         self._take_aborted(kinds == Kind.ABORTED_RECORD, id_hash, slices, position)
-        flag = np.where((kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE), IN_TRANSACTION, flag)
-        flag = np.where(kinds == Kind.PROCESSED, columns.codes("outcome", OUTCOMES)[rows], flag)
-        inside = (kinds == Kind.COMMITTED) & (flag == IN_TRANSACTION)
+        inside = (kinds == Kind.COMMITTED) & (columns["producer_id"][rows] != NONE)
         self._taken.take(columns, rows[inside], slices[inside])
-        wall_ns = np.where(
-            columns["commit_time_ms"][rows] == NONE,
-            own_ns[rows],
-            columns["commit_time_ms"][rows] * 1_000_000,
-        )
-        made = made_rows(
+        took_ns = columns["commit_time_ms"][rows]
+        record = {"offset": position, "id_hash": id_hash}
+        appended = record | {"append_wall_ns": own_ns[rows]}
+        own_line = _own_line(columns, rows, own_ns, since_ns)
+        made = mixed_rows(
             self.source,
-            slice=slices,
-            kind=kinds,
-            seq=columns["seq"][rows],
-            time_ns=_asked(columns, time_ns)[rows],
-            offset=position,
-            place=np.where(np.isin(kinds, IDENTIFIED), id_hash, columns["log_offset"][rows]),
-            wall_ns=wall_ns,
-            who=columns[OWN_CLIENT][rows],
-            until=since_ns[rows],
-            flag=flag,
-            key=key,
+            {"slice": slices, "kind": kinds, "seq": columns["seq"][rows], "time_ns": _asked(columns, time_ns)[rows]},
+            {
+                RECORDS: appended | {"key": text},
+                ABORTED_RECORDS: appended,
+                DELIVERIES: record | {"known": known, "unsent_id": text} | own_line,
+                COMPLETIONS: {
+                    "offset": position,
+                    "outcome": np.where(kinds == Kind.PROCESSED, columns.codes("outcome", OUTCOMES)[rows], 0),
+                    **own_line,
+                },
+                OFFSETS_LOG_COMMITS: {
+                    "committed_offset": position,
+                    "log_offset": columns["log_offset"][rows],
+                    "commit_wall_ns": np.where(took_ns == NONE, own_ns[rows], took_ns * 1_000_000),
+                    "in_transaction": np.where(inside, IN_TRANSACTION, 0),
+                },
+                LOG_BOUNDS: {"position": position},
+            },
         )
         return [made]
 
@@ -255,8 +284,8 @@ class FileReader:
         slices = self._slices(columns.text("topic", rows), columns["partition"][rows])
         rows, slices = rows[slices >= 0], slices[slices >= 0]
         about = {"seq": columns["seq"], "time_ns": time_ns, "offset": columns["offset"]}
-        kinds = np.full(len(rows), Kind.UNREADABLE)
-        return [made_rows(self.source, slice=slices, kind=kinds, **{name: of[rows] for name, of in about.items()})]
+        about = {name: column[rows] for name, column in about.items()}
+        return [made_rows(UNREADABLE_LINES, self.source, slice=slices, **about)]
 
     def _sent_later(self, columns: Columns, time_ns: Array) -> list[pa.Table]:
         """Returns a row for each line of a member about a record that was sent only after the line had been heard."""
@@ -268,20 +297,20 @@ class FileReader:
         later = sent_ns > time_ns[rows]
         about = {"seq": columns["seq"], "time_ns": time_ns, "offset": columns["offset"]}
         about = {name: column[rows[later]] for name, column in about.items()}
-        kinds = np.full(int(later.sum()), Kind.SENT_LATER)
-        return [made_rows(self.source, slice=slices[later], kind=kinds, until=sent_ns[later], **about)]
+        return [made_rows(EARLY_LINES, self.source, slice=slices[later], sent_ns=sent_ns[later], **about)]
 
     def _identified(self, columns: Columns, rows: Array, kinds: Array) -> tuple[Array, Array, pa.Array]:
-        """Returns id hash, flag and key of the rows: of records their key, of deliveries what is known of their id."""
-        id_hash, flag = np.full(len(rows), NONE, np.int64), np.zeros(len(rows), np.int64)
+        """Returns the rows' id hash, what is known of the id, and their text: the key of a record, and the id of a
+        delivery, where that was never sent."""
+        id_hash, known = np.full(len(rows), NONE, np.int64), np.zeros(len(rows), np.int64)
         named = np.flatnonzero(np.isin(kinds, IDENTIFIED) & ~columns.absent("id")[rows])
         id_hash[named] = id_hashes(columns.text("id", rows[named]))
         told = named[kinds[named] == Kind.DELIVERED]
-        flag[told] = self._named.known_of(id_hash[told])
+        known[told] = self._named.known_of(id_hash[told])
         self.builder.ids_told |= bool(len(told))
         text = pc.if_else(pa.array(kinds == Kind.RECORD), columns.text("key", rows), pa.scalar(None, pa.string()))
-        unsent = flag & Known.UNSENT > 0
-        return id_hash, flag, pc.if_else(pa.array(unsent), columns.text("id", rows), text) if unsent.any() else text
+        unsent = known & Known.UNSENT > 0
+        return id_hash, known, pc.if_else(pa.array(unsent), columns.text("id", rows), text) if unsent.any() else text
 
     def _take_records(self, columns: Columns, rows: Array, id_hash: Array, slices: Array, offsets: Array) -> None:
         sources, sums, seqs = np.full(len(rows), self.source), columns["checksum"][rows], columns["seq"][rows]
@@ -309,29 +338,34 @@ class FileReader:
         self._placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
         rows, kinds, slices = rows[placed], kinds[placed], slices[placed]
         error = entries["error"][placed]
-        inside = columns.codes("api", {"TXNOFFSETCOMMIT": 1}, fold=True)[rows]
-        duration_ns = np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64)
-        made = made_rows(
+        committed = {
+            "committed_offset": entries["committed_offset"][placed],
+            "error_code": np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
+        }
+        answered = {
+            "answered_wall_ns": own_ns[rows],
+            "duration_ns": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
+            "lane": columns["lane"][rows].clip(-1, 2**31 - 1),
+            "connection": columns[CONNECTION_NO][rows],
+        }
+        inside = columns.codes("api", {"TXNOFFSETCOMMIT": 1}, fold=True)[rows] == 1
+        own_line = _own_line(columns, rows, own_ns, since_ns)
+        made = mixed_rows(
             self.source,
-            slice=slices,
-            kind=kinds,
-            seq=columns["seq"][rows],
-            time_ns=time_ns[rows],
-            offset=entries["committed_offset"][placed],
-            place=np.where(inside == 1, IN_TRANSACTION, NONE),
-            wall_ns=own_ns[rows],
-            until=np.where(columns.is_kind("request")[rows], duration_ns, since_ns[rows]),
-            who=np.where(columns.is_kind("request"), columns["lane"].clip(-1, 2**31 - 1), columns[OWN_CLIENT])[rows],
-            flag=np.where(error == NONE, 0, error).clip(-(2**31), 2**31 - 1),
-            connection=columns[CONNECTION_NO][rows],
+            {"slice": slices, "kind": kinds, "seq": columns["seq"][rows], "time_ns": time_ns[rows]},
+            {
+                REBALANCE_CALLBACKS: own_line,
+                CLIENT_COMMITS: committed | own_line,
+                COMMIT_REQUESTS: committed | answered | {"in_transaction": np.where(inside, IN_TRANSACTION, NONE)},
+                POSITION_ANSWERS: committed | answered,
+            },
         )
         return [made]
 
     def _effects(self, columns: Columns) -> list[pa.Table]:
         """Returns a row for each record whose effect reached the outside world, or may have: nobody was told.
 
-        At the HTTP sink `who` is the member that it came from, -1 unknown. In an output topic `who` is the partition
-        there, and `wall_ns` when its broker appended it, if it says so: then that is its time, not that of its reading.
+        Where its broker says when it was appended to an output topic, that is its time, not that of its reading.
         """
         outcome = columns.codes("outcome", {"ok": 1, "info": 2})
         rows = np.flatnonzero(columns.is_kind("effect") & (outcome > 0))
@@ -346,16 +380,17 @@ class FileReader:
         clocks = TrialContext(clocks=tuple(sorted(self.builder.clock_samples.clocks)))
         read_ns = columns["time_ns"][rows]
         made = made_rows(
+            EFFECTS,
             self.source,
             slice=slices,
-            kind=np.full(len(rows), Kind.EFFECT),
             seq=columns["seq"][rows],
             time_ns=np.minimum(monotonic(clocks, appended_ns, read_ns), read_ns),
             offset=offsets,
-            flag=np.where(outcome[rows] == 1, 1, 0),
-            place=np.where(in_topic, columns["offset"][rows], NONE),
-            wall_ns=appended_ns,
-            who=np.where(in_topic, columns["partition"][rows].clip(-1, 2**31 - 1), member),
+            acknowledged=np.where(outcome[rows] == 1, 1, 0),
+            output_offset=np.where(in_topic, columns["offset"][rows], NONE),
+            output_partition=columns["partition"][rows].clip(-1, 2**31 - 1),
+            member=member,
+            append_wall_ns=appended_ns,
         )
         return [made]
 
@@ -374,6 +409,10 @@ class FileReader:
 
     def _slices(self, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
         return slices_of(self.builder, topics, partitions, topic_ids=topic_ids)
+
+
+def _own_line(columns: Columns, rows: Array, own_ns: Array, since_ns: Array) -> dict[str, Array]:
+    return {"own_ns": own_ns[rows], "read_before_ns": since_ns[rows], "own_client": columns[OWN_CLIENT][rows]}
 
 
 def _asked(columns: Columns, time_ns: Array) -> Array:

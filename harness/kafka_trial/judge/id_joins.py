@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, SENDS
 from kafka_trial.invariants.kernels import NONE, Array
-from kafka_trial.invariants.rows import Kind, Known
+from kafka_trial.invariants.rows import Known
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.id_index import IdIndex, id_hashes
@@ -60,14 +61,14 @@ class IdJoins:
         altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)
         rows, found = rows[send[altered]], found[altered]
         return made_rows(
+            ALTERED_RECORDS,
             records.get("source", found),
             slice=records.get("slice", found),
-            kind=np.full(len(found), Kind.ALTERED),
             seq=records.get("seq", found),
             time_ns=columns["time_ns"][rows],
             offset=records.get("offset", found),
-            place=columns["seq"][rows],
-            who=np.full(len(found), self.source),
+            send_source=np.full(len(found), self.source),
+            send_seq=columns["seq"][rows],
         )
 
     def _acknowledged(self, columns: Columns, rows: Array) -> pa.Table:
@@ -80,13 +81,13 @@ class IdJoins:
         gone = placed & ~self.known.records.has(id_hash) & ~self.known.aborted.has(id_hash)
         rows = rows[gone]
         return made_rows(
+            SENDS,
             self.source,
             slice=slices[gone],
-            kind=np.full(len(rows), Kind.SENT),
             seq=columns["seq"][rows],
             time_ns=columns["time_ns"][rows],
             offset=offsets[gone],
-            place=id_hash[gone],
+            id_hash=id_hash[gone],
             key=columns.text("key", rows),
         )
 
@@ -98,27 +99,27 @@ class IdJoins:
             return []
         text = columns.text("id", rows)
         id_hash = id_hashes(text)
-        flag = self.known_of(id_hash)
-        return [self._arrived(columns, rows, id_hash, flag, text), self._claimed(columns, rows, id_hash, flag)]
+        known = self.known_of(id_hash)
+        return [self._arrived(columns, rows, id_hash, known, text), self._claimed(columns, rows, id_hash, known)]
 
-    def _arrived(self, columns: Columns, rows: Array, id_hash: Array, flag: Array, text: pa.Array) -> pa.Table:
+    def _arrived(self, columns: Columns, rows: Array, id_hash: Array, known: Array, text: pa.Array) -> pa.Table:
         slices, offsets = self._homes(id_hash)
         nowhere = slices == NONE
         if nowhere.any():
             slices = np.where(nowhere, self.builder.slice_of_nowhere(), slices)
         compared = self._compared(columns, rows, id_hash)
         self.builder.bodies_compared |= bool((compared > 0).any())
-        unsent = pa.array(flag & Known.UNSENT > 0)
+        unsent = pa.array(known & Known.UNSENT > 0)
         return made_rows(
+            ARRIVALS,
             self.source,
             slice=slices,
-            kind=np.full(len(rows), Kind.ARRIVED),
             seq=columns["seq"][rows],
             time_ns=columns["time_ns"][rows],
             offset=offsets,
-            place=id_hash,
-            flag=flag + compared,
-            key=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
+            id_hash=id_hash,
+            known=known + compared,
+            unsent_id=pc.if_else(unsent, text, pa.scalar(None, pa.string())),
         )
 
     def _compared(self, columns: Columns, rows: Array, id_hash: Array) -> Array:
@@ -147,21 +148,21 @@ class IdJoins:
         )
         return slices, offsets
 
-    def _claimed(self, columns: Columns, rows: Array, id_hash: Array, flag: Array) -> pa.Table:
+    def _claimed(self, columns: Columns, rows: Array, id_hash: Array, known: Array) -> pa.Table:
         partitions, offsets = columns["partition"][rows], columns["offset"][rows]
         numbers = {partition: number for (topic, partition), number in self.builder.slices.items() if self._ours(topic)}
         values, inverse = np.unique(partitions, return_inverse=True)
         slices = np.array([numbers.get(value, -1) for value in values.tolist()], np.int64)[inverse]
         claims = (partitions >= 0) & (slices >= 0) & (offsets >= 0) & columns.absent("topic")[rows]
         return made_rows(
+            CLAIMS,
             self.source,
             slice=slices[claims],
-            kind=np.full(int(claims.sum()), Kind.CLAIMED),
             seq=columns["seq"][rows[claims]],
             time_ns=columns["time_ns"][rows[claims]],
             offset=offsets[claims],
-            place=id_hash[claims],
-            flag=flag[claims],
+            id_hash=id_hash[claims],
+            known=known[claims],
         )
 
     def _ours(self, topic: str) -> bool:

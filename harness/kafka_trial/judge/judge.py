@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.invariant import Anomaly, Findings, Invariant, instances, list_invariants
+from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.invariant import Findings, Invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.invariants.starvation import WAITS, WORKED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kafka_trial.invariants.invariant import Anomaly
+from kafka_trial.invariants.causal_links import Anomaly
 from kafka_trial.invariants.trial_context import LostEvents, TrialContext
 
 RECORDS = ("skipped", "unseen", "poll-skip")  # each instance: there is no line of the record

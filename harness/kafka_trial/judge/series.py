@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.commits_log import commits_in_effect
+from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, at_or_before, composites
 
 POINTS = 300
@@ -27,7 +29,7 @@ def series(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     slices = np.repeat(np.arange(batch.size), POINTS)
     times = grid.ravel()
     appended = _up_to(records["slice"], records["appended_ns"], slices, times)
-    handled = _up_to(records["slice"], batch.first_handled.time_ns, slices, times)
+    handled = _up_to(records["slice"], first_handled_of_records(batch).time_ns, slices, times)
     passed = np.minimum(_below(batch, slices, _committed_at(batch, slices, times)), appended)
     for number in np.unique(records["slice"]).tolist():
         span = slice(number * POINTS, (number + 1) * POINTS)
@@ -42,7 +44,7 @@ def series(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _instants(batch: Batch) -> Ints:
-    records, done = batch.records, batch.first_handled.time_ns
+    records, done = batch.records, first_handled_of_records(batch).time_ns
     known = done[done != NEVER]
     first = int(records["appended_ns"].min())
     last = max(
@@ -60,9 +62,9 @@ def _up_to(group: Array, times: Array, slices: Array, at: Array) -> Ints:
 
 
 def _committed_at(batch: Batch, slices: Array, at: Array) -> Ints:
-    log = batch.commits.sorted_by("slice", "effect_ns")
+    log = commits_in_effect(batch).sorted_by("slice", "effect_ns")
     row = at_or_before(log["slice"], log["effect_ns"], slices, at)
-    return np.where(row >= 0, log["value"][row], NONE) if len(log) else np.full(len(at), NONE)
+    return np.where(row >= 0, log["committed_offset"][row], NONE) if len(log) else np.full(len(at), NONE)
 
 
 def _below(batch: Batch, slices: Array, positions: Array) -> Ints:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.invariants.kernels import Array, at_or_after
-from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.transactions import STATES
@@ -20,35 +19,34 @@ class TakenCommits:
 
     def __init__(self) -> None:
         none = np.empty(0, np.int64)
-        self._pending = table(log=none, producer=none, place=none, about=none)
+        self._pending = table(log=none, producer=none, log_offset=none, about=none)
 
     def take(self, columns: Columns, rows: Array, slices: Array) -> None:
         """Takes the commits in transactions of a block."""
         self._pending = stacked(self._pending, _placed(columns, rows, slices))
 
     def rows(self, columns: Columns) -> dict[str, Array] | None:
-        """Returns the columns of a row for each commit that a marker of the block took; None where there is none."""
+        """Returns the columns (TAKEN_COMMITS) of the commits that markers of the block took; None: they took none."""
         ends = columns.is_kind("transaction_marker") & columns.absent("topic")
         at = np.flatnonzero(ends & (columns.codes("state", STATES) > 0))
         if not len(at) or not len(self._pending):
             return None
-        markers = _placed(columns, at, at).sorted_by("log", "producer", "place")
+        markers = _placed(columns, at, at).sorted_by("log", "producer", "log_offset")
         both = stacked(markers, self._pending)
         log = np.unique(np.stack([both["log"], both["producer"]]), axis=1, return_inverse=True)[1].reshape(-1)
         mine, wanted = log[: len(markers)].astype(np.int64), log[len(markers) :].astype(np.int64)
-        end = at_or_after(mine, markers["place"], wanted, self._pending["place"])
+        end = at_or_after(mine, markers["log_offset"], wanted, self._pending["log_offset"])
         ended, self._pending = self._pending.take(end >= 0), self._pending.take(end < 0)
         row = markers["about"][end[end >= 0]]
         took = columns.codes("state", STATES)[row] == STATES["commit"]
         ended, row = ended.take(took), row[took]
         return {
             "slice": ended["about"],
-            "kind": np.full(len(row), Kind.COMMIT_TAKEN),
             "seq": columns["seq"][row],
             "time_ns": columns["time_ns"][row],
-            "place": ended["place"],
-            "wall_ns": columns["source_wall_ns"][row],
-            "until": columns["log_offset"][row],
+            "log_offset": ended["log_offset"],
+            "marker_wall_ns": columns["source_wall_ns"][row],
+            "marker_log_offset": columns["log_offset"][row],
         }
 
 
@@ -57,6 +55,6 @@ def _placed(columns: Columns, rows: Array, about: Array) -> Table:
     return table(
         log=columns["log_partition"][rows],
         producer=columns["producer_id"][rows],
-        place=columns["log_offset"][rows],
+        log_offset=columns["log_offset"][rows],
         about=about.astype(np.int64),
     )

@@ -20,6 +20,7 @@ from kafka_trial.judge.history_names import HistoryNames
 OFFSETS_LOG = "__consumer_offsets"
 STATES = {"commit": 1, "abort": 2}
 Body = Mapping[str, Any]
+Made = dict[str, Array] | None
 
 
 class Transactions:
@@ -73,35 +74,50 @@ class Transactions:
         }
 
 
-def transaction_rows(names: HistoryNames, known: Transactions, columns: Columns) -> dict[str, Array] | None:
-    """Returns the columns of the rows of a block; None where nothing in it ended a transaction."""
+def transaction_rows(names: HistoryNames, known: Transactions, columns: Columns) -> tuple[Made, Made]:
+    """Returns the columns (TRANSACTION_ENDS, END_TXN_REQUESTS) of the rows of a block; None where it has none."""
     _take_timeouts(known, columns)
     state = columns.codes("state", STATES)
     named = (state > 0) & (columns["producer_id"] != NONE)
     ends = np.flatnonzero(columns.is_kind("transaction_marker") & named)
     granted = (columns.codes("api", {"ENDTXN": 1}, fold=True) == 1) & (columns["error"] == 0)
     asks = np.flatnonzero(columns.is_kind("request") & granted & named)
-    if not len(ends) + len(asks):
-        return None
-    rows = np.concatenate([ends, asks])
-    log, place = _where(known, columns, ends)
-    kinds = [np.where(state[some] == 1, *pair) for some, pair in ((ends, _ENDED), (asks, _ASKED))]
+    return (
+        _ends(names, known, columns, ends, state) if len(ends) else None,
+        _asks(names, columns, asks, state) if len(asks) else None,
+    )
+
+
+def _ends(names: HistoryNames, known: Transactions, columns: Columns, rows: Array, state: Array) -> dict[str, Array]:
+    log, marker_offset = _where(known, columns, rows)
+    ended = {
+        "kind": np.where(state[rows] == STATES["commit"], int(Kind.ENDED_COMMITTED), int(Kind.ENDED_ABORTED)),
+        "marker_offset": marker_offset,
+        "append_wall_ns": columns["source_wall_ns"][rows],
+        "log": log,
+    }
+    return _of_producers(names, columns, rows) | ended
+
+
+def _asks(names: HistoryNames, columns: Columns, rows: Array, state: Array) -> dict[str, Array]:
+    asked = {
+        "kind": np.where(state[rows] == STATES["commit"], int(Kind.ASKED_COMMIT), int(Kind.ASKED_ABORT)),
+        "own_epoch": columns.codes_of_true("own_epoch")[rows].astype(np.int64),
+        "answered_wall_ns": columns["source_wall_ns"][rows],
+        "duration_ns": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
+        "lane": columns["lane"][rows].clip(-1, 2**31 - 1),
+    }
+    return _of_producers(names, columns, rows) | asked
+
+
+def _of_producers(names: HistoryNames, columns: Columns, rows: Array) -> dict[str, Array]:
     return {
         "slice": np.full(len(rows), names.slice_of_nowhere()),
-        "kind": np.concatenate(kinds),
         "seq": columns["seq"][rows],
         "time_ns": columns["time_ns"][rows],
-        "offset": columns["producer_id"][rows],
-        "place": np.concatenate([place, columns.codes_of_true("own_epoch")[asks].astype(np.int64)]),
-        "wall_ns": columns["source_wall_ns"][rows],
-        "until": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
-        "who": np.concatenate([log, columns["lane"][asks].clip(-1, 2**31 - 1)]),
-        "flag": columns["producer_epoch"][rows].clip(-1, 2**15),
+        "producer_id": columns["producer_id"][rows],
+        "producer_epoch": columns["producer_epoch"][rows].clip(-1, 2**15),
     }
-
-
-_ENDED = (int(Kind.ENDED_COMMITTED), int(Kind.ENDED_ABORTED))
-_ASKED = (int(Kind.ASKED_COMMIT), int(Kind.ASKED_ABORT))
 
 
 def _where(known: Transactions, columns: Columns, ends: Array) -> tuple[Array, Array]:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kafka_trial.invariants.invariant import Anomaly, find_invariant
+from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.invariant import find_invariant
 
 # verdict.json holds no paths: of an absolute one only the last name is kept.
 PATH = re.compile(r"(?:(?<=\s)|^|(?<=['\"(=]))/(?:[^\s/'\"()]+/)+([^\s/'\"()]*)")
