@@ -9,8 +9,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_trial.history.packed import SUFFIX, unpack
-from kafka_trial.history.store import RunFolder
+from kafka_trial.history.store import SUFFIX, RunFolder, unpack
 from kafka_trial.judge.cache import CONTEXT, LINES, ROWS_FILE, make_cache
 from kafka_trial.judge.lines import Block, LineStats, splits_of
 from kafka_trial.judge.stored_splits import store_split, stored_blocks
