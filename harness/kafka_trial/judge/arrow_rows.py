@@ -30,7 +30,7 @@ def made_rows(family: Family, source: int | Array, **columns: Any) -> pa.Table:
     if len(family.kinds) == 1:
         columns["kind"] = np.full(len(columns["slice"]), family.kinds[0])
     common = {name: columns.pop(name) for name in COMMON if name in columns}
-    return mixed_rows(source, common, {family: columns})
+    return _table(source, common | family.carried(columns))
 
 
 def mixed_rows(source: int | Array, common: Columns, families: Mapping[Family, Columns]) -> pa.Table:
@@ -43,7 +43,7 @@ def mixed_rows(source: int | Array, common: Columns, families: Mapping[Family, C
     """
     kinds, size = common["kind"], len(common["kind"])
     made = {name: np.full(size, absent) for name, absent in ABSENT.items()}
-    made |= {name: common[name] for name in COMMON if name in common} | {"source": np.broadcast_to(source, size)}
+    made |= {name: common[name] for name in COMMON if name in common}
     text, known = pa.nulls(size, pa.string()), np.zeros(size, np.bool_)
     for family, columns in families.items():
         carried = family.carried(columns)
@@ -55,5 +55,15 @@ def mixed_rows(source: int | Array, common: Columns, families: Mapping[Family, C
         known |= here
     if not known.all():
         raise ValueError(f"rows of kinds {np.unique(kinds[~known]).tolist()} belong to none of the families given")
-    arrays = [pa.array(made[name].astype(kind)) for name, kind in NUMBERS.items()]
-    return pa.Table.from_arrays([*arrays, text], schema=ROWS)
+    return _table(source, made | {"key": text})
+
+
+def _table(source: int | Array, columns: Columns) -> pa.Table:
+    """Returns rows of physical columns; one that is not given is absent in all of them."""
+    size = len(columns["slice"])
+    made = {name: np.full(size, absent) for name, absent in ABSENT.items() if name not in columns}
+    made |= {"source": np.broadcast_to(source, size)}
+    arrays = [
+        pa.array((columns[name] if name in columns else made[name]).astype(kind)) for name, kind in NUMBERS.items()
+    ]
+    return pa.Table.from_arrays([*arrays, columns.get("key", pa.nulls(size, pa.string()))], schema=ROWS)
