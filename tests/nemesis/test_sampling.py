@@ -105,10 +105,12 @@ def test_a_port_of_the_dead_that_another_uses_is_not_their_connection() -> None:
     """Given a killed process whose source port another process took, then nothing of it is seen to live on."""
     with ExitStack() as stack:
         old, new = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
-        program = f"import socket, time; s = socket.create_connection({old.getsockname()}); time.sleep(60)"
+        port = _free_port_that_no_connection_is_given()
+        source = f"source_address=('127.0.0.1', {port})"
+        program = f"import socket, time; s = socket.create_connection({old.getsockname()}, {source}); time.sleep(60)"
         child_processes = stack.enter_context(ChildProcesses("subjects"))
         child = child_processes.spawn("subject", [sys.executable, "-c", program])
-        accepted, (_, port) = old.accept()
+        accepted, _ = old.accept()
         inodes = sampling.inodes_of_group(child.pid)
         assert sampling.process(child.pid, None, inodes).sockets == 1
         child.signal(SIGKILL)
@@ -127,6 +129,16 @@ def test_a_port_of_the_dead_that_another_uses_is_not_their_connection() -> None:
         wait_until(took_it, within_s=5, what=f"port {port} of the dead to be free")
         heir.connect(new.getsockname())
         assert sampling.process(child.pid, child.exit_code, inodes).sockets == 0
+
+
+def _free_port_that_no_connection_is_given() -> int:
+    """Returns a port below those that the kernel gives to connections: of these another process may take one first."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in range(first - 1, 1024, -1):
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def test_a_connection_that_a_child_inherited_lives_on() -> None:
