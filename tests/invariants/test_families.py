@@ -67,6 +67,12 @@ def test_a_missing_column_and_a_strange_one_are_refused(family: Family) -> None:
         made_rows(family, 0, **values(family), place=np.zeros(2))
 
 
+def test_a_kind_of_another_family_is_refused() -> None:
+    """Nobody would find such a row under the names it was built with."""
+    with pytest.raises(ValueError, match="not all of them of fetches"):
+        made_rows(FETCHES, 0, **values(FETCHES) | {"kind": np.array([Kind.FETCH_ASKED, Kind.DELIVERED])})
+
+
 def test_rows_of_several_families_keep_their_order() -> None:
     """Each row has the columns of its own family; of a kind that none of them has nothing is made."""
     shared = {

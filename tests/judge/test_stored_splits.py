@@ -28,6 +28,7 @@ def test_the_cache_is_the_same(name: str, tmp_path: Path, monkeypatch: pytest.Mo
         file.write(DAMAGED)
     alone, stored = _made(run, tmp_path / "alone"), tmp_path / "stored"
     stored.mkdir()
+    assert max(len(splits_of(path)) for path in run.history_files()) > 2
     for path in run.history_files():
         for at in splits_of(path):
             store_split(path, at, stored)

@@ -25,10 +25,12 @@ def made_rows(family: Family, source: int | Array, **columns: Any) -> pa.Table:
     several.
 
     Raises:
-        ValueError: a column is not of this family, or one that it must have is missing.
+        ValueError: a column is not of this family, one that it must have is missing, or a kind is another's.
     """
     if len(family.kinds) == 1:
         columns["kind"] = np.full(len(columns["slice"]), family.kinds[0])
+    elif not np.isin(columns["kind"], family.kinds).all():
+        raise ValueError(f"rows of kinds {np.unique(columns['kind']).tolist()}, not all of them of {family.name}")
     common = {name: columns.pop(name) for name in COMMON if name in columns}
     return _table(source, common | family.carried(columns))
 

@@ -1,4 +1,4 @@
-"""Frames: the history of a run folder as typed slice rows (`invariants/rows.py`), and the trial context beside them.
+"""The history of a run folder as slice rows, named by their families (`invariants/families.py`), and its trial context.
 
 Stands between the JSON lines and Spark. Each file is read block by block; one event becomes one row for each slice it
 concerns. Effects are joined to offsets by record id, assignments of KIP-848 get the place where they end. Nothing
