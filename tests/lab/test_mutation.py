@@ -9,11 +9,11 @@ import pytest
 
 from lab.mutation.campaign import EQUIVALENTS, PAGE, ROWS, SOURCES, read_modules
 from lab.mutation.killers import TESTS, Judges, Outcome
-from lab.mutation.operators import Mutant, mutants, planted
+from lab.mutation.operators import Mutant, function_digests, mutants, planted
 from lab.mutation.rows import Equivalent, Row, contradictions, counting, page, read_equivalents, read_rows
 
 ONE = Mutant("skips", "poll_skip", "inversion", "~killed", "killed")
-ROW = Row(ONE, 50, 9, "survived", "", "d1", "t1", "c1")
+ROW = Row(ONE, 50, 9, "survived", "", "t1", "c1", function_digest="d1")
 LISTED = Equivalent("skips", "poll_skip", "~killed", "killed", "nobody is ever killed")
 
 
@@ -100,10 +100,24 @@ def test_every_listed_equivalent_is_a_mutant() -> None:
 
 
 def test_the_last_row_of_the_last_text_counts() -> None:
-    """Killed by a test that was added since; rows of the module's earlier text tell of other bugs."""
+    """Killed by a test that was added since; rows of the function's earlier text tell of other bugs."""
     killed = replace(ROW, result="killed", by="tests/invariants/test_skips.py::test_new", tests_digest="t2")
-    other = replace(ROW, mutant=replace(ONE, before="earlier"), source_digest="d0")
-    assert counting([other, ROW, killed]) == {ONE: killed}
+    other = replace(ROW, mutant=replace(ONE, before="earlier"), function_digest="d0")
+    of_the_module = replace(ROW, mutant=replace(ONE, before="earliest"), function_digest="", source_digest="d1")
+    assert counting([of_the_module, other, ROW, killed]) == {ONE: killed}
+
+
+def test_a_function_is_known_by_what_it_executes() -> None:
+    """Its docstring, its place and another function's change leave its digest alone; a number of its own does not."""
+    as_it_is = function_digests("def f():\n    return 1\n\n\ndef g():\n    return 2\n")
+    moved = function_digests('LIMIT = 3\n\n\ndef g():\n    """Says."""\n    return 2\n\n\ndef f():\n    return 4\n')
+    assert (moved["g"], moved["f"] != as_it_is["f"]) == (as_it_is["g"], True)
+
+
+def test_every_mutant_has_its_function_digest() -> None:
+    """Methods, nested functions and what an import executes too."""
+    for module in read_modules().values():
+        assert {mutant.function for mutant in module.mutants} <= set(module.digests)
 
 
 def test_survivors_and_equivalents_are_told_apart() -> None:

@@ -1,8 +1,8 @@
 """What makes a history, and what judges it: a digest of each part of the harness, by what imports what.
 
 A calibrated trial is tried again only when what makes histories has changed; a change of the judge asks for no trial,
-but for another judgement of the histories that are kept. What makes histories is its definitions, wherever they stand:
-a function that moves, a docstring, a comment or an import changes nothing, and neither does a new name that `FORMER`
+but for another judgement of the histories that are kept. Either part is its definitions, wherever they stand: a
+function that moves, a docstring, a comment or an import changes nothing, and neither does a new name that `FORMER`
 knows the old one of. (An import that takes another function of the same name would go unnoticed: let it be renamed.)
 """
 
@@ -36,7 +36,8 @@ FORMER = {
     "LAST_PORT": "LAST",
     "BLOCK_PORTS": "BLOCK",
 }
-# Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
+# Digests of earlier harnesses, judges, or of a consumer on a scenario → those of today, where what differs changes
+# nothing that a row tells of.
 SAME = {
     # Imported in circles: what a fault, an injection and their evidence are stood in other modules. Called the failure
     # of a member that had exited by other words. Not quite the same: the judge of a session warmed up when the faults
@@ -47,6 +48,8 @@ SAME = {
     # stores-batches-at-hand-out: its header promises what it may show besides.
     "bc8c294eb07e85da": "a470cb0ed2d6fb4f",
     "cf87af1417ec67bb": "a470cb0ed2d6fb4f",
+    # The judge's, when its files were counted and not yet its definitions.
+    "0579c9a324c87455": "27bf7b5502106ff3",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("check", "trial.judge_process")
@@ -56,16 +59,20 @@ JUDGING_FOLDERS = ("invariants", "judge", "verdict")
 @cache
 def making_digest() -> str:
     """Returns a digest of all definitions by which a history is made, and of the data files beside them."""
-    parts: list[str] = []
-    for file in _part(MAKES, MAKING_FOLDERS):
-        parts += _definitions(file) if file.suffix == ".py" else [hashlib.sha256(file.read_bytes()).hexdigest()]
-    return hashlib.sha256("\0".join(sorted(parts)).encode()).hexdigest()[:16]
+    return _digest(_part(MAKES, MAKING_FOLDERS))
 
 
 @cache
 def judging_digest() -> str:
-    """Returns a digest of all modules by which a history is judged."""
+    """Returns a digest of all definitions by which a history is judged, and of the data files beside them."""
     return _digest(_part(JUDGES, JUDGING_FOLDERS))
+
+
+def _digest(files: list[Path]) -> str:
+    parts: list[str] = []
+    for file in files:
+        parts += _definitions(file) if file.suffix == ".py" else [hashlib.sha256(file.read_bytes()).hexdigest()]
+    return hashlib.sha256("\0".join(sorted(parts)).encode()).hexdigest()[:16]
 
 
 def _definitions(file: Path) -> list[str]:
@@ -119,13 +126,6 @@ def _part(modules: tuple[str, ...], folders: tuple[str, ...]) -> list[Path]:
 
 def _is_source(file: Path) -> bool:
     return file.is_file() and "__pycache__" not in file.parts
-
-
-def _digest(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
 
 
 def _closure(names: tuple[str, ...]) -> list[Path]:

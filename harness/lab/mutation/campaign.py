@@ -1,7 +1,7 @@
 """A campaign: the mutants that have not been tried yet, in the order of the seed, until time is up.
 
-The order is drawn, so that what has been tried is a sample of all. A row counts as long as the text of its module
-stays; a survivor is tried again once the tests have changed.
+The order is drawn, so that what has been tried is a sample of all. A row counts as long as its function stays as it is;
+a survivor is tried again once the tests have changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from kafka_trial.registry import CHECKOUT
 from lab.mutation.killers import TESTS, Judges, test_files
-from lab.mutation.operators import Mutant, Place, mutants, planted
+from lab.mutation.operators import Mutant, Place, function_digests, mutants, planted
 from lab.mutation.rows import (
     BROKEN,
     KILLED,
@@ -48,11 +48,11 @@ INVARIANT = re.compile(r'^@invariant\(\s*"([^"]+)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Module:
-    """A module with its text, the text's digest, and its mutants."""
+    """A module with its text, a digest of each of its functions, and its mutants."""
 
     name: str
     text: str
-    digest: str
+    digests: Mapping[str, str]
     mutants: Mapping[Mutant, Place]
 
 
@@ -101,7 +101,7 @@ def write_page() -> int:
 def read_modules() -> dict[str, Module]:
     """Returns the modules of `invariants/` by name."""
     texts = {path.stem: path.read_text() for path in sorted(SOURCES.glob("*.py"))}
-    return {name: Module(name, text, _digest(text), mutants(name, text)) for name, text in texts.items()}
+    return {name: Module(name, text, function_digests(text), mutants(name, text)) for name, text in texts.items()}
 
 
 def drawn(modules: Mapping[str, Module]) -> list[Mutant]:
@@ -119,7 +119,7 @@ def tests_digest() -> str:
 def _settled(row: Row | None, module: Module, tests: str, *, again: bool, listed: bool) -> bool:
     """Whether a mutant need not be tried: it was killed, is `listed` as equivalent, or nothing that could kill it has
     changed."""
-    if row is None or row.result == BROKEN or row.source_digest != module.digest:
+    if row is None or row.result == BROKEN or row.function_digest != module.digests[row.mutant.function]:
         return False
     return row.result == KILLED or (not again and (listed or row.tests_digest == tests))
 
@@ -135,7 +135,7 @@ def _ready(folder: Path) -> Judges:
 def _tried(judges: Judges, mutant: Mutant, module: Module, tests: str) -> Row:
     place = module.mutants[mutant]
     outcome = judges.judge(module.name, planted(module.text, place), _order(module), function=mutant.function)
-    about = {"source_digest": module.digest, "tests_digest": tests, "commit": git_revision()}
+    about = {"function_digest": module.digests[mutant.function], "tests_digest": tests, "commit": git_revision()}
     return Row(mutant, place.line, len(module.mutants), outcome.result, outcome.by, **about)
 
 

@@ -8,7 +8,8 @@ that judges rests on them.
 from __future__ import annotations
 
 import ast
-from collections import Counter
+import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +108,16 @@ def mutants(module: str, source: str) -> dict[Mutant, Place]:
             numbers[key] += 1
             found[mutant] = Place(spot.lineno, start, end, changed)
     return found
+
+
+def function_digests(source: str) -> dict[str, str]:
+    """Returns a digest of each function of a module's text, by the name that its mutants bear: of what is executed
+    there, whatever is only told, and wherever in the module it stands."""
+    digests: dict[str, Any] = defaultdict(hashlib.sha256)
+    for function, node, _ in _judging_nodes(ast.parse(source)):
+        plain = [value for _, value in ast.iter_fields(node) if not isinstance(value, ast.AST | list)]
+        digests[function].update(f"{type(node).__name__} {plain} ".encode())
+    return {function: digest.hexdigest()[:16] for function, digest in digests.items()}
 
 
 def planted(source: str, place: Place) -> str:

@@ -1,7 +1,7 @@
 """What came out, as values: one row for each attempt, and the page that is made of the rows.
 
 A row is never rewritten. Tried again (the tests have changed since it survived), a mutant has another row, and the last
-one counts. A module that has changed has other mutants: only rows of its last text are on the page.
+one counts. A function that has changed has other mutants: only rows of its last text are on the page.
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ SHOWN_MAX = 160
 
 @dataclass(frozen=True)
 class Row:
-    """One attempt. `of` is how many mutants its module has; the digests are of the module's text, and of the tests."""
+    """One attempt. `of` is how many mutants its module has; the digests are of its function, and of the tests.
+
+    Rows before 2026-11-25 have a digest of the module instead (`source_digest`), and do not count any more.
+    """
 
     mutant: Mutant
     line: int
     of: int
     result: str
     by: str
-    source_digest: str
     tests_digest: str
     commit: str
+    function_digest: str = ""
+    source_digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,10 @@ def read_equivalents(place: Path) -> list[Equivalent]:
 
 
 def counting(rows: Iterable[Row]) -> dict[Mutant, Row]:
-    """Returns the row that counts for each mutant: the last one, of the last text of its module that was tried."""
-    rows = list(rows)
-    texts = {row.mutant.module: row.source_digest for row in rows}
-    return {row.mutant: row for row in rows if row.source_digest == texts[row.mutant.module]}
+    """Returns the row that counts for each mutant: the last one, of the last text of its function that was tried."""
+    rows = [row for row in rows if row.function_digest]
+    texts = {(row.mutant.module, row.mutant.function): row.function_digest for row in rows}
+    return {row.mutant: row for row in rows if row.function_digest == texts[row.mutant.module, row.mutant.function]}
 
 
 def page(rows: Sequence[Row], equivalents: Sequence[Equivalent]) -> str:
@@ -89,9 +93,10 @@ def page(rows: Sequence[Row], equivalents: Sequence[Equivalent]) -> str:
         f"Bugs planted in `harness/kafka_trial/invariants/`, one at a time, and whether the tests noticed: "
         f"{len(last)} of the {whole} mutants of these modules, drawn with seed {SEED}, at {commits}. `make mutate` "
         "goes on where it stopped. Judged by those files of `tests/invariants` and `tests/verdict` that call what was "
-        "changed (before 2026-11-24 by all of `tests/invariants`), then by the naive checker on histories of every "
-        "kind that `tests/judge/test_two_judges_agree.py` draws. Generated from `mutation.jsonl`, which keeps every "
-        "attempt, and from `harness/lab/mutation/equivalents.toml`.",
+        "changed, then by the naive checker on histories of every kind that `tests/judge/test_two_judges_agree.py` "
+        "draws. Generated from `mutation.jsonl`, which keeps every attempt, and from "
+        f"`harness/lab/mutation/equivalents.toml`. {len(rows) - len(last)} attempts are set aside: the mutant was "
+        "tried again, or what it changed was changed since.",
         "",
         *_sums("operator", last, reasons, lambda row: row.mutant.operator, OPERATORS),
         "",
