@@ -8,7 +8,7 @@ from kafka_trial.registry import CHECKOUT
 
 ODD_RECORD = '''
 from kafka_trial.invariants.claim_rule import Rule, VIOLATION, order_claimed
-from kafka_trial.invariants.causal_links import on_the_partition
+from kafka_trial.invariants.claim_rule import on_the_partition
 from kafka_trial.invariants.handlers import completions
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.table import table

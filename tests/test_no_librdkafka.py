@@ -9,7 +9,7 @@ import pytest
 
 DOORS = ("cli", "verbs", "pytest_plugin", "check", "plugins")
 TRIAL = ("session", "runs", "run", "setup", "judge_process")
-ROOMS = ("audit.export", "cluster.archive", "cluster.detached", "cluster.doctor", "report.report")
+ROOMS = ("audit.export", "cluster.archive", "cluster.detached", "cluster.doctor", "report.html")
 OURS = [f"kafka_trial.{name}" for name in (*DOORS, *ROOMS, *(f"trial.{name}" for name in TRIAL))]
 LABORATORY = ("calibration.campaign", "bench.measurements")
 LOOK = "import sys, {0}; print([name for name in sys.modules if name.startswith('confluent_kafka')][:1])"

@@ -13,7 +13,7 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import INTERRUPTED
-from kafka_trial.report.calibrated import TABLE, calibrated
+from kafka_trial.report.explain import TABLE, calibrated
 
 OUTCOMES = """
 import pytest
@@ -23,7 +23,7 @@ from kafka_trial.pytest_plugin import Judged
 from kafka_trial.trial.session import Trialed
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 from kafka_trial.verdict.decide import decide
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 
 
 @pytest.mark.parametrize("word", ["pass", "fail", "unknown"])

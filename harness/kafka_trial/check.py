@@ -13,7 +13,7 @@ from kafka_trial.errors import InputError
 from kafka_trial.history.event import lacking
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.judge import judge
-from kafka_trial.report.report import write_reports
+from kafka_trial.report.html import write_reports
 from kafka_trial.verdict.collect import collect, own_events
 from kafka_trial.verdict.decide import Verdict, decide
 from kafka_trial.verdict.files import write_verdict

@@ -68,7 +68,7 @@ def check(options: Namespace) -> int:
 def report(options: Namespace) -> int:
     """`report RUN…`: writes the pages of runs that have been judged."""
     from kafka_trial.history.store import open_run_folder
-    from kafka_trial.report.report import write_reports
+    from kafka_trial.report.html import write_reports
 
     for given in options.runs:
         folder = open_run_folder(Path(given))
@@ -88,9 +88,8 @@ def show(options: Namespace) -> int:
 
 def explain(options: Namespace) -> int:
     """`explain ANOMALY`: its definition, its usual cause, what to change, and how often it was found where it was."""
-    from kafka_trial.report.calibrated import calibrated
+    from kafka_trial.report.explain import calibrated, page
     from kafka_trial.report.explain import explain as section
-    from kafka_trial.report.explain import page
 
     if options.all:
         print(page(), end="")  # figures that every measurement changes have no place in a page

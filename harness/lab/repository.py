@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.errors import INTERRUPTED, InputError, KafkaTrialError
-from kafka_trial.report.calibrated import TABLE
+from kafka_trial.report.explain import TABLE
 
 MEASURED = ("reports", TABLE.relative_to(registry.CHECKOUT).as_posix())
 

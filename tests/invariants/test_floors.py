@@ -24,8 +24,7 @@ from histories import (
     tombstone,
     with_settings,
 )
-from kafka_trial.invariants.floors import floors
-from kafka_trial.invariants.start_positions import answers_with_starts
+from kafka_trial.invariants.start_positions import answers_with_starts, floors
 
 M0 = assigned("m0")
 

@@ -24,7 +24,7 @@ from histories import (
     undecided,
 )
 from histories import with_settings as settings_with
-from kafka_trial.judge.trial_context_codec import from_plain, to_plain
+from kafka_trial.judge.cache import from_plain, to_plain
 
 IN_TRANSACTION = settings_with(progress="transaction", delivery="exactly-once")
 BEGAN = producer_began(timeout_s=1)

@@ -21,8 +21,8 @@ from histories import (
     stood_still,
 )
 from kafka_trial.invariants.clocks import earliest
+from kafka_trial.invariants.invariant import STOOD_STILL
 from kafka_trial.invariants.kernels import NEVER, NONE, Ints
-from kafka_trial.invariants.stall_masking import STOOD_STILL
 from kafka_trial.invariants.trial_context import TrialContext
 
 SECOND_NS = 1_000_000_000

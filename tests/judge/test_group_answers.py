@@ -8,8 +8,8 @@ from group_lines import beat, heartbeat, joined, left, synced
 from histories import Line, asked, history
 from kafka_trial.history.event import to_line
 from kafka_trial.invariants.trial_context import GroupAnswer, Settings, TrialContext
+from kafka_trial.judge.cache import from_plain, to_plain
 from kafka_trial.judge.memory import rows_of_lines
-from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
 
 def trial_context(*lines: Line) -> TrialContext:

@@ -24,9 +24,9 @@ from kafka_trial.history.event import Event, to_line
 from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.trial_context import Settings
+from kafka_trial.judge.cache import from_plain, to_plain
 from kafka_trial.judge.memory import rows_of_lines
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
-from kafka_trial.judge.trial_context_codec import from_plain, to_plain
 
 
 def rows(events: list[Event], *kinds: Kind) -> tuple[list[dict[str, Any]], TrialContextBuilder]:

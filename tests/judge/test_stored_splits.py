@@ -12,7 +12,7 @@ import pytest
 from kafka_trial.history.store import SUFFIX, RunFolder, unpack
 from kafka_trial.judge.cache import CONTEXT, LINES, ROWS_FILE, make_cache
 from kafka_trial.judge.lines import Block, LineStats, splits_of
-from kafka_trial.judge.stored_splits import store_split, stored_blocks
+from kafka_trial.judge.spark_reader import store_split, stored_blocks
 from kafka_trial.registry import CHECKOUT
 
 ZOO = CHECKOUT / "fixtures" / "histories" / "zoo"

@@ -14,7 +14,7 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import InputError
-from kafka_trial.report.calibrated import TABLE, calibrated
+from kafka_trial.report.explain import TABLE, calibrated
 from lab.calibration.__main__ import main
 from lab.calibration.attempts import (
     NOT_BEGUN,

@@ -60,12 +60,12 @@ def test_every_mutant_is_another_module() -> None:
 
 def test_a_planted_bug_is_noticed_and_none_is_not(tmp_path: Path) -> None:
     """The tests of one module on it as it is, and with one comparison turned round."""
-    text = (SOURCES / "storms.py").read_text()
+    text = (SOURCES / "processes.py").read_text()
     bug = text.replace(">= STORM_MIN", "< STORM_MIN")
     judges = Judges(tmp_path, histories_per_sin=0)
     judges.prepare([])
     order = [TESTS / "invariants" / "test_storms.py"]
-    outcomes = [judges.judge("storms", changed, order) for changed in (text, bug)]
+    outcomes = [judges.judge("processes", changed, order) for changed in (text, bug)]
     assert outcomes == [Outcome("survived"), Outcome("killed", outcomes[1].by)]
     assert outcomes[1].by.startswith("tests/invariants/test_storms.py")
 
@@ -75,7 +75,7 @@ def test_only_files_that_call_the_changed_function_judge_it(tmp_path: Path) -> N
     storms, kernels = (TESTS / "invariants" / f"test_{name}.py" for name in ("storms", "kernels"))
     judges = Judges(tmp_path, histories_per_sin=0)
     assert judges.prepare([storms, kernels]) == Outcome("survived")
-    asked = [("storms", "rebalance_storm"), ("storms", "module"), ("kernels", "first_of"), ("kernels", "nobody")]
+    asked = [("processes", "rebalance_storm"), ("processes", "module"), ("kernels", "first_of"), ("kernels", "nobody")]
     assert [[judges.calls(file, *function) for file in (storms, kernels)] for function in asked] == [
         [True, False],
         [True, True],

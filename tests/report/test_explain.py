@@ -9,8 +9,7 @@ from kafka_trial.cli import main
 from kafka_trial.errors import PASS, InputError
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.registry import CHECKOUT
-from kafka_trial.report.calibrated import TABLE, calibrated
-from kafka_trial.report.explain import COUNTED, explain, page
+from kafka_trial.report.explain import COUNTED, TABLE, calibrated, explain, page
 from kafka_trial.verdict.collect import FAILURE_HELP, FAILURES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.report import write_reports
+from kafka_trial.report.html import write_reports
 
 
 def test_three_pages_are_written(folder: RunFolder) -> None:

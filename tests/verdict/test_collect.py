@@ -12,7 +12,7 @@ import pytest
 from kafka_trial.check import reach_verdict
 from kafka_trial.claim import Claim
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.trial_context import Incarnation, Settings, TrialContext, Window
 from kafka_trial.judge.evidence import NotJudged
 from kafka_trial.judge.judgement import (

@@ -15,7 +15,7 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.reading import worst

@@ -11,7 +11,7 @@ import pytest
 from histories import assigned, delivered, judged, processed
 from kafka_trial.claim import Claim
 from kafka_trial.invariants import invariant
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import explain
 from kafka_trial.verbs import LISTS

@@ -31,8 +31,8 @@ from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
 from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, weigh_sink
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.causal_links import Anomaly
-from kafka_trial.invariants.storms import STORM_MIN
+from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.invariants.processes import STORM_MIN
 from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from kafka_trial.audit.request import NS_PER_S
 from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
 from kafka_trial.audit.standing_lag import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.kernels import NONE
 from kafka_trial.judge.judgement import Judgement
 from kafka_trial.verdict.verdict_input import AnomalyResult

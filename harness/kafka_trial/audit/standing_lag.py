@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_trial.audit.request import NS_PER_S
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.kernels import NEVER, NONE
 from kafka_trial.judge.judgement import Judgement
 

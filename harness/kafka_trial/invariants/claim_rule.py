@@ -1,12 +1,15 @@
-"""The rule of an anomaly: which claims it can break, and what excuses one instance of it.
+"""The rule of an anomaly: which claims it can break, what excuses one instance of it, and how one explains another.
 
-Each invariant names its own (`@invariant(rule=…)`), with the excuse beside it; here is what several share. An anomaly
-is found whatever the claim; `verdict/decide.py` weighs it by these.
+Each invariant names its own (`@invariant(rule=…, follows=…)`), with the excuse beside it; here is what several share.
+An anomaly is found whatever the claim; `verdict/decide.py` weighs it by these, and puts an anomaly beneath another
+where every instance of it is explained so: they share an event that proves both, or a partition, or a range of records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -90,3 +93,50 @@ def of_other_keys(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
 def the_clusters(_: Claim, __: Attributes) -> tuple[Weight, str]:
     """Never blames the consumer: it makes any verdict unknown."""
     return "ground", "the cluster's fault, never the consumer's"
+
+
+CONTROL_READ = "observer#"  # what it saw proves that there is a record, not who did what
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """One instance of an anomaly, with the events that prove it by name (`source#seq`)."""
+
+    name: str
+    topic: str | None
+    partition: int | None
+    attributes: Mapping[str, Any]
+    events: tuple[str, ...]
+
+
+Explains = Callable[[Sequence[Anomaly]], Callable[[Anomaly], bool]]
+
+
+def sharing_an_event(causes: Sequence[Anomaly]) -> Callable[[Anomaly], bool]:
+    """Explains what is proven by an event that proves a cause too."""
+    told = {event for cause in causes for event in cause.events if not event.startswith(CONTROL_READ)}
+    return lambda one: not told.isdisjoint(one.events)
+
+
+def on_the_partition(causes: Sequence[Anomaly]) -> Callable[[Anomaly], bool]:
+    """Explains what is on the partition of a cause."""
+    places = {(cause.topic, cause.partition) for cause in causes}
+    return lambda one: (one.topic, one.partition) in places
+
+
+def in_the_range(causes: Sequence[Anomaly]) -> Callable[[Anomaly], bool]:
+    """Explains records from the first one a commit left out (`offset`) up to what was committed."""
+    ranges: dict[tuple[str | None, int | None], list[tuple[int, int]]] = defaultdict(list)
+    for cause in sorted(causes, key=lambda one: one.attributes.get("offset", 0)):
+        low, high = cause.attributes.get("offset"), cause.attributes.get("committed_offset")
+        if low is not None and high is not None:
+            of_partition = ranges[cause.topic, cause.partition]
+            highest = max(high, of_partition[-1][1]) if of_partition else high
+            of_partition.append((low, highest))
+
+    def explained(one: Anomaly) -> bool:
+        of_partition, offset = ranges.get((one.topic, one.partition), []), one.attributes.get("offset", -1)
+        before = bisect_right(of_partition, offset, key=lambda pair: pair[0])
+        return before > 0 and offset < of_partition[before - 1][1]
+
+    return explained

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.clients import known_clients, named_in_log
-from kafka_trial.invariants.incarnations import incarnation_at, incarnation_of
+from kafka_trial.invariants.clients import incarnation_at, incarnation_of, known_clients, named_in_log
 from kafka_trial.invariants.kernels import NEVER, Array, Bools, Ints, exactly, joined, picked
 from kafka_trial.invariants.request_logs import complete_until_ns, read_to_end
 from kafka_trial.invariants.rows import CALLBACKS

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.causal_links import sharing_an_event
-from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, always, not_an_operators
+from kafka_trial.invariants.claim_rule import (
+    VIOLATION,
+    Attributes,
+    Rule,
+    Weight,
+    always,
+    not_an_operators,
+    sharing_an_event,
+)
 from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, requests_of
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.clients import known_clients
-from kafka_trial.invariants.incarnations import incarnation_at, incarnation_of, members_of
+from kafka_trial.invariants.clients import incarnation_at, incarnation_of, known_clients, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -32,9 +31,9 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.late_log_lines import commit_requests
 from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.ownership_log import ownership_at
+from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS

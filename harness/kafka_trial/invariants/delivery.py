@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.claim import Claim
-from kafka_trial.invariants.by_effects import done_again
-from kafka_trial.invariants.causal_links import in_the_range, on_the_partition
-from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, under
+from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, in_the_range, on_the_partition, under
 from kafka_trial.invariants.commits_log import (
     AMBIGUOUS,
     OPERATOR,
@@ -18,8 +16,7 @@ from kafka_trial.invariants.commits_log import (
     final_committed_offsets,
     first_covering,
 )
-from kafka_trial.invariants.excused_skips import in_flight
-from kafka_trial.invariants.floors import floors
+from kafka_trial.invariants.effects import done_again
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -36,6 +33,8 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.skips import in_flight
+from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 

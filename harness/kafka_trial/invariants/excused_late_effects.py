@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kafka_trial.invariants.clients import members_of
 from kafka_trial.invariants.handlers import ENDS, joined_with
-from kafka_trial.invariants.incarnations import members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,

@@ -13,8 +13,7 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.client_attribution import callbacks
-from kafka_trial.invariants.clients import known_clients
-from kafka_trial.invariants.incarnations import file_of, incarnation_of
+from kafka_trial.invariants.clients import file_of, incarnation_of, known_clients
 from kafka_trial.invariants.kernels import (
     NONE,
     Array,
@@ -29,8 +28,7 @@ from kafka_trial.invariants.kernels import (
     starts_of,
 )
 from kafka_trial.invariants.ownership_log import logged_assignments
-from kafka_trial.invariants.process_fetches import overlapping
-from kafka_trial.invariants.request_logs import COMMITS, FENCING, complete_until_ns
+from kafka_trial.invariants.request_logs import COMMITS, FENCING, complete_until_ns, overlapping
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, GroupAnswer

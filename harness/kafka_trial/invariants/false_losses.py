@@ -6,6 +6,9 @@ its poll interval ran out, it had left. What is in hand then cannot be prevented
 
 Not listed by the word "lost" alone: a member with an instance id does not say that its poll interval ran out, and a
 Java client that is closed while its group rebalances calls what it still has lost (`onLeavePrepare`).
+
+
+Borne out: the lines of a member's callbacks as far as brokers bear them out; what they contradict acquits nobody.
 """
 
 from __future__ import annotations
@@ -16,9 +19,8 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.client_attribution import callbacks
-from kafka_trial.invariants.clients import known_clients
+from kafka_trial.invariants.clients import incarnation_of, known_clients
 from kafka_trial.invariants.false_assignments import can_tell, is_uncorroborated
-from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -232,3 +234,11 @@ def _membership_ends(batch: Batch) -> Table:
     at_ns = batch.monotonic(wall_ns, np.array([one.time_ns for one in ends], np.int64))
     places = np.array([one.place for one in ends], np.int64)
     return table(member=np.array(owners, np.int64), log_offset=places, at_ns=at_ns).sorted_by("at_ns")
+
+
+def corroborated(batch: Batch, own: Table) -> Table:
+    """Returns rows of a member's own word without the `assigned` that nobody gave, and with the `lost` that was no
+    loss as the `revoked` that it was."""
+    own = own.take(~is_uncorroborated(batch, own))
+    kinds = np.where(is_no_loss(batch, own), Kind.REVOKED, own["kind"]).astype(own["kind"].dtype)
+    return own.having(kind=kinds)

@@ -3,7 +3,7 @@
 A member is told by a fencing error on any request of its group (22 ILLEGAL_GENERATION, 25 UNKNOWN_MEMBER_ID, 82
 FENCED_INSTANCE_ID, 110 FENCED_MEMBER_EPOCH), or by its own rejoin: an assignment that lacks the partition. Other errors
 (14, 15, 16, 27, 113) are to be retried and say nothing of ownership, and a client's time-out tells nothing. The answer
-must have been heard (`response_delivery.py`); of a member that asks nothing any more, see `silence.py`. It often
+must have been heard (`response_delivery.py`); of a member that asks nothing any more, see `zombies.py`. It often
 reaches a background thread: what the member had fetched by then it may finish; a record fetched later it took though it
 knew. The member's own word of a commit that was refused so may be a background thread's too: what it convicts of
 besides is told in `work_after_failed_commit.py`.

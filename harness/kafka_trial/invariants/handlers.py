@@ -1,4 +1,7 @@
-"""Handlers: what was done with each record, from its delivery to its completion, and when it was first handled."""
+"""Handlers: what was done with each record, from its delivery to its completion, and when it was first handled.
+
+Of a table, the state that a later record of its key left stands for all earlier ones of that key.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ from kafka_trial.invariants.kernels import (
     exactly,
     first_of,
     joined,
+    min_after,
     next_in,
     ordered,
     picked,
     previous_in,
 )
-from kafka_trial.invariants.later_states import by_later_states
 from kafka_trial.invariants.ownership_epochs import SAID, own_words
 from kafka_trial.invariants.rows import OUTCOMES, Kind
 from kafka_trial.invariants.table import Table, stacked, table
@@ -172,3 +175,26 @@ def first_handled_of_records(batch: Batch) -> SimpleNamespace:
     )
     time_ns, said_ns = (picked(first_handlings(batch)[name], row, NEVER) for name in ("time_ns", "said_ns"))
     return SimpleNamespace(row=row, time_ns=time_ns, said_ns=said_ns)
+
+
+def by_later_states(batch: Batch, effects: Table) -> Table:
+    """Returns for each keyed record the first effect of a later record of its key, in the columns of `effects`.
+
+    Keys are those of the control read; later is in the log of the partition, and first by time.
+    """
+    records = batch.records
+    found = exactly(records["slice"], records["offset"], effects["slice"], effects["offset"])
+    states = effects.having(key=picked(records["key"], found, -1))
+    blank = {
+        name: np.full(len(records), NEVER if name == "time_ns" else NONE) for name in ("kind", "time_ns", "stamped")
+    }
+    both = stacked(records.only("slice", "offset", "key", "source", "seq").having(**blank), states)
+    both = both.take(both["key"] >= 0)
+    effect = both["time_ns"] != NEVER
+    # Of one offset the effects stand before its record: they are its own, and no later ones.
+    both = both.take(ordered(both["slice"], both["key"], both["offset"], ~effect))
+    effect = both["time_ns"] != NEVER
+    first = min_after(joined(both["slice"], both["key"]), both["time_ns"])
+    later = ~effect & (picked(both["time_ns"], first, NEVER) != NEVER)
+    states = both.take(first[later]).having(offset=both["offset"][later])
+    return states.only(*effects.columns)

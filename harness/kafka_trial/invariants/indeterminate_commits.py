@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants import response_delivery
+from kafka_trial.invariants.clients import incarnation_at, members_of
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect, requests_of
-from kafka_trial.invariants.incarnations import incarnation_at, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -27,8 +27,8 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.late_log_lines import commit_requests
 from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.clients import file_of, members_of
 from kafka_trial.invariants.false_assignments import uncorroborated
-from kafka_trial.invariants.incarnations import file_of, members_of
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,

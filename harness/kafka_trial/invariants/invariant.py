@@ -3,24 +3,30 @@
 Invariants register themselves with `@invariant(...)`. They know neither Spark nor a cluster. A finding names the events
 that prove it, so that a stranger can open the history and see it. What needs all slices at once (a bound that follows
 from the whole group's backlog) is judged in a second step from the summaries of the slices (`liveness.py`).
+
+
+What only the harness's own harness stalls keep from being found is left undecided, not acquitted.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafka_trial.invariants.causal_links import Explains
-from kafka_trial.invariants.claim_rule import Rule
+from kafka_trial.invariants.claim_rule import Explains, Rule
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
 
 FAMILIES = ("delivery", "ordering", "commits", "ownership", "liveness", "transactions", "resources")
 PARAGRAPHS = {"Usual cause": "cause", "Remedy": "remedy"}  # of a docstring → fields of its invariant
@@ -204,3 +210,26 @@ def _kept(findings: Findings) -> Array:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, int) and value in (NONE, NEVER) else value
+
+
+STOOD_STILL = "it would have been found, had the harness not stood still around it"
+
+
+def judged(invariant: Invariant, batch: Batch) -> Findings:
+    """Returns what an invariant finds; undecided stays what it finds only where all was heard when it was said.
+
+    While the harness stood still it heard nothing (`clocks.earliest`): of what it heard late nobody knows whether it
+    was late. Counted are the cases of each slice with the same deciding attributes.
+    """
+    found = invariant.judge(batch)
+    if not batch.trial_context.harness_stalls:
+        return found
+    more = _cases(invariant.judge(batch.had_it_not_stood_still)) - _cases(found)
+    slices = np.array(sorted(case[0] for case in more.elements()), np.int64)
+    return replace(found, undecided=[*found.undecided, (STOOD_STILL, slices)])
+
+
+def _cases(findings: Findings) -> Counter[tuple[Any, ...]]:
+    rows = findings.rows
+    columns = [rows[name].tolist() for name in ("slice", *deciding_attributes()) if name in rows.columns]
+    return Counter(zip(*columns, strict=True))

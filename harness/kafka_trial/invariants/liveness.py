@@ -22,10 +22,9 @@ from kafka_trial.invariants.bounds import (
     stall_window_s,
     timing_of,
     window_in_words,
+    with_faults,
 )
-from kafka_trial.invariants.causal_links import on_the_partition, sharing_an_event
-from kafka_trial.invariants.claim_rule import Rule, always
-from kafka_trial.invariants.expiries import with_faults
+from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, Array, Bools
 from kafka_trial.invariants.stalls import CLASSES

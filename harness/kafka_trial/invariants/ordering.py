@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.by_effects import late_effects
-from kafka_trial.invariants.causal_links import sharing_an_event
-from kafka_trial.invariants.claim_rule import Rule, of_other_keys, order_claimed, partition_order_claimed
+from kafka_trial.invariants.claim_rule import (
+    Rule,
+    of_other_keys,
+    order_claimed,
+    partition_order_claimed,
+    sharing_an_event,
+)
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
+from kafka_trial.invariants.effects import late_effects
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import completions, finished_handlers, keys_of
 from kafka_trial.invariants.invariant import Findings, invariant

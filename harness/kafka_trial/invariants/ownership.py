@@ -52,7 +52,7 @@ def split_ownership(batch: Batch) -> Findings:
     "Each partition is assigned to exactly one consumer in the group" (KafkaConsumer, Consumer Groups). A member that
     lost the partition without being told is excused (`zombie-work`), and so is what it had fetched by the time at which
     a broker told it: by a fencing error, or by an assignment without the partition, that it heard (`fencing.py`); or
-    its own clock, where it asks nothing of its group for two sessions and fetches on (`silence.py`). A record that it
+    its own clock, where it asks nothing of its group for two sessions and fetches on (`zombies.py`). A record that it
     was delivered though it fetched it later is a split; and one that it begins after it has said itself, or heard where
     it claims at most once, that the commit which covers it was refused so (`work_after_failed_commit.py`). Nothing
     excuses what is delivered to a member that says that it was assigned the partition, which nobody had given it

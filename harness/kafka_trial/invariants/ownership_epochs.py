@@ -2,7 +2,7 @@
 
 An ownership epoch opens when `assigned` lists the partition, and closes at the first of: `revoked` or `lost` listing
 it, a further `assigned` listing it (which opens the next), `stopped`, `exited`. Inside one file the order is exact, by
-seq. A line of a callback counts as far as brokers bear it out (`corroborated_callbacks.py`). Where a file has no
+seq. A line of a callback counts as far as brokers bear it out (`false_losses.py`). Where a file has no
 `assigned` of a partition, the request log tells (`inferred_ownership_epochs.py`), and the order is one of times.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.client_attribution import client_of_lines, group_members
-from kafka_trial.invariants.corroborated_callbacks import corroborated
-from kafka_trial.invariants.incarnations import incarnation_of
+from kafka_trial.invariants.clients import incarnation_of
+from kafka_trial.invariants.false_losses import corroborated
 from kafka_trial.invariants.inferred_ownership_epochs import witnessed
 from kafka_trial.invariants.kernels import (
     NEVER,

@@ -1,4 +1,9 @@
-"""Skips: records that a member passed over while it held their partition."""
+"""Skips: records that a member passed over while it held their partition, and which of them at-most-once excuses.
+
+The excuse is that of one member, one attempt, one time. Either the member crashed soon after it had committed, before
+it could begin with the record, which one of its fetches can have brought to it by then. Or it cannot have known that
+the commit stood (`indeterminate_commits.py`): then it must not act on it, and nobody else will.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants import indeterminate_commits
 from kafka_trial.invariants.claim_rule import Rule, partition_order_claimed
 from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
+from kafka_trial.invariants.commits_log import commits_in_effect
+from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -16,19 +24,23 @@ from kafka_trial.invariants.kernels import (
     Bools,
     Ints,
     at_or_after,
+    at_or_before,
     between,
     exactly,
     in_ranges,
     joined,
     max_before,
+    next_in,
     ordered,
     per_group,
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import BY_EXIT, deliveries, own_words, ownership_epochs
+from kafka_trial.invariants.request_logs import LATE_NS_MAX, never_fetched
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
-from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -168,3 +180,75 @@ def _in_last_act(batch: Batch, skipped: Table) -> Bools:
     closed_ns = picked(held["close_ns"], skipped["ownership_epoch"], NEVER)
     last: Bools = killed & by_exit & (skipped["jumped_ns"] >= closed_ns - TOLERANCE_NS)
     return last
+
+
+SECOND_NS = 1_000_000_000
+
+
+def in_flight(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether each lost record was in flight; `commits` are the first commits that cover them, -1 for none."""
+    if not len(commits_in_effect(batch)) or not len(lost):
+        return np.zeros(len(lost), np.bool_)
+    unknown = indeterminate_commits.unknown(batch)
+    crashed = picked(_crashed_soon(batch, unknown), commits, 0) == 1
+    never_told = picked(unknown & ~indeterminate_commits.known_later(batch), commits, 0) == 1
+    return never_told | (crashed & ~_delivered_beyond(batch, lost, commits) & ~_never_in_hand(batch, lost, commits))
+
+
+def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
+    """Returns for each commit whether it was its incarnation's last on the partition, and that crashed soon after.
+
+    Soon is within the poll interval: no batch is in hand for longer. A commit that its member did not know of counts
+    with the one by which it tried again.
+    """
+    log, lives = commits_in_effect(batch), batch.lives
+    order = ordered(log["slice"], log["life"])
+    incarnation = joined(log["slice"], log["life"])[order]
+    following = next_in(incarnation)
+    last, latest_ns = np.zeros(len(log), np.bool_), np.full(len(log), NONE)
+    is_last = following < 0
+    tried_again = unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1)
+    last[order] = is_last | tried_again
+    latest_ns[order] = picked(log["effect_ns"][order], np.where(is_last, np.arange(len(log)), following), NONE)
+    soon_ns = int(batch.trial_context.settings.poll_interval_s * SECOND_NS) + TOLERANCE_NS
+    crashed: Bools = picked(lives["crashed"], log["life"], 0) == 1
+    return last & crashed & (picked(lives["exited_ns"], log["life"], NEVER) <= latest_ns + soon_ns)
+
+
+def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether the incarnation had left each record out: by its own word it had begun a later one and never
+    this one; or the broker had told it to start behind it."""
+    log, begun = commits_in_effect(batch), handler_starts(batch)
+    source = picked(batch.lives["source"], picked(log["life"], commits, -1), -1)
+    file = joined(*(np.concatenate(pair) for pair in ((begun["slice"], lost["slice"]), (begun["source"], source))))
+    file = np.unique(file, return_inverse=True)[1]
+    mine, wanted = file[: len(begun)], file[len(begun) :]
+    highest = per_group(mine, begun["offset"], len(file), how="max", start=NONE)[wanted]
+    order = ordered(mine, begun["offset"])
+    itself = exactly(mine[order], begun["offset"][order], wanted, lost["offset"]) >= 0
+    left_out: Bools = ~itself & (highest > lost["offset"])
+    return left_out | _began_behind(batch, lost, commits)
+
+
+def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether no fetch of the committer's incarnation can have brought each record by the time of its crash, as
+    far as the request log can tell."""
+    life = picked(commits_in_effect(batch)["life"], commits, -1)
+    source, exited_ns = (picked(batch.lives[name], life, -1) for name in ("source", "exited_ns"))
+    rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns)
+    # What it had asked for may be logged late; after its end it asked for nothing.
+    logged = rows.having(time_ns=exited_ns + LATE_NS_MAX)
+    return never_fetched(batch, rows) & never_fetched(batch, logged)
+
+
+def _began_behind(batch: Batch, lost: Table, commits: Ints) -> Bools:
+    """Returns whether the last position that the committer was answered, before its commit, lies behind each record."""
+    log, answers, size = commits_in_effect(batch), answers_with_starts(batch), len(batch.trial_context.members) + 1
+    told = at_or_before(
+        answers["slice"] * size + answers["member"] + 1,
+        answers["at_ns"],
+        lost["slice"] * size + np.maximum(picked(log["committer"], commits, -1), -1) + 1,
+        picked(log["effect_ns"], commits, NONE + LOG_TOLERANCE_NS) - LOG_TOLERANCE_NS,
+    )
+    behind: Bools = picked(answers["committed_offset"], told, NONE) > lost["offset"]
+    return behind

@@ -1,10 +1,14 @@
-"""Restarts: which answers to OffsetFetch somebody starts from.
+"""Start positions: which answers to OffsetFetch somebody starts from, and where an ownership epoch had to start.
 
 A member may ask where its group stands and go on where it is: a gauge does, every few seconds. So an answer is a start
 only where the request log shows that the asker's next fetch of the partition begins there, and that it was not fetching
 it already (the last to fetch it was another member, or a process before, or it had dropped it), or that it rewinds to
 there. A fetch that is on its way when the answer comes may still be told of first. Where nobody was seen fetching the
 partition, an answer inside an ownership epoch that has been delivered something is none.
+
+The floor is what the broker answered to that assignment's OffsetFetch, which is the one that it starts from: who only
+asks where the group stands moves no floor. Else it is the last durable commit before it (one may be durable although
+the member never saw the answer; where several are possible, the lowest); else the log start.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.incarnations import incarnation_at, members_of
+from kafka_trial.invariants.clients import incarnation_at, known_clients, members_of
+from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
@@ -21,15 +26,19 @@ from kafka_trial.invariants.kernels import (
     Ints,
     at_or_after,
     at_or_before,
+    between,
+    greatest_in,
+    in_ranges,
     joined,
     next_in,
     per_group,
     picked,
 )
-from kafka_trial.invariants.ownership_epochs import deliveries, ownership_epochs
+from kafka_trial.invariants.ownership_epochs import deliveries, epoch_holders, ownership_epochs
 from kafka_trial.invariants.request_logs import position_answers
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.table import Table, stacked
+from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
 
 
 @index
@@ -97,3 +106,85 @@ def _inside_by_own_word(batch: Batch, answers: Table) -> Bools:
     last = at_or_before(group, held["open_ns"], wanted, answers["at_ns"])
     begun = picked(held["begun_ns"], last, NEVER) < answers["at_ns"]
     return begun & (picked(held["close_ns"], last, NONE) >= answers["at_ns"])
+
+
+ASKED_BEFORE_NS_MAX = 2_000_000_000  # how long before the callback returned a member may have asked for its position
+
+
+@index
+def floors(batch: Batch) -> Ints:
+    """Returns the floor of each ownership epoch: a position, the log start where nothing was committed.
+
+    NONE for a consumer whose progress is not in Kafka: wherever it starts is right.
+    """
+    if not batch.trial_context.settings.in_offsets_log:
+        return np.full(len(ownership_epochs(batch)), NONE, np.int64)
+    answered = _answered(batch)
+    durable = _durable(batch)
+    starts = batch.log_starts[ownership_epochs(batch)["slice"]]
+    floor = np.where(answered != NONE, answered, durable)
+    floor = np.where(batch.vague(ownership_epochs(batch)["source"]), NONE, floor)  # nobody knows when these began
+    return np.where(floor < 0, starts, floor)  # -1 is the broker's word for "no commit"
+
+
+def _answered(batch: Batch) -> Ints:
+    """Returns the answer from which each ownership epoch starts, of those to its member between its assignment and its
+    first delivery; NONE where there is none.
+
+    Where it starts from none of them, it is held to the last one before it began to fetch. Of several clients in a
+    process it is held to what it was answered itself, where its lines name it.
+    """
+    held, answers = ownership_epochs(batch), _by_asker(batch)
+    size = known_clients(batch).size + 1
+    asker = answers["slice"] * size + answers["member"] + 1
+    wanted = held["slice"] * size + np.where(epoch_holders(batch) >= 0, epoch_holders(batch), held["member"]) + 1
+    ended = picked(held["close_ns"], held["before"], NONE)
+    gap = np.where(held["before"] >= 0, held["open_ns"] - ended, ASKED_BEFORE_NS_MAX)
+    earliest = batch.earliest(held["open_ns"]) - LOG_TOLERANCE_NS - np.clip(gap, 0, ASKED_BEFORE_NS_MAX)
+    first_delivery = _first_deliveries(batch)
+    latest = np.where(first_delivery == NEVER, NEVER - 1, first_delivery + LOG_TOLERANCE_NS)
+    first, end = between(asker, answers["at_ns"], wanted, earliest, latest + 1)
+    fetched_ns = picked(answers["fetched_ns"], np.where(first < end, first, -1), NEVER)
+    unfetched = at_or_before(asker, answers["at_ns"], wanted, np.minimum(latest, fetched_ns))
+    started = greatest_in(np.where(answers["starts"], np.arange(len(answers)), -1), first, end)
+    starts = picked(answers["starts"].astype(np.int64), started, 0) == 1
+    chosen = np.where(starts, started, np.where(first < end, unfetched, -1))
+    return picked(answers["committed_offset"], chosen, NONE)
+
+
+def _by_asker(batch: Batch) -> Table:
+    """Returns the answers to each process and, once more, to each of several clients in one, as those of a member."""
+    answers = answers_with_starts(batch)
+    told_apart = answers.take((answers["client"] >= 0) & (answers["client"] != answers["member"]))
+    both = stacked(answers, told_apart.having(member=told_apart["client"]))
+    return both.sorted_by("slice", "member", "at_ns")
+
+
+def _first_deliveries(batch: Batch) -> Ints:
+    """Returns when each ownership epoch's work began: at its first delivery or, where a broker tells of it, first
+    fetch."""
+    given = deliveries(batch).take(deliveries(batch)["ownership_epoch"] >= 0)
+    size = len(ownership_epochs(batch))
+    first = per_group(given["ownership_epoch"], given["time_ns"], size, how="min", start=NEVER)
+    return np.minimum(first, ownership_epochs(batch)["begun_ns"])
+
+
+def _durable(batch: Batch) -> Ints:
+    """Returns the committed offset that stood when each ownership epoch opened, the lowest of those possible; else
+    NONE."""
+    held, log = ownership_epochs(batch), commits_in_effect(batch)
+    by_time = log.sorted_by("slice", "effect_ns")
+    sure_ns = batch.earliest(held["open_ns"]) - TOLERANCE_NS
+    surely = at_or_before(by_time["slice"], by_time["effect_ns"], held["slice"], sure_ns)
+    low, high = between(
+        by_time["slice"],
+        by_time["effect_ns"],
+        held["slice"],
+        sure_ns + 1,
+        held["open_ns"] + TOLERANCE_NS + 1,
+    )
+    which, rows = in_ranges(low, high)
+    lowest = per_group(which, by_time["committed_offset"][rows], len(held), how="min", start=NEVER)
+    before = picked(by_time["committed_offset"], surely, NONE)
+    known = np.where(before == NONE, -1, before)  # before the first commit the log start was the floor
+    return np.where(lowest == NEVER, before, np.minimum(np.where(lowest == NEVER, known, lowest), known))

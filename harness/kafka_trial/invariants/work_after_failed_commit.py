@@ -44,7 +44,6 @@ from kafka_trial.invariants.kernels import (
     ordered,
     picked,
 )
-from kafka_trial.invariants.late_log_lines import commit_requests
 from kafka_trial.invariants.ownership_epochs import (
     SAID,
     assigned_to_other_member,
@@ -52,7 +51,7 @@ from kafka_trial.invariants.ownership_epochs import (
     own_words,
     ownership_epochs,
 )
-from kafka_trial.invariants.request_logs import FENCING
+from kafka_trial.invariants.request_logs import FENCING, commit_requests
 from kafka_trial.invariants.response_delivery import answers_of, heard_ns
 from kafka_trial.invariants.rows import Kind, Outcome
 from kafka_trial.invariants.table import Table, stacked, table

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.false_assignments import false_assigned
 from kafka_trial.invariants.handler_retries import handler_starts
-from kafka_trial.invariants.incarnations import incarnation_of
 from kafka_trial.invariants.kernels import NONE, Array, Bools, Ints, at_or_before, joined, picked
 from kafka_trial.invariants.ownership_epochs import own_words
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by

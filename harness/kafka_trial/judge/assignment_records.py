@@ -1,7 +1,8 @@
 """Assignment records: which member ids the offsets log gives each partition to, from which record to which.
 
 Classic group records list the assignment of all members. KIP-848 has a record for each member: what it lists holds
-until that member's next one, or its tombstone.
+until that member's next one, or its tombstone. With them the epoch (or generation) that each accepted commit was asked
+for with, as rows COMMIT_EPOCHS.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kafka_trial.invariants.kernels import NEVER, Array, at_or_after, ordered, picked
+from kafka_trial.invariants.kernels import NEVER, NONE, Array, at_or_after, ordered, picked
 from kafka_trial.invariants.rows import Protocol
 from kafka_trial.judge.columns import Columns
-from kafka_trial.judge.history_names import HistoryNames
-from kafka_trial.judge.slice_index import slices_of
+from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
+from kafka_trial.judge.history_names import HistoryNames, slices_of
 
 MEMBER_ASSIGNMENT = 8  # the record type whose tombstone says that a member is gone
 FIELDS = ("slice", "seq", "time_ns", "protocol", "log_offset", "assignment_epoch", "append_wall_ns", "member_id")
@@ -97,3 +98,26 @@ def _next_place(ids: Array, places: Array, of_id: Array, at: Array) -> Array:
     """Returns the place of the member's next record after each one; NEVER where there is none."""
     order = ordered(ids, places)
     return picked(places[order], at_or_after(ids[order], places[order], of_id, at + 1), NEVER)
+
+
+def commit_epochs(names: HistoryNames, columns: Columns) -> dict[str, Array]:
+    """Returns the columns of one row for each position that a member committed with an epoch and was not refused."""
+    asked = columns.codes("api", {"OFFSETCOMMIT": 1}, fold=True) == 1
+    ours = columns.is_kind("request") & names.of_group(columns)
+    rows, entries = columns.entries("entries", ours & asked & (columns["epoch"] >= 0))
+    slices = slices_of(names, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+    who = numbers_of(names, columns.text("member_id", rows))
+    accepted = (entries["error"] == NONE) | (entries["error"] == 0)
+    kept = (slices >= 0) & (entries["committed_offset"] != NONE) & (who >= 0) & accepted
+    rows = rows[kept]
+    return {
+        "slice": slices[kept],
+        "seq": columns["seq"][rows],
+        "time_ns": columns["time_ns"][rows],
+        "committed_offset": entries["committed_offset"][kept],
+        "member_epoch": columns["epoch"][rows],
+        "answered_wall_ns": columns["source_wall_ns"][rows],
+        "duration_ns": np.nan_to_num(columns.reals("duration_ms")[rows] * 1_000_000).astype(np.int64),
+        "member_id": who[kept],
+        "connection": columns[CONNECTION_NO][rows],
+    }

@@ -1,12 +1,13 @@
-"""Bad lines: the events of members that could not be read, as facts: how many, and the first of each incarnation."""
+"""Bad lines: how many events of members could not be read, and what was found only because a line is missing there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_trial.invariants.trial_context import LostEvents
+from kafka_trial.invariants.claim_rule import Anomaly
+from kafka_trial.invariants.trial_context import LostEvents, TrialContext
 
 
 @dataclass
@@ -41,3 +42,48 @@ def _lost(source: int, lines: list[Mapping[str, Any]]) -> LostEvents:
         first=str(first.get("message")),
         reason=str(first.get("reason", "")),
     )
+
+
+RECORDS = ("skipped", "unseen", "poll-skip")  # each instance: there is no line of the record
+COMMITS = ("commit-ahead",)  # some of these are about a record that has no line at all
+PARTITIONS = ("stuck-partition", "false-lag", "late-convergence")  # not all records of the partition have their line
+QUOTE_MAX = 200
+
+
+def left_open(found: Mapping[str, Sequence[Anomaly]], counts: Mapping[str, int], trial_context: TrialContext) -> str:
+    """Returns why what was found for want of a line is left open; nothing where it is not.
+
+    A line that does not name its record may have been any one's, but only one's: where more records lack their line
+    than there are such lines, the rest is lost for certain.
+    """
+    nameless = sum(one.nameless for one in trial_context.lost_events)
+    kept = all(counts.get(name, 0) == len(found.get(name, ())) for name in RECORDS)
+    if not nameless or not kept or len(without_line(found)) > nameless:
+        return ""
+    return "; ".join(told(one) for one in trial_context.lost_events if one.nameless)
+
+
+def without_line(found: Mapping[str, Sequence[Anomaly]]) -> set[tuple[object, ...]]:
+    """Returns the records of which some line is missing."""
+    return {_record(one) for one in _all(found[name] for name in RECORDS if name in found)}
+
+
+def is_open(one: Anomaly, missing: set[tuple[object, ...]]) -> bool:
+    """Tells whether an instance may be there only because the line of one of these records is missing."""
+    return one.name not in COMMITS or _record(one) in missing
+
+
+def told(one: LostEvents) -> str:
+    """Returns the lines of an incarnation that were events and could not be read, as a sentence."""
+    lines = "a line" if one.count == 1 else f"{one.count} lines"
+    quote = "".join(letter if letter.isprintable() else " " for letter in one.first[:QUOTE_MAX])
+    reason = f" ({one.reason})" if one.reason else ""
+    return f"{one.member} printed {lines} that could not be read, first: {quote}{reason}"
+
+
+def _record(one: Anomaly) -> tuple[object, ...]:
+    return one.topic, one.partition, one.attributes.get("offset")
+
+
+def _all(parts: Iterable[Sequence[Anomaly]]) -> list[Anomaly]:
+    return [one for part in parts for one in part]

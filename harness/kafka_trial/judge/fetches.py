@@ -13,7 +13,7 @@ from kafka_trial.invariants.kernels import NONE, Array, first_of, joined, ordere
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
-from kafka_trial.judge.slice_index import slices_of
+from kafka_trial.judge.history_names import slices_of
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 

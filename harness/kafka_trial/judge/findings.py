@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.invariant import Invariant, instances, list_invariants, per_slice
+from kafka_trial.invariants.invariant import Invariant, instances, judged, list_invariants, per_slice
 from kafka_trial.invariants.rows import NUMBERS
-from kafka_trial.invariants.stall_masking import judged
 from kafka_trial.invariants.starvation import waits, worked
 from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table

@@ -2,16 +2,19 @@
 
 The trial context's builder (`trial_context_builder.py`) fills them in; whoever makes rows, or gathers something for the
 trial context, looks things up here and knows no more of the builder. Files are read in such an order (`FIRST_FILES`)
-that group, topic and the run's phases are known before they are asked for.
+that group, topic and the run's phases are known before they are asked for. The number of a slice follows from the
+topic's name (or id) and the partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_trial.invariants.kernels import Array
 from kafka_trial.invariants.rows import NOWHERE
@@ -63,3 +66,35 @@ class HistoryNames:
             return np.ones(len(columns), np.bool_)
         ours: Array = columns.codes("group", {self.group: 1}) == 1
         return ours | columns.absent("group")
+
+
+ELSEWHERE = -2  # a place that is none of this trial's
+
+
+def slices_of(names: HistoryNames, topics: pa.Array, partitions: Array, *, topic_ids: pa.Array | None = None) -> Array:
+    """Returns the number of each (topic, partition), new ones included; -1 unplaced, ELSEWHERE for other topics."""
+    if topic_ids is not None and topics.null_count:
+        topics = pc.coalesce(topics, _topics_of(names, topic_ids))
+    encoded = topics.dictionary_encode()
+    different = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    placed = (codes >= 0) & (partitions >= 0) & (partitions < 2**31)
+    pairs, inverse = np.unique(np.where(placed, codes * 2**31 + partitions, -1), return_inverse=True)
+    numbers = [_number(names, different, int(pair)) for pair in pairs.tolist()]
+    return np.array(numbers, np.int64)[inverse] if len(numbers) else np.empty(0, np.int64)
+
+
+def _topics_of(names: HistoryNames, topic_ids: pa.Array) -> pa.Array:
+    encoded = topic_ids.dictionary_encode()
+    topics = pa.array([names.topics_by_id.get(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return topics.take(encoded.indices)
+
+
+def _number(names: HistoryNames, topics: Sequence[str], pair: int) -> int:
+    """Returns the number of the slice with this packed (topic, partition)."""
+    if pair < 0:
+        return -1
+    topic, partition = topics[pair >> 31], pair & (2**31 - 1)
+    if names.topic is not None and topic != names.topic:
+        return ELSEWHERE
+    return names.slice_of(topic, partition)

@@ -40,23 +40,20 @@ from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import IN_TRANSACTION, OUTCOMES, Kind, Known
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import ROWS, made_rows, mixed_rows
-from kafka_trial.judge.assignment_records import AssignmentRecords
+from kafka_trial.judge.assignment_records import AssignmentRecords, commit_epochs
 from kafka_trial.judge.columns import Columns
-from kafka_trial.judge.commit_epochs import commit_epochs
 from kafka_trial.judge.connections import NUMBER as CONNECTION_NO
 from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.group_answers import take_group_answers
 from kafka_trial.judge.history_defects import HistoryDefects
-from kafka_trial.judge.id_index import IdIndex, id_hashes
+from kafka_trial.judge.history_names import ELSEWHERE, slices_of
+from kafka_trial.judge.id_index import IdIndex, RecordIds, id_hashes
 from kafka_trial.judge.id_joins import IdJoins
 from kafka_trial.judge.line_index import LineIndexBuilder
 from kafka_trial.judge.lines import Block, LineStats, read_ahead, read_blocks
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.own_times import OwnTimes
-from kafka_trial.judge.record_ids import RecordIds
-from kafka_trial.judge.slice_index import ELSEWHERE, slices_of
-from kafka_trial.judge.taken_commits import TakenCommits
-from kafka_trial.judge.transactions import transaction_rows
+from kafka_trial.judge.transactions import TakenCommits, transaction_rows
 from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
 
 Emit = Callable[[pa.Table], object]

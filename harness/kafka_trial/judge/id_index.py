@@ -4,6 +4,9 @@ Filled while the files are read, the control read first, then the workload, then
 `history_reader.py` for what no single slice holds. An id is known by its *id hash*, a number of 63 bits
 that equal ids share: different id_hashes are different ids for certain; two ids of one id hash would be missed once in
 10^16.
+
+
+Record ids: the sink tells what reached the outside world by id; the control read tells where that record lies.
 """
 
 from __future__ import annotations
@@ -117,3 +120,24 @@ class IdIndex:
             self._sent = [*(column[order] for column in places), self.sends.get("time_ns", row)[order]]
         known_slices, known_offsets, sent = self._sent
         return picked(sent, exactly(known_slices, known_offsets, slices, offsets), NONE)
+
+
+class RecordIds:
+    """Where each record id of the control read lies, for joining effects; empty where no sink was used."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self.wanted = wanted
+        self._parts: list[pa.Table] = []
+
+    def take(self, ids: pa.Array, slices: Array, offsets: Array) -> None:
+        """Takes the records of one block."""
+        if self.wanted:
+            self._parts.append(pa.table({"id": ids, "slice": slices.astype(np.int64), "offset": offsets}))
+
+    def places(self, ids: pa.Array) -> tuple[Array, Array, Array]:
+        """Returns (which id, slice, offset) for every record that has one of the ids."""
+        if not self._parts:
+            return (np.empty(0, np.int64),) * 3
+        wanted = pa.table({"id": ids, "which": np.arange(len(ids))})
+        found = wanted.join(pa.concat_tables(self._parts), keys="id", join_type="inner").sort_by("which")
+        return tuple(found[name].to_numpy() for name in ("which", "slice", "offset"))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kafka_trial.history.event import Event, to_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.invariant import Findings, Invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
@@ -27,6 +27,7 @@ from kafka_trial.invariants.starvation import WAITS, WORKED
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings, TrialContext
+from kafka_trial.judge.bad_lines import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.coverage import WORK
@@ -42,7 +43,6 @@ from kafka_trial.judge.judgement import (
     MemberCoverage,
     SliceCoverage,
 )
-from kafka_trial.judge.missing_lines import COMMITS, PARTITIONS, RECORDS, is_open, left_open, without_line
 from kafka_trial.judge.session import session, stays_here, warm_session
 from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on

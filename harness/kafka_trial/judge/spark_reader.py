@@ -1,25 +1,33 @@
 """Reading on a Spark cluster: the executors read the history and leave the cache of the run folder behind.
 
 Every split of every file is a task of its own; one more, which carries what needs the files' order, makes the slice
-rows of what these have stored (`stored_splits.py`). The driver reads no history. The executors must see the run folder
-under the driver's path, and be able to write into it.
+rows of what these have stored. The driver reads no history. The executors must see the run folder under the driver's
+path, and be able to write into it.
+
+Between the tasks lies a Parquet file for each split, a fraction of its size: the columns, where the lines lie, and the
+whole line of the few events that are read as plain data.
 """
 
 from __future__ import annotations
 
 import shutil
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import CONTEXT, SliceRows, cached_rows, know_checksums, make_cache
-from kafka_trial.judge.lines import SPLIT_BYTES, splits_of
-from kafka_trial.judge.stored_splits import store_split, stored_blocks
+from kafka_trial.judge.columns import Columns
+from kafka_trial.judge.group_answers import telling
+from kafka_trial.judge.lines import SPLIT_BYTES, Block, LineStats, checked, read_split, splits_of
+from kafka_trial.judge.trial_context_builder import TAKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,3 +120,44 @@ def _each(spark: SparkSession, items: Sequence[Split] | Sequence[Path], work: Ca
         lines = [line.strip() for line in str(error.java_exception).splitlines()]
         told = next((line for line in reversed(lines) if "Error" in line and not line.startswith("at ")), lines[0])
         raise UnjudgeableError(f"an executor could not read the history: {told}") from error
+
+
+ABOUT = b"kafka_trial"  # the metadata of the Parquet file that are ours
+BEGINS, FINISHES, LINE = "_begins", "_finishes", "_line"
+
+
+def store_split(path: Path, at: int, folder: Path) -> None:
+    """Reads the split of a history file at a byte, and stores what it holds in a folder."""
+    block, line_stats = read_split(path, at)
+    columns = Columns(block.events)
+    whole = np.flatnonzero(columns.is_kind(*TAKERS) | telling(columns))
+    lines = np.full(len(columns), None, object)
+    lines[whole] = [block.line(row) for row in whole.tolist()]
+    table = block.events.append_column(BEGINS, pa.array(block.begins)).append_column(FINISHES, pa.array(block.finishes))
+    table = table.append_column(LINE, pa.array(lines, pa.binary()))
+    table = table.replace_schema_metadata({ABOUT: orjson.dumps(line_stats.to_plain())})
+    pq.write_table(table, _place(path, at, folder), compression="snappy")
+
+
+def stored_blocks(path: Path, splits: range, folder: Path, line_stats: LineStats) -> Iterator[Block]:
+    """Yields the events of a history file whose splits are all stored, as `lines.read_blocks` would.
+
+    Raises:
+        InputError: a line is of a newer schema.
+    """
+    return checked((_stored(_place(path, at, folder)) for at in splits), path, line_stats)
+
+
+def _stored(place: Path) -> tuple[Block, LineStats]:
+    table = pq.read_table(place)
+    about = orjson.loads(table.schema.metadata[ABOUT])
+    begins, finishes = (table[name].to_numpy() for name in (BEGINS, FINISHES))
+    lines = [line or b"" for line in table[LINE].to_pylist()]
+    ends = np.cumsum([len(line) for line in lines], dtype=np.int64)
+    starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
+    events = table.drop_columns([BEGINS, FINISHES, LINE])
+    return Block(events, b"".join(lines), starts, ends, begins, finishes), LineStats.from_plain(about)
+
+
+def _place(path: Path, at: int, folder: Path) -> Path:
+    return folder / f"{path.stem}-{at}.parquet"

@@ -1,20 +1,24 @@
-"""The report as one HTML page that needs nothing else: no script, no font, no picture from anywhere.
+"""The reports of one judged run, beside the verdict: text, JSON, and an HTML page that needs nothing else.
 
-Everything is escaped by the template engine; a policy in the page forbids every load on top of that.
+No script, no font, no picture comes from anywhere. Everything is escaped by the template engine; a policy in the page
+forbids every load on top of that.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import PAGE
-from kafka_trial.report.reading import Report
+from kafka_trial.report.reading import Report, read_report
 from kafka_trial.report.series import HEIGHT, WIDTH, Lag, path_of
-from kafka_trial.report.text import claim_in_words
+from kafka_trial.report.text import claim_in_words, text_of
 from kafka_trial.report.words import reading_in_words
 
 
@@ -57,3 +61,21 @@ def _pages() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def write_reports(folder: RunFolder) -> None:
+    """Writes report.txt, report.html and report.json into a judged run folder, each whole or not at all.
+
+    Raises:
+        InputError: the run has not been judged yet.
+    """
+    report = read_report(folder)
+    _write(folder.path / "report.txt", text_of(report) + "\n")
+    _write(folder.path / "report.html", html_of(report) + "\n")
+    folder.write_json("report.json", asdict(report))
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -19,8 +19,7 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
-from kafka_trial.invariants.bounds import FRESH_MIN, HEARTBEATS_A_SESSION, Timing, timing_of
-from kafka_trial.invariants.expiries import expiries, with_faults
+from kafka_trial.invariants.bounds import FRESH_MIN, HEARTBEATS_A_SESSION, Timing, expiries, timing_of, with_faults
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 

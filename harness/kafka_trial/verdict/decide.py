@@ -28,8 +28,7 @@ from itertools import chain
 
 from kafka_trial.claim import DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
-from kafka_trial.invariants.causal_links import Anomaly
-from kafka_trial.invariants.claim_rule import Attributes, Rule, Weight, the_clusters
+from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
 from kafka_trial.invariants.invariant import find_invariant, list_invariants
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation

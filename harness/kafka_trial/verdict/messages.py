@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.invariant import find_invariant
 
 # verdict.json holds no paths: of an absolute one only the last name is kept.

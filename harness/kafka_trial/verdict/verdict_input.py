@@ -13,7 +13,7 @@ from typing import Any
 from kafka_trial.claim import Claim, claim_problems
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.scenario import Limits, Topic
 from kafka_trial.verdict.messages import plain
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_trial.invariants.causal_links import Anomaly
+from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
 from lab.history_strategies import History

@@ -20,7 +20,7 @@ from kafka_trial import registry
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import FAIL, PASS, KafkaTrialError
 from kafka_trial.history.store import SUFFIX, RunFolder, pack
-from kafka_trial.report.calibrated import TABLE
+from kafka_trial.report.explain import TABLE
 from kafka_trial.scenario import scenario_to_table
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session, Trialed, TrialRequest

@@ -48,8 +48,8 @@ SAME = {
     # stores-batches-at-hand-out: its header promises what it may show besides.
     "bc8c294eb07e85da": "a470cb0ed2d6fb4f",
     "cf87af1417ec67bb": "a470cb0ed2d6fb4f",
-    # The judge's, when its files were counted and not yet its definitions.
-    "0579c9a324c87455": "27bf7b5502106ff3",
+    # The judge's, when its files were counted and not yet its definitions; two constants stood in two modules each.
+    "0579c9a324c87455": "8799745f364f624c",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("check", "trial.judge_process")
