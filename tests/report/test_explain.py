@@ -8,7 +8,8 @@ import pytest
 from kafka_trial.cli import main
 from kafka_trial.errors import PASS, InputError
 from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.registry import CHECKOUT
+from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.registry import CHECKOUT, PACKAGE
 from kafka_trial.report.explain import COUNTED, TABLE, calibrated, explain, page
 from kafka_trial.verdict.collect import FAILURE_HELP, FAILURES
 
@@ -21,6 +22,13 @@ def test_every_anomaly_has_advice() -> None:
 def test_the_page_of_anomalies_is_generated() -> None:
     """docs/anomalies.md is what `kafka-trial explain --all` prints."""
     assert (CHECKOUT / "docs" / "anomalies.md").read_text() == page()
+
+
+def test_every_reason_for_leaving_a_case_undecided_is_given_somewhere() -> None:
+    """The page lists them all; one that no invariant gives any more is none."""
+    sources = "".join(path.read_text() for path in (PACKAGE / "invariants").glob("*.py"))
+    assert [reason.name for reason in Undecided if f"Undecided.{reason.name}" not in sources] == []
+    assert all(f"- {reason.value}\n" in page() for reason in Undecided)
 
 
 def test_a_section_says_what_it_is_its_cause_and_the_change() -> None:

@@ -16,8 +16,8 @@ import pytest
 from kafka_trial.claim import Claim
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.claim_rule import Anomaly
-from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL
 from kafka_trial.invariants.invariant import list_invariants
+from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.report.reading import worst
 from kafka_trial.verdict.decide import Verdict, by_root_cause, decide
 from kafka_trial.verdict.files import verdict_to_table, write_verdict
@@ -239,7 +239,7 @@ def test_the_undecided_is_unknown_only_where_it_matters() -> None:
 
 def test_what_a_killed_member_had_in_hand_is_moot_for_at_most_once() -> None:
     """Handled or in flight at its crash: at-most-once allows both, at-least-once does not know."""
-    unheard = AnomalyResult("skipped", undecided={UNCERTAIN_AFTER_KILL: 2})
+    unheard = AnomalyResult("skipped", undecided={Undecided.UNCERTAIN_AFTER_KILL: 2})
     verdicts = [verdict_of(claim, unheard).verdict for claim in (AT_MOST_ONCE, AT_LEAST_ONCE)]
     assert verdicts == ["pass", "unknown"]
 

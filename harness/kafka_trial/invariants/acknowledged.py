@@ -29,12 +29,11 @@ from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
-ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
-WHOSE = "the member says that it was stored, the request log that it was refused; a later one since is nobody's known"
 NOBODY = -1  # the member of what a broker acknowledged
 
 
@@ -170,8 +169,8 @@ def _findings(missing: Table, one: Table) -> Findings:
         (found["refusal_source"], found["refusal_seq"]),
     ]
     undecided = [
-        (ANOTHER_TIME, one["slice"][~one["lost"] & ~one["whose"]]),
-        (WHOSE, one["slice"][~one["lost"] & one["whose"]]),
+        (Undecided.ANOTHER_TIME, one["slice"][~one["lost"] & ~one["whose"]]),
+        (Undecided.LATER_COMMIT_UNKNOWN, one["slice"][~one["lost"] & one["whose"]]),
     ]
     return Findings(rows, proofs, undecided)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kafka_trial.claim import Claim
+from kafka_trial.invariants.undecided import Undecided
 
 Attributes = Mapping[str, Any]
 Weight = Literal["violation", "tolerated", "undecided", "ground"]  # ground: the cluster's fault
@@ -38,7 +39,7 @@ class Rule:
     claimed: Callable[[Claim], bool]
     excuse: Excuse = no_excuse
     core: tuple[str, ...] = ()
-    moot: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    moot: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict)
 
 
 def always(_: Claim) -> bool:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
     from kafka_trial.invariants.table import Table
 
-UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
-
 
 def client_of_lines(batch: Batch, own: Table) -> Ints:
     """Returns the own client that each line (slice, source, own_client) speaks for; -1 where it is the only one that

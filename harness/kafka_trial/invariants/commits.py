@@ -39,11 +39,10 @@ from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-NO_LATER_END = "no log end was read after it"
 
 
 def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -55,7 +54,7 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("restart_inside") or own is False:
         return VIOLATION
     if own is None:
-        return "undecided", "nobody knows who made the backward commit"
+        return "undecided", Undecided.FALL_OF_NOBODY
     return "tolerated", "the owner's own, passed by later commits, with no restart inside: it settled"
 
 
@@ -170,8 +169,8 @@ def zombie_commit(batch: Batch) -> Findings:
     ]
     strangers = log.take((log["committer"] >= 0) & (log["owned"] < 0))
     owned_by_somebody = np.isin(strangers["slice"], np.unique(logged_assignments(batch)["slice"]))
-    strange = "nobody knows who owned the partition", strangers["slice"][owned_by_somebody]
-    return Findings(rows, proofs, [strange, ("nothing tells whether it skipped a record", nobody_knows)])
+    strange = Undecided.OWNER_UNKNOWN, strangers["slice"][owned_by_somebody]
+    return Findings(rows, proofs, [strange, (Undecided.SKIP_UNKNOWN, nobody_knows)])
 
 
 @invariant(
@@ -218,7 +217,7 @@ def commit_past_end(batch: Batch) -> Findings:
     )
     read = ends.take(after[beyond])
     proofs = [(past["source"], past["seq"]), (read["source"], read["seq"])]
-    return Findings(rows, proofs, [(NO_LATER_END, log["slice"][open_cases])])
+    return Findings(rows, proofs, [(Undecided.NO_LATER_END, log["slice"][open_cases])])
 
 
 def regressions(batch: Batch) -> Table:

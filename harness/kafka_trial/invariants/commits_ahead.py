@@ -8,7 +8,7 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, not_an_operators, under
 from kafka_trial.invariants.commits_log import OPERATOR, commits_in_effect, first_covering, requested, requested_at
-from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, uncertain_after_kill
+from kafka_trial.invariants.delivery import uncertain_after_kill
 from kafka_trial.invariants.handlers import completions, first_handled_of_records, first_handlings
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -31,13 +31,16 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.ownership_epochs import SAID, deliveries, own_words
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 
-READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
-UNDECIDED = {UNCERTAIN_AFTER_KILL: "unheard", READ_LATE: "read_late"}  # because, and the column that tells of whom
+UNDECIDED = {
+    Undecided.UNCERTAIN_AFTER_KILL: "unheard",
+    Undecided.READ_LATE: "read_late",
+}  # because, and the column that tells of whom
 
 
 @invariant(

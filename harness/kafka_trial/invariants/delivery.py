@@ -37,11 +37,10 @@ from kafka_trial.invariants.skips import in_flight
 from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-UNCERTAIN_AFTER_KILL = "committed by a member that was killed with -9 and could not say what it had handled"
 
 
 def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
@@ -63,7 +62,7 @@ def _skipped(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
         under("at-least-once", "at-most-once", "exactly-once"),
         _skipped,
         core=("at-least-once", "at-most-once", "exactly-once"),
-        moot={"at-most-once": (UNCERTAIN_AFTER_KILL,)},
+        moot={"at-most-once": (Undecided.UNCERTAIN_AFTER_KILL,)},
     ),
     message="record {offset} of {place} was committed past and never processed",
     deciding=(
@@ -103,7 +102,9 @@ def skipped(batch: Batch) -> Findings:
     )
     commit = (picked(commits["source"], covered_by, -1), picked(commits["seq"], covered_by, -1))
     return Findings(
-        rows, [(lost["source"], lost["seq"]), commit], [(UNCERTAIN_AFTER_KILL, _never_handled_slices(batch, undecided))]
+        rows,
+        [(lost["source"], lost["seq"]), commit],
+        [(Undecided.UNCERTAIN_AFTER_KILL, _never_handled_slices(batch, undecided))],
     )
 
 

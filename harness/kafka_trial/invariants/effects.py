@@ -36,11 +36,10 @@ from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-STRANGERS = "its id was never sent, and yet the log holds it: somebody else writes to the topic"
 
 
 @invariant(
@@ -77,7 +76,7 @@ def phantom(batch: Batch) -> Findings:
         offset=found["offset"],
         what=what,
     )
-    return Findings(rows, [(found["source"], found["seq"])], [(STRANGERS, told["slice"][theirs])])
+    return Findings(rows, [(found["source"], found["seq"])], [(Undecided.STRANGERS, told["slice"][theirs])])
 
 
 @invariant(

@@ -24,11 +24,10 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-NO_EPOCH = "no group record before the commit tells the member's epoch"
 
 
 @invariant(
@@ -75,7 +74,7 @@ def stale_generation(batch: Batch) -> Findings:
     )
     proofs = [("source", "seq"), ("log_source", "log_seq")]
     found = [(by["source"], by["seq"]), *((stale[source], stale[seq]) for source, seq in proofs)]
-    return Findings(rows, found, [(NO_EPOCH, asked["slice"][~known])])
+    return Findings(rows, found, [(Undecided.NO_EPOCH, asked["slice"][~known])])
 
 
 def _stored(batch: Batch) -> Table:

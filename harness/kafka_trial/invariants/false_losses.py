@@ -7,8 +7,7 @@ its poll interval ran out, it had left. What is in hand then cannot be prevented
 Not listed by the word "lost" alone: a member with an instance id does not say that its poll interval ran out, and a
 Java client that is closed while its group rebalances calls what it still has lost (`onLeavePrepare`).
 
-
-Borne out: the lines of a member's callbacks as far as brokers bear them out; what they contradict acquits nobody.
+`corroborated` are a member's callbacks as far as brokers bear them out; what they contradict acquits nobody.
 """
 
 from __future__ import annotations

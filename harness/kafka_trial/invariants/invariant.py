@@ -2,10 +2,8 @@
 
 Invariants register themselves with `@invariant(...)`. They know neither Spark nor a cluster. A finding names the events
 that prove it, so that a stranger can open the history and see it. What needs all slices at once (a bound that follows
-from the whole group's backlog) is judged in a second step from the summaries of the slices (`liveness.py`).
-
-
-What only the harness's own harness stalls keep from being found is left undecided, not acquitted.
+from the whole group's backlog) is judged in a second step from the summaries of the slices (`liveness.py`). What
+only the harness's own stalls keep from being found is left undecided, not acquitted.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ import numpy as np
 from kafka_trial.invariants.claim_rule import Explains, Rule
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, number_in, ordered
 from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -212,9 +211,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, int) and value in (NONE, NEVER) else value
 
 
-STOOD_STILL = "it would have been found, had the harness not stood still around it"
-
-
 def judged(invariant: Invariant, batch: Batch) -> Findings:
     """Returns what an invariant finds; undecided stays what it finds only where all was heard when it was said.
 
@@ -226,7 +222,7 @@ def judged(invariant: Invariant, batch: Batch) -> Findings:
         return found
     more = _cases(invariant.judge(batch.had_it_not_stood_still)) - _cases(found)
     slices = np.array(sorted(case[0] for case in more.elements()), np.int64)
-    return replace(found, undecided=[*found.undecided, (STOOD_STILL, slices)])
+    return replace(found, undecided=[*found.undecided, (Undecided.HARNESS_STOOD_STILL, slices)])
 
 
 def _cases(findings: Findings) -> Counter[tuple[Any, ...]]:

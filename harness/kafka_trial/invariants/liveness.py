@@ -31,16 +31,11 @@ from kafka_trial.invariants.stalls import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.invariants.undecided import Undecided
 
 __all__ = ["Group", "Timing", "convergence_bound_s", "group_of", "stall_window_s"]
 
 SECOND_NS = 1_000_000_000
-DELAYED = "the machine stood still for over a quarter of the session timeout"
-SHORT = "not converged, but the drain was shorter than {what}"
-SLOWED = (
-    "a slow machine may explain it: in the drain brokers took {times:.1f} times as long for a commit as before the "
-    "faults: {what}, and {more:.1f} s"
-)
 SLOWDOWN_MIN = 2.0  # B takes twice the time that the backlog needs: less than that is in it
 SLOWER_NS_MIN = 5_000_000  # a commit must take so much longer: of less than that a machine's mood is enough
 
@@ -101,15 +96,15 @@ class Group:
     def unsettled(self) -> str | None:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.stood_still(self.drain_ns):
-            return DELAYED
+            return Undecided.DELAYED
         return self.short_reason if self.drained_ns < self.bound_with_slowdown_ns else None
 
     @property
     def short_reason(self) -> str:
         """Why a drain that was shorter than B, with what the machine was slower, decides nothing."""
         if not self.slowdown_allowance_s:
-            return SHORT.format(what=bound_in_words(self.timing))
-        return SLOWED.format(
+            return Undecided.DRAIN_SHORT.format(what=bound_in_words(self.timing))
+        return Undecided.SLOW_MACHINE.format(
             times=self.commit_slowdown, what=bound_in_words(self.timing), more=self.slowdown_allowance_s
         )
 
@@ -243,7 +238,7 @@ def stuck_partition(group: Group) -> Findings:
         **{"class": np.array(CLASSES, dtype=object)[found["stall"]]},
     )
     proofs = [("open_source", "open_seq"), ("commit_source", "commit_seq")]
-    reason = DELAYED if delayed else _why_undecided(group)
+    reason = Undecided.DELAYED if delayed else _why_undecided(group)
     return Findings(
         rows,
         [(found[source], found[seq]) for source, seq in proofs],
@@ -300,7 +295,7 @@ def late_convergence(group: Group) -> Findings:
             dtype=object,
         ),
     )
-    reason = DELAYED if delayed else group.short_reason
+    reason = Undecided.DELAYED if delayed else group.short_reason
     return Findings(
         rows,
         [(found["open_source"], found["open_seq"]), (found["commit_source"], found["commit_seq"])],
@@ -326,9 +321,9 @@ def _is_stuck(group: Group) -> Bools:
 
 
 def _why_undecided(group: Group) -> str:
-    return (
-        SHORT.format(what=window_in_words(group.timing)) if group.patience_s == group.window_s else group.short_reason
-    )
+    if group.patience_s == group.window_s:
+        return Undecided.DRAIN_SHORT.format(what=window_in_words(group.timing))
+    return group.short_reason
 
 
 def _each(text: str, found: Table) -> Array:

@@ -14,7 +14,7 @@ from kafka_trial.invariants.claim_rule import (
     partition_order_claimed,
     sharing_an_event,
 )
-from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
+from kafka_trial.invariants.client_attribution import unattributed
 from kafka_trial.invariants.effects import late_effects
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import completions, finished_handlers, keys_of
@@ -36,6 +36,7 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.zombie_excuses import excused
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def nonmonotonic_poll(batch: Batch) -> Findings:
         previous_offset=before["offset"],
     )
     proofs = [(before["source"], before["seq"]), (after["source"], after["seq"])]
-    return Findings(rows, proofs, [(UNATTRIBUTED, held["slice"][unsure])])
+    return Findings(rows, proofs, [(Undecided.UNATTRIBUTED, held["slice"][unsure])])
 
 
 @invariant(
@@ -120,7 +121,7 @@ def reordered_key(batch: Batch) -> Findings:
         same_key=late["same_key"],
     )
     proofs = [(late["later_source"], late["later_seq"]), (late["source"], late["seq"])]
-    return Findings(rows, proofs, [(UNATTRIBUTED, unsure)])
+    return Findings(rows, proofs, [(Undecided.UNATTRIBUTED, unsure)])
 
 
 @invariant(
@@ -170,7 +171,7 @@ def overlapping_handlers(batch: Batch) -> Findings:
         ("other_source", "other_end"),
         ("source", "end_seq"),
     ]
-    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs], [(UNATTRIBUTED, unsure)])
+    return Findings(rows, [(later[source], later[seq]) for source, seq in proofs], [(Undecided.UNATTRIBUTED, unsure)])
 
 
 def _once(found: Table, *one: str) -> tuple[Table, Ints]:

@@ -15,12 +15,12 @@ from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, per_
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import table
 from kafka_trial.invariants.trial_context import TrialContext
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
 
 SECOND_NS = 1_000_000_000
-DELAYED = "the machine stood still for over a quarter of the session timeout"
 Span = tuple[int, int]
 
 
@@ -91,7 +91,7 @@ def orphan_partition(batch: Batch) -> Findings:
         lasted_ms=told([(calm.end_ns - calm.begin_ns) // 1_000_000 for calm, _ in guilty]),
     )
     proof = (told([calm.source for calm, _ in guilty]), told([calm.seq for calm, _ in guilty]))
-    return Findings(rows, [proof], [(DELAYED, np.concatenate([np.empty(0, np.int64), *open_cases]))])
+    return Findings(rows, [proof], [(Undecided.DELAYED, np.concatenate([np.empty(0, np.int64), *open_cases]))])
 
 
 def _bound_ns(trial_context: TrialContext) -> int:

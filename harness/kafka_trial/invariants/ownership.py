@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, fencing_claimed
-from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
+from kafka_trial.invariants.client_attribution import unattributed
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import finished_handlers, joined_with
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -26,6 +26,7 @@ from kafka_trial.invariants.ownership_epochs import SAID, assigned_to_other_memb
 from kafka_trial.invariants.ownership_log import logged_assignments
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit, rejected_commit_evidence
 from kafka_trial.invariants.work_under_false_assignments import begun_under_false_assignments
 from kafka_trial.invariants.zombie_excuses import doubted, fetched_though_told
@@ -33,8 +34,6 @@ from kafka_trial.invariants.zombies import zombie_windows
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and nobody saw what it fetched"
 
 
 @invariant(
@@ -69,7 +68,7 @@ def split_ownership(batch: Batch) -> Findings:
     beside = _beside_owners(batch)
     unsure = doubted(batch, beside["ownership_epoch"], beside["time_ns"]) & (beside["refusal_source"] < 0)
     proofs = [(both["source_a"], both["seq_a"]), (both["source_b"], both["seq_b"])]
-    return Findings(rows, proofs, [(FETCHES_UNKNOWN, beside["slice"][unsure])])
+    return Findings(rows, proofs, [(Undecided.FETCHES_UNKNOWN, beside["slice"][unsure])])
 
 
 @invariant(
@@ -101,7 +100,7 @@ def work_after_revoke(batch: Batch) -> Findings:
     late = own.take(own["revoked"] & _works(own))
     late = late.take(~_in_hand_when_lost(batch, late))
     unsure = unattributed(batch, late)
-    undecided, late = [(UNATTRIBUTED, late["slice"][unsure])], late.take(~unsure)
+    undecided, late = [(Undecided.UNATTRIBUTED, late["slice"][unsure])], late.take(~unsure)
     rows = table(slice=late["slice"], order=late["offset"], offset=late["offset"], what=_what(late))
     callback = picked(own_words(batch)["seq"], _callback_before(batch, late), -1)
     return Findings(rows, [(late["source"], callback), (late["source"], late["seq"])], undecided)

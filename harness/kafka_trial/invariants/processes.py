@@ -19,6 +19,7 @@ from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -26,14 +27,8 @@ if TYPE_CHECKING:
 SECOND_NS = 1_000_000_000
 LOOP_MIN = 2  # once is the plain failure "exited"; again, after it was started again, is a loop
 ENDING = frozenset({"terminate", "restart", "leave", "join", "kill"})  # faults that end a member, and hinder none
-STOOD_STILL = "the machine stood still for over a quarter of the time it had to stop"
-UNDER_FAULT = "a fault was in force while it stopped"
 JOINS = ("JOIN_GROUP", "SYNC_GROUP")
 JOIN_GAP_MAX_NS = SECOND_NS  # after an answer to the one before
-JOIN_HELD_BACK = (
-    "all the while its group held back the answer to its request to join, and consumer.toml does not declare how long "
-    "a stop may take ([stop] within_s)"
-)
 
 
 @invariant(
@@ -116,24 +111,27 @@ def unbounded_close(group: Group) -> Findings:
             "within_s": [life.within_s for life in found],
         },
     )
-    reasons = [(reason, np.full(excuses.count(reason), -1)) for reason in (STOOD_STILL, UNDER_FAULT, JOIN_HELD_BACK)]
+    reasons = [
+        (reason, np.full(excuses.count(reason), -1))
+        for reason in (Undecided.STOP_DELAYED, Undecided.STOP_UNDER_FAULT, Undecided.JOIN_HELD_BACK)
+    ]
     return Findings(rows, [_proofs(found)], reasons)
 
 
-def _excuse(group: Group, life: Incarnation) -> str | None:
+def _excuse(group: Group, life: Incarnation) -> Undecided | None:
     """Returns why nobody can tell whether the member itself was too slow; None where it was."""
     ended_ns = life.exited_ns or 0
     asked_ns = ended_ns if life.asked_ns is None else life.asked_ns
     member, waits_ns = group.trial_context.members[life.member], _request_timeout_ns(group)
     if any(_hinders(window, member, asked_ns, ended_ns, waits_ns=waits_ns) for window in _windows(group)):
-        return UNDER_FAULT
+        return Undecided.STOP_UNDER_FAULT
     if "stop.within_s" not in group.trial_context.settings.declared and _held_in_a_join(
         group, life, asked_ns, ended_ns
     ):
-        return JOIN_HELD_BACK
+        return Undecided.JOIN_HELD_BACK
     patience_ns = (life.within_s or 0) / 4 * SECOND_NS
     late = [delay for at, delay in group.trial_context.delays if asked_ns <= at and at - delay <= ended_ns]
-    return STOOD_STILL if max(late, default=0) > patience_ns else None
+    return Undecided.STOP_DELAYED if max(late, default=0) > patience_ns else None
 
 
 def _held_in_a_join(group: Group, life: Incarnation, asked_ns: int, ended_ns: int) -> bool:

@@ -32,9 +32,9 @@ from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, TrialContext
+from kafka_trial.invariants.undecided import Undecided
 
 SECOND_NS = 1_000_000_000
-DELAYED = "the machine stood still for over a quarter of the session timeout"
 
 
 @invariant(
@@ -92,7 +92,7 @@ def uncommitted_progress(batch: Batch) -> Findings:
             (first_handlings(batch)["source"][handled], first_handlings(batch)["seq"][handled]),
             (commits_in_effect(batch)["source"][commit], commits_in_effect(batch)["seq"][commit]),
         ],
-        [(DELAYED, records["slice"][rows[delayed]])],
+        [(Undecided.DELAYED, records["slice"][rows[delayed]])],
     )
 
 
@@ -145,7 +145,6 @@ def _snapshot_ns(trial_context: TrialContext) -> int:
 
 
 NOBODY = -1
-WHOSE = "nobody knows who made a commit on the partition meanwhile"
 
 
 @invariant(
@@ -192,7 +191,7 @@ def rogue_reader(batch: Batch) -> Findings:
             lasted_ms=(found["last_ns"] - found["first_ns"]) // 1_000_000,
         ),
         [(found["source"], found["seq"]), (found["last_source"], found["last_seq"])],
-        [(DELAYED, reads["slice"][delayed]), (WHOSE, reads["slice"][unclear])],
+        [(Undecided.DELAYED, reads["slice"][delayed]), (Undecided.COMMITTER_UNKNOWN, reads["slice"][unclear])],
     )
 
 

@@ -24,7 +24,7 @@ from kafka_trial.invariants.commits_log import (
     final_committed_offsets,
     first_covering,
 )
-from kafka_trial.invariants.delivery import UNCERTAIN_AFTER_KILL, sink_there, uncertain_after_kill
+from kafka_trial.invariants.delivery import sink_there, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
     NONE,
@@ -39,15 +39,10 @@ from kafka_trial.invariants.kernels import (
 )
 from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.invariants.table import Table, table
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-AFTER_SNAPSHOT = "acknowledged after the snapshot had begun: the control read may have passed its place before"
-PLACE_UNKNOWN = "acknowledged without an offset, in a log that was compacted or whose beginning expired"
-NO_ID_THERE = "the control read holds a record without an id at its place"
-REPLACED = "what was delivered is not in the log, which holds another record there: the cluster may have replaced it"
-KILLED_NEAR = "expired, not committed past, and a member was killed with -9 that may have read it and could not say so"
 
 
 @invariant(
@@ -88,9 +83,9 @@ def lost_write(batch: Batch) -> Findings:
         rows,
         [(lost["source"], lost["seq"])],
         [
-            (AFTER_SNAPSHOT, sent["slice"][~gone & late]),
-            (PLACE_UNKNOWN, sent["slice"][~gone & ~late & placeless]),
-            (NO_ID_THERE, sent["slice"][~gone & ~late & ~placeless & nameless]),
+            (Undecided.AFTER_SNAPSHOT, sent["slice"][~gone & late]),
+            (Undecided.PLACE_UNKNOWN, sent["slice"][~gone & ~late & placeless]),
+            (Undecided.NO_ID_THERE, sent["slice"][~gone & ~late & ~placeless & nameless]),
         ],
     )
 
@@ -132,7 +127,7 @@ def overtaken(batch: Batch) -> Findings:
     ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
     rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")
     proofs = [(ranges["source"], ranges["seq"]), (ranges["last_source"], ranges["last_seq"])]
-    undecided = [(UNCERTAIN_AFTER_KILL, unread & unheard), (KILLED_NEAR, unread & near & ~unheard)]
+    undecided = [(Undecided.UNCERTAIN_AFTER_KILL, unread & unheard), (Undecided.KILLED_NEAR, unread & near & ~unheard)]
     return Findings(rows, proofs, [(reason, expired["slice"][cases]) for reason, cases in undecided])
 
 
@@ -216,7 +211,7 @@ def misplaced(batch: Batch) -> Findings:
     return Findings(
         rows,
         [(proofs[0][0], proofs[1][0]), (proofs[0][1], proofs[1][1])],
-        [(REPLACED, told["slice"][other & ~sure])],
+        [(Undecided.REPLACED, told["slice"][other & ~sure])],
     )
 
 

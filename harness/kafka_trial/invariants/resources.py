@@ -15,6 +15,7 @@ from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weigh
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, Incarnation, OomRise
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.liveness import Group
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 SECOND_NS = 1_000_000_000
 UNSAMPLED_NS = 5 * SECOND_NS  # who lived for so long must have been sampled
 TEARDOWN_NS = 2 * SECOND_NS  # a large process is gone so much later than it was killed, at most
-UNSAMPLED = "a member's memory was never sampled"
-SEVERAL = "more members went by signal 9 than the kernel killed"
 
 
 @invariant(
@@ -69,13 +68,15 @@ def memory_over_limit(group: Group) -> Findings:
     columns = [
         tuple(np.array([getattr(p, name) for p in some], np.int64) for name in ("source", "seq")) for some in proofs
     ]
-    return Findings(rows, [(source, seq) for source, seq in columns], [(UNSAMPLED, np.full(_unsampled(group), -1))])
+    return Findings(
+        rows, [(source, seq) for source, seq in columns], [(Undecided.UNSAMPLED, np.full(_unsampled(group), -1))]
+    )
 
 
 def _oom_killed(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("over_limit"):
         return VIOLATION
-    return "undecided", "the machine ran out of memory, and this member was not seen above a limit it claims"
+    return "undecided", Undecided.OUT_OF_MEMORY
 
 
 @invariant(
@@ -119,7 +120,7 @@ def oom_killed(group: Group) -> Findings:
         np.array([life.exited_seq for life, _ in found], np.int64),
     )
     risen = np.array([rise.source for _, rise in found], np.int64), np.array([rise.seq for _, rise in found], np.int64)
-    return Findings(rows, [exits, risen], [(SEVERAL, np.full(len(struck) - len(found), -1))])
+    return Findings(rows, [exits, risen], [(Undecided.SEVERAL, np.full(len(struck) - len(found), -1))])
 
 
 def _unsampled(group: Group) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kafka_trial.invariants import indeterminate_commits
 from kafka_trial.invariants.claim_rule import Rule, partition_order_claimed
-from kafka_trial.invariants.client_attribution import UNATTRIBUTED, unattributed
+from kafka_trial.invariants.client_attribution import unattributed
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import first_handled_of_records
@@ -41,12 +41,10 @@ from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.start_positions import answers_with_starts
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-LAST_ACT = "a member that was killed may have taken the record in its last act"
-EXPIRED = "the log start overtook the position: the reset policy decided where to go on"
 
 
 @invariant(
@@ -90,8 +88,11 @@ def poll_skip(batch: Batch) -> Findings:
         next_offset=found["next_offset"],
     )
     proofs = [("before_source", "before_seq"), ("after_source", "after_seq"), ("record_source", "record_seq")]
-    undecided = [(EXPIRED, skipped["slice"][expired]), (LAST_ACT, skipped["slice"][killed & ~expired])]
-    undecided.append((UNATTRIBUTED, skipped["slice"][unsure]))
+    undecided = [
+        (Undecided.EXPIRED, skipped["slice"][expired]),
+        (Undecided.LAST_ACT, skipped["slice"][killed & ~expired]),
+    ]
+    undecided.append((Undecided.UNATTRIBUTED, skipped["slice"][unsure]))
     return Findings(rows, [(found[source], found[seq]) for source, seq in proofs], undecided)
 
 

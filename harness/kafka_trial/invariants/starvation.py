@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, never
-from kafka_trial.invariants.client_attribution import UNATTRIBUTED, group_members
+from kafka_trial.invariants.client_attribution import group_members
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -33,9 +33,10 @@ from kafka_trial.invariants.kernels import (
     running_max,
 )
 from kafka_trial.invariants.ownership_epochs import epoch_holders, own_words, ownership_epochs
-from kafka_trial.invariants.progress import DELAYED, stood_still, under_fault, window_ns_of
+from kafka_trial.invariants.progress import stood_still, under_fault, window_ns_of
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -96,7 +97,10 @@ def starved_partition(group: Group) -> Findings:
         lasted_ms=(found["until_ns"] - found["since_ns"]) // 1_000_000,
     )
     proofs = [(found[f"{name}_source"], found[f"{name}_seq"]) for name in ("record", "end")]
-    undecided = [(DELAYED, waits["slice"][starved & delayed]), (UNATTRIBUTED, waits["slice"][unsure])]
+    undecided = [
+        (Undecided.DELAYED, waits["slice"][starved & delayed]),
+        (Undecided.UNATTRIBUTED, waits["slice"][unsure]),
+    ]
     return Findings(rows, proofs, undecided)
 
 

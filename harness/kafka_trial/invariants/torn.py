@@ -30,14 +30,10 @@ from kafka_trial.invariants.kernels import (
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
-
-ONE_EPOCH = (
-    "a producer's transactions ended in both ways under one epoch (its client is without KIP-890), and its requests do "
-    "not tell which ended how"
-)
 
 
 @invariant(
@@ -87,7 +83,9 @@ def torn_transaction(batch: Batch) -> Findings:
         aborted_in=logs[aborted["log"]],
     )
     return Findings(
-        found, [(one["source"], one["seq"]) for one in (committed, aborted, asked)], [(ONE_EPOCH, unclear_slices)]
+        found,
+        [(one["source"], one["seq"]) for one in (committed, aborted, asked)],
+        [(Undecided.ONE_EPOCH, unclear_slices)],
     )
 
 

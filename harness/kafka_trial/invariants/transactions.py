@@ -7,6 +7,7 @@ and log at most. Transactions that were torn are in `torn.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,16 +18,15 @@ from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.commits_log import OPERATOR, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NONE, exactly, first_of, joined, ordered, picked, previous_in
-from kafka_trial.invariants.progress import DELAYED, stood_still
+from kafka_trial.invariants.progress import stood_still
 from kafka_trial.invariants.rows import IN_TRANSACTION, Kind, Known
 from kafka_trial.invariants.table import Table, of_group, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS, OpenTransaction
+from kafka_trial.invariants.undecided import Undecided
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
     from kafka_trial.invariants.liveness import Group
-
-WHOSE = "nobody knows who made a commit outside of a transaction"
 
 
 @invariant(
@@ -132,14 +132,12 @@ def offset_outside_transaction(batch: Batch) -> Findings:
         by_operator=found["committer"] == OPERATOR,
         member=members[np.where(found["committer"] >= 0, found["committer"], -1)],
     )
-    return Findings(rows, [(found["source"], found["seq"])], [(WHOSE, log["slice"][whose])])
+    return Findings(rows, [(found["source"], found["seq"])], [(Undecided.OUTSIDE_OF_NOBODY, log["slice"][whose])])
 
 
 SECOND_NS = 1_000_000_000
 MS_NS = 1_000_000
 ABORTED_WITHIN_NS = 10 * SECOND_NS  # transaction.abort.timed.out.transaction.cleanup.interval.ms, its default
-UNKNOWN_TIMEOUT = "nobody saw how long a transaction that is open may stay so"
-UNDER_FAULT = "a fault was in force when the coordinator had to end a transaction"
 
 
 @invariant(
@@ -184,11 +182,15 @@ def hanging_transaction(group: Group) -> Findings:
         np.array([one.read_ns for one in hanging], np.int64),
     ).tolist()
     found = [one for one, stood in zip(hanging, still, strict=True) if not stood]
-    undecided = {UNKNOWN_TIMEOUT: len(unknown), UNDER_FAULT: len(hindered), DELAYED: sum(still)}
+    undecided = {
+        Undecided.UNKNOWN_TIMEOUT: len(unknown),
+        Undecided.END_UNDER_FAULT: len(hindered),
+        Undecided.DELAYED: sum(still),
+    }
     return _findings(group, found, undecided)
 
 
-def _findings(group: Group, found: list[OpenTransaction], undecided: dict[str, int]) -> Findings:
+def _findings(group: Group, found: list[OpenTransaction], undecided: Mapping[Undecided, int]) -> Findings:
     rows = of_group(
         len(found),
         {

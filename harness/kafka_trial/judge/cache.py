@@ -1,10 +1,8 @@
 """The cache of a run folder: slice rows and line index as Parquet, and the trial context, made from the history.
 
 JSONL is the truth: the cache is used only while every history file has the size and checksum it was made from, and can
-be deleted at any time. Earlier outputs in the folder are never read.
-
-
-The trial context as plain data, for the cache, and back.
+be deleted at any time. Earlier outputs in the folder are never read. The trial
+context is kept as plain data.
 """
 
 from __future__ import annotations

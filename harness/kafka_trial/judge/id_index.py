@@ -3,10 +3,7 @@
 Filled while the files are read, the control read first, then the workload, then everybody else; asked by
 `history_reader.py` for what no single slice holds. An id is known by its *id hash*, a number of 63 bits
 that equal ids share: different id_hashes are different ids for certain; two ids of one id hash would be missed once in
-10^16.
-
-
-Record ids: the sink tells what reached the outside world by id; the control read tells where that record lies.
+10^16. The sink tells what reached the outside world by id; the control read tells where that record lies.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import orjson
 
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.invariants.invariant import Invariant, list_invariants
+from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.verdict.collect import FAILURE_HELP
 from kafka_trial.verdict.decide import breaks
 
@@ -32,6 +33,10 @@ and the same under every claim; the claim in consumer.toml decides whether it is
 consumer must do to be judged by it: `none` (the brokers' logs are enough), `sink` (its effects, or its own word),
 `events` (its own word).
 """
+UNDECIDED = """## Left undecided
+
+Where the evidence allows both that an anomaly is there and that it is not, the case is counted with the reason why, and
+no claim that forbids the anomaly passes. `{…}` stands for words of the trial."""
 
 
 def explain(name: str) -> str:
@@ -51,7 +56,13 @@ def explain(name: str) -> str:
 def page() -> str:
     """Returns `docs/anomalies.md`: a section for each anomaly, the worst first."""
     ordered = sorted(list_invariants(), key=lambda one: (one.severity, one.name))
-    return "\n\n".join([HEAD.rstrip(), *map(section, ordered), *map(failure_section, FAILURE_HELP)]) + "\n"
+    sections = [*map(section, ordered), *map(failure_section, FAILURE_HELP), undecided_section()]
+    return "\n\n".join([HEAD.rstrip(), *sections]) + "\n"
+
+
+def undecided_section() -> str:
+    """Returns the section on the reasons for leaving a case undecided, as Markdown."""
+    return "\n".join([UNDECIDED, "", *(f"- {reason.value}" for reason in Undecided)])
 
 
 def failure_section(name: str) -> str:

@@ -6,10 +6,8 @@ much had to be judged. Nothing is concluded here that an event does not say.
 
 Notes are what whoever reads a verdict should know, and what decides nothing: where consumer.toml says another time-out
 than the brokers were told, the brokers' word was taken; partitions that got few records after they were last assigned
-have shown little of that assignment.
-
-
-When a member exited by itself: how long after its start, and before, during or after which fault.
+have shown little of that assignment. Of a member that exited by itself it is said how long after its start that was,
+and before, during or after which fault.
 """
 
 from __future__ import annotations

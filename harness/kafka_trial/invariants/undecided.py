@@ -1,0 +1,69 @@
+"""Why a case is left undecided: every reason that an invariant may give, as everybody reads it.
+
+A case is undecided where the evidence allows both that the anomaly is there and that it is not. Its verdict is never
+*pass* where the claim forbids the anomaly; `verdict/decide.py` counts the cases by reason. A rule names reasons that
+do not matter to a claim (`claim_rule.Rule.moot`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Undecided(StrEnum):
+    """The reasons, by what was not known. `{…}` stands for words of the trial."""
+
+    # What members were kept from saying.
+    UNCERTAIN_AFTER_KILL = "committed by a member that was killed with -9 and could not say what it had handled"
+    KILLED_NEAR = (
+        "expired, not committed past, and a member was killed with -9 that may have read it and could not say so"
+    )
+    LAST_ACT = "a member that was killed may have taken the record in its last act"
+    UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
+    # What came too late, or while nobody could hear it.
+    HARNESS_STOOD_STILL = "it would have been found, had the harness not stood still around it"
+    DELAYED = "the machine stood still for over a quarter of the session timeout"
+    STOP_DELAYED = "the machine stood still for over a quarter of the time it had to stop"
+    STOP_UNDER_FAULT = "a fault was in force while it stopped"
+    JOIN_HELD_BACK = (
+        "all the while its group held back the answer to its request to join, and consumer.toml does not declare "
+        "how long a stop may take ([stop] within_s)"
+    )
+    READ_LATE = "its member says that it asked when the work was done, and its line came later than sources differ"
+    DRAIN_SHORT = "not converged, but the drain was shorter than {what}"
+    SLOW_MACHINE = (
+        "a slow machine may explain it: in the drain brokers took {times:.1f} times as long for a commit as before "
+        "the faults: {what}, and {more:.1f} s"
+    )
+    # Whose a commit is, and in which order it stands.
+    COMMITTER_UNKNOWN = "nobody knows who made a commit on the partition meanwhile"
+    FALL_OF_NOBODY = "nobody knows who made the backward commit"
+    OUTSIDE_OF_NOBODY = "nobody knows who made a commit outside of a transaction"
+    LATER_COMMIT_UNKNOWN = (
+        "the member says that it was stored, the request log that it was refused; a later one since is nobody's known"
+    )
+    ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
+    OWNER_UNKNOWN = "nobody knows who owned the partition"
+    SKIP_UNKNOWN = "nothing tells whether it skipped a record"
+    NO_EPOCH = "no group record before the commit tells the member's epoch"
+    FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and nobody saw what it fetched"
+    # What the logs do not hold.
+    NO_LATER_END = "no log end was read after it"
+    AFTER_SNAPSHOT = "acknowledged after the snapshot had begun: the control read may have passed its place before"
+    PLACE_UNKNOWN = "acknowledged without an offset, in a log that was compacted or whose beginning expired"
+    NO_ID_THERE = "the control read holds a record without an id at its place"
+    REPLACED = (
+        "what was delivered is not in the log, which holds another record there: the cluster may have replaced it"
+    )
+    STRANGERS = "its id was never sent, and yet the log holds it: somebody else writes to the topic"
+    EXPIRED = "the log start overtook the position: the reset policy decided where to go on"
+    ONE_EPOCH = (
+        "a producer's transactions ended in both ways under one epoch (its client is without KIP-890), and its "
+        "requests do not tell which ended how"
+    )
+    UNKNOWN_TIMEOUT = "nobody saw how long a transaction that is open may stay so"
+    END_UNDER_FAULT = "a fault was in force when the coordinator had to end a transaction"
+    # What nobody measured.
+    UNSAMPLED = "a member's memory was never sampled"
+    SEVERAL = "more members went by signal 9 than the kernel killed"
+    OUT_OF_MEMORY = "the machine ran out of memory, and this member was not seen above a limit it claims"
