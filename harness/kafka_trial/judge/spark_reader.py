@@ -112,12 +112,13 @@ def _each(spark: SparkSession, items: Sequence[Split] | Sequence[Path], work: Ca
         UnjudgeableError: a task failed as often as Spark tries it.
     """
     from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
 
     try:
         found: list[Told] = spark.sparkContext.parallelize(items, max(1, len(items))).map(work).collect()
         return found
-    except Py4JJavaError as error:
-        lines = [line.strip() for line in str(error.java_exception).splitlines()]
+    except (PySparkException, Py4JJavaError) as error:  # the first where Python raised, the second where Java did
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         told = next((line for line in reversed(lines) if "Error" in line and not line.startswith("at ")), lines[0])
         raise UnjudgeableError(f"an executor could not read the history: {told}") from error
 

@@ -1,0 +1,68 @@
+"""Reading by Spark tasks: the rows are those of one process, and what goes wrong in a task is told in one line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kafka_trial.errors import InputError, UnjudgeableError
+from kafka_trial.history.store import RunFolder
+from kafka_trial.judge.cache import slice_rows
+from kafka_trial.judge.session import session
+from kafka_trial.judge.spark_reader import slice_rows_on
+from kafka_trial.registry import CHECKOUT
+
+pytestmark = pytest.mark.spark
+
+STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
+OF_THE_FUTURE = b'{"schema":99,"source":"run","seq":0,"time_ns":1,"kind":"phase"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """A stored run, without outputs."""
+    copied = RunFolder(tmp_path / "run")
+    shutil.copytree(STORED, copied.path)
+    shutil.rmtree(copied.cache, ignore_errors=True)
+    return copied
+
+
+def test_tasks_make_the_rows_that_one_process_makes(folder: RunFolder) -> None:
+    """Row by row; and a second time they are taken from the cache, which is not made again."""
+    by_tasks = slice_rows_on(session(), folder)
+    rows, made_ns = pq.read_table(by_tasks.path), by_tasks.path.stat().st_mtime_ns
+    assert slice_rows_on(session(), folder).path.stat().st_mtime_ns == made_ns
+    shutil.rmtree(folder.cache)
+    here = slice_rows(folder)
+    assert rows.equals(pq.read_table(here.path))
+    assert (by_tasks.trial_context, by_tasks.count) == (here.trial_context, here.count)
+
+
+def test_a_line_of_a_newer_version_is_wrong_input(folder: RunFolder) -> None:
+    """The task that meets it says so as one process would, and no half a cache is left."""
+    with (folder.history / "run.jsonl").open("ab") as file:
+        file.write(OF_THE_FUTURE)
+    with pytest.raises(InputError) as told:
+        slice_rows(folder)
+    with pytest.raises(InputError) as told_by_a_task:
+        slice_rows_on(session(), folder)
+    assert str(told_by_a_task.value) == str(told.value)
+    assert not folder.path.joinpath("cache-being-made").exists()
+
+
+def test_a_file_that_no_task_can_read_makes_the_history_unjudgeable(folder: RunFolder) -> None:
+    """The sentence names the error of the executor, and nothing that was begun is left."""
+    (folder.history / "unreadable.jsonl").mkdir()
+    with pytest.raises(UnjudgeableError, match=r"an executor could not read the history: .*IsADirectoryError"):
+        slice_rows_on(session(), folder)
+    assert not folder.path.joinpath("cache-being-made").exists()
+
+
+def test_a_run_folder_that_cannot_be_written_into_is_named(folder: RunFolder) -> None:
+    """Something lies where the cache is made: the folder is named, and what executors need."""
+    folder.path.joinpath("cache-being-made").write_text("of somebody else")
+    with pytest.raises(UnjudgeableError, match=r"was not made: .*do executors see it"):
+        slice_rows_on(session(), folder)
