@@ -1,4 +1,4 @@
-"""Reading by Spark tasks: the rows are those of one process, and what goes wrong in a task is told in one line."""
+"""Reading by Spark tasks: the rows are those of one process, and what goes wrong in any task is told in one line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.session import session
+from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on
 from kafka_trial.registry import CHECKOUT
 
@@ -66,3 +67,14 @@ def test_a_run_folder_that_cannot_be_written_into_is_named(folder: RunFolder) ->
     folder.path.joinpath("cache-being-made").write_text("of somebody else")
     with pytest.raises(UnjudgeableError, match=r"was not made: .*do executors see it"):
         slice_rows_on(session(), folder)
+
+
+def test_slice_rows_that_no_task_can_read_are_named(folder: RunFolder) -> None:
+    """Damaged in the middle, where the driver does not look: one sentence with the folder, and no stack."""
+    rows = slice_rows(folder)
+    whole = rows.path.read_bytes()
+    rows.path.write_bytes(b"".join([whole[:4], bytes(len(whole) // 2), whole[4 + len(whole) // 2 :]]))
+    with pytest.raises(UnjudgeableError) as told:
+        find_on_spark(rows, rows.trial_context, spark=session())
+    assert str(told.value).startswith(f"Spark could not judge the slice rows in {folder.cache}: ")
+    assert "\n" not in str(told.value)

@@ -12,12 +12,14 @@ import re
 import shlex
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_trial.cluster.spark_java import spark_class_data_archive, spark_environment, spark_jvm_options
-from kafka_trial.errors import InputError, StartError
+from kafka_trial.errors import InputError, StartError, UnjudgeableError
 from kafka_trial.process.threads import ThreadGroup
 
 if TYPE_CHECKING:
@@ -74,6 +76,22 @@ def warm_session(master: str | None = None) -> None:
 @cache
 def _crew() -> ThreadGroup:
     return ThreadGroup("spark")
+
+
+@contextmanager
+def failures_told(what: str) -> Iterator[None]:
+    """Has the failure of a Spark task, or of its plan, end in one sentence: `what`, and what was raised there.
+
+    Raises:
+        UnjudgeableError: a task failed as often as Spark tries it.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise UnjudgeableError(f"{what}: {_first_line(error)}") from error
 
 
 _SESSIONS: dict[str, SparkSession] = {}

@@ -23,6 +23,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
+from kafka_trial.judge.session import failures_told
 
 if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows
@@ -39,9 +40,11 @@ def find_on_spark(
     """Returns what all invariants find in the slice rows (schema FOUND), in no particular order.
 
     Raises:
-        UnjudgeableError: the frame is not what the history was written as.
+        UnjudgeableError: the frame is not what the history was written as, or a task failed as often as Spark tries
+            it: the rows cannot be read there, one slice is larger than a call holds, a worker was killed.
     """
-    return found_frame(spark, rows, trial_context, partitions=partitions).toArrow()
+    with failures_told(f"Spark could not judge the slice rows in {rows.path.parent}"):
+        return found_frame(spark, rows, trial_context, partitions=partitions).toArrow()
 
 
 def found_frame(

@@ -27,6 +27,7 @@ from kafka_trial.judge.cache import CONTEXT, SliceRows, cached_rows, know_checks
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.group_answers import telling
 from kafka_trial.judge.lines import SPLIT_BYTES, Block, LineStats, checked, read_split, splits_of
+from kafka_trial.judge.session import failures_told
 from kafka_trial.judge.trial_context_builder import TAKERS
 
 if TYPE_CHECKING:
@@ -111,16 +112,9 @@ def _each(spark: SparkSession, items: Sequence[Split] | Sequence[Path], work: Ca
     Raises:
         UnjudgeableError: a task failed as often as Spark tries it.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
+    with failures_told("an executor could not read the history"):
         found: list[Told] = spark.sparkContext.parallelize(items, max(1, len(items))).map(work).collect()
         return found
-    except (PySparkException, Py4JJavaError) as error:  # the first where Python raised, the second where Java did
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        told = next((line for line in reversed(lines) if "Error" in line and not line.startswith("at ")), lines[0])
-        raise UnjudgeableError(f"an executor could not read the history: {told}") from error
 
 
 ABOUT = b"kafka_trial"  # the metadata of the Parquet file that are ours
