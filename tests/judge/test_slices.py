@@ -1,32 +1,54 @@
-"""Slices are whole in every call, however batches are cut."""
+"""Slices are whole in every call, and a worker gets all their rows."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.judge.slices import whole_slices
+from kafka_trial.judge.slices import calls_of, rows_of
+
+WRITTEN = pa.table({"slice": pa.array([1, 1, 2, 0, 1, 2], pa.int32()), "seq": range(6)})
+BY_SLICE = {0: 1, 1: 3, 2: 2}
 
 
-def _batches(slices: list[int], size: int) -> list[pa.RecordBatch]:
-    rows = pa.table({"slice": pa.array(sorted(slices), pa.int32()), "seq": range(len(slices))})
-    return rows.to_batches(max_chunksize=size) if slices else []
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Rows as the cache has them: two stretches, each in the order of its slices."""
+    pq.write_table(WRITTEN, tmp_path / "rows.parquet", row_group_size=3)
+    return tmp_path / "rows.parquet"
 
 
-@given(st.lists(st.integers(0, 6), max_size=60), st.integers(1, 9), st.integers(1, 20))
-def test_a_slice_never_straddles_two_calls(slices: list[int], batch: int, call: int) -> None:
-    """Every row arrives once, in order, and no slice in two tables."""
-    tables = list(whole_slices(iter(_batches(slices, batch)), call_rows=call))
-    seen = [set(table["slice"].to_pylist()) for table in tables]
-    assert [row for table in tables for row in table["seq"].to_pylist()] == list(range(len(slices)))
-    assert sum(map(len, seen)) == len(set(slices))
+@given(st.dictionaries(st.integers(0, 9), st.integers(1, 20), max_size=8), st.integers(1, 30))
+def test_every_slice_is_in_one_call(by_slice: dict[int, int], call_rows: int) -> None:
+    """Whole; and a call of several slices has no more rows than it ought to have."""
+    calls = calls_of(by_slice, call_rows=call_rows)
+    assert sorted(one for call in calls for one in call.items()) == sorted(by_slice.items())
+    assert all(len(call) == 1 or sum(call.values()) <= call_rows for call in calls)
 
 
 def test_a_slice_that_no_call_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never a wrong count: the judgement is refused."""
     monkeypatch.setattr("kafka_trial.judge.slices.SLICE_ROWS_MAX", 10)
-    with pytest.raises(UnjudgeableError, match="more than one call holds"):
-        list(whole_slices(iter(_batches([0] * 50, 5)), call_rows=5))
+    with pytest.raises(UnjudgeableError, match="has 50 rows, and a call holds no more than 10"):
+        calls_of({0: 50}, call_rows=5)
+
+
+@pytest.mark.parametrize(
+    ("call", "seqs"), [({1: 3}, [0, 1, 4]), ({2: 2, 0: 1}, [3, 2, 5]), (BY_SLICE, [3, 0, 1, 4, 2, 5])]
+)
+def test_a_call_is_read_slice_by_slice(call: dict[int, int], seqs: list[int], place: Path) -> None:
+    """The rows of each slice in the order of the history, from wherever in the file they lie."""
+    assert rows_of(place, call)["seq"].to_pylist() == seqs
+
+
+@pytest.mark.parametrize("call", [{1: 2}, {1: 3, 3: 1}])
+def test_rows_that_are_not_those_that_were_written_are_refused(call: dict[int, int], place: Path) -> None:
+    """Another file lies there: nothing is counted, and it is said what to delete."""
+    with pytest.raises(UnjudgeableError, match="are not those that were written; delete"):
+        rows_of(place, call)

@@ -39,7 +39,7 @@ def test_tasks_make_the_rows_that_one_process_makes(folder: RunFolder) -> None:
     shutil.rmtree(folder.cache)
     here = slice_rows(folder)
     assert rows.equals(pq.read_table(here.path))
-    assert (by_tasks.trial_context, by_tasks.count) == (here.trial_context, here.count)
+    assert (by_tasks.trial_context, by_tasks.by_slice) == (here.trial_context, here.by_slice)
 
 
 def test_a_line_of_a_newer_version_is_wrong_input(folder: RunFolder) -> None:

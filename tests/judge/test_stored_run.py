@@ -112,13 +112,14 @@ def test_clocks_that_were_read_together_and_written_late_have_not_jumped(run: Ru
     assert check_run(run).counts["wall clock jumps"] == 2
 
 
-def test_the_plan_is_one_exchange_and_one_map_in_arrow(run: RunFolder) -> None:
-    """All invariants of all slices run in one pass: Spark's executed plan says so. One task has nothing to shuffle."""
+def test_the_plan_is_one_map_in_arrow_of_so_many_tasks(run: RunFolder) -> None:
+    """All invariants of all slices run in one pass, and Spark moves no row: its executed plan says so."""
     rows = slice_rows(run)
-    for partitions, exchanges in ((1, 0), (2, 1)):
+    for partitions in (None, 1, 2):
         frame = found_frame(session(), rows, rows.trial_context, partitions=partitions)
         plan = frame._jdf.queryExecution().executedPlan().toString()
-        assert (plan.count("Exchange"), plan.count("MapInArrow")) == (exchanges, 1), plan
+        assert (plan.count("Exchange"), plan.count("MapInArrow")) == (0, 1), plan
+        assert frame.rdd.getNumPartitions() == (partitions or 1)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The cache of a run folder: slice rows and line index as Parquet, and the trial context, made from the history.
 
 JSONL is the truth: the cache is used only while every history file has the size and checksum it was made from, and can
-be deleted at any time. Earlier outputs in the folder are never read. The trial
-context is kept as plain data.
+be deleted at any time. Earlier outputs in the folder are never read. Slice rows
+lie in stretches of the history, each sorted by slice; the trial context is kept as plain data.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafka_trial.history.store import RunFolder
@@ -43,20 +45,24 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 10
-ROW_GROUP = 250_000
+CACHE_SCHEMA = 11
+ROW_GROUP, STRETCH = 32_768, 524_288  # rows: what is passed over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 _CHECKSUMS: dict[tuple[Any, ...], list[int]] = {}  # of files that this process has read, by what they were then
 
 
 @dataclass(frozen=True)
 class SliceRows:
-    """Where the slice rows of a history lie, how many they are, and what belongs to them."""
+    """Where the slice rows of a history lie, how many each slice has, and what belongs to them."""
 
     path: Path
-    count: int
+    by_slice: Mapping[int, int]
     trial_context: TrialContext
     defects: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(self.by_slice.values())
 
 
 def slice_rows(folder: RunFolder) -> SliceRows:
@@ -117,10 +123,13 @@ def cached_rows(folder: RunFolder) -> SliceRows | None:
     try:
         plain = orjson.loads((folder.cache / CONTEXT).read_bytes())
         fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == _digest(folder.history_files())
-        whole = pq.ParquetFile(rows).metadata.num_rows == plain["rows"] and pq.ParquetFile(folder.cache / LINES)
+        by_slice = dict(plain["rows"])
+        whole = pq.ParquetFile(rows).metadata.num_rows == sum(by_slice.values()) and pq.ParquetFile(
+            folder.cache / LINES
+        )
         if not fits or not whole:
             return None
-        return SliceRows(rows, plain["rows"], from_plain(plain["trial_context"]), tuple(plain["defects"]))
+        return SliceRows(rows, by_slice, from_plain(plain["trial_context"]), tuple(plain["defects"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # deleted, cut off, or by another version: it is only a cache
 
@@ -132,25 +141,57 @@ def make_cache(place: Path, files: Sequence[Path], *, read: ReadFile = read_bloc
         InputError: an event is of a newer schema.
     """
     rows, states, lines = place / ROWS_FILE, {path.name: _state(path) for path in files}, LineIndexBuilder()
-    with pq.ParquetWriter(rows, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=False) as writer:
-        emit = partial(writer.write_table, row_group_size=ROW_GROUP)
-        builder = read_history(files, emit, lines, read=read)
+    with _RowsWriter(rows) as writer:
+        builder = read_history(files, writer.take, lines, read=read)
     lines.write(place / LINES)
     _CHECKSUMS.update({states[name]: checksums for name, (_, *checksums) in lines.made_from.items()})
-    count = pq.ParquetFile(rows).metadata.num_rows
     trial_context = builder.trial_context(Settings())
     defects = [*builder.defects, *missing_files(trial_context, builder.brokers)]
     plain: dict[str, Any] = {
         "schema": CACHE_SCHEMA,
         "made_from": lines.made_from,
-        "rows": count,
+        "rows": sorted(writer.by_slice.items()),
         "trial_context": to_plain(trial_context),
         "defects": defects,
     }
     temporary = place / ".trial_context.json.part"
     temporary.write_bytes(orjson.dumps(plain))
     temporary.replace(place / CONTEXT)  # last: it says that all is there
-    return SliceRows(rows, count, trial_context, tuple(defects))
+    pa.default_memory_pool().release_unused()
+    return SliceRows(rows, dict(writer.by_slice), trial_context, tuple(defects))
+
+
+class _RowsWriter:
+    """Writes slice rows in stretches that are sorted by slice, and counts those of each slice."""
+
+    def __init__(self, place: Path) -> None:
+        self.by_slice: Counter[int] = Counter()
+        self._writer = pq.ParquetWriter(
+            place, ROWS, compression="snappy", use_dictionary=["key"], write_statistics=["slice"]
+        )
+        self._waiting: list[pa.Table] = []
+
+    def take(self, rows: pa.Table) -> None:
+        """Takes the next rows of the history."""
+        self._waiting.append(rows)
+        if sum(map(len, self._waiting)) >= STRETCH:
+            self._write()
+
+    def _write(self) -> None:
+        rows = pa.concat_tables(self._waiting)
+        self._waiting = []
+        slices = rows["slice"].to_numpy()
+        numbers, counts = np.unique(slices, return_counts=True)
+        self.by_slice.update(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+        self._writer.write_table(rows.take(np.argsort(slices, kind="stable")), row_group_size=ROW_GROUP)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._waiting:
+            self._write()
+        self._writer.close()
 
 
 def to_plain(trial_context: TrialContext) -> dict[str, Any]:

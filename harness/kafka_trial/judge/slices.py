@@ -1,21 +1,23 @@
-"""Slices: Spark shuffles the slice rows by slice, and runs all invariants over whole slices in one pass.
+"""Slices: Spark deals whole slices to its workers, and each of these runs all invariants over them in one pass.
 
-The plan is one exchange and one `mapInArrow`. A slice never straddles a call: the batches of a task are joined until
-whole slices fill a batch of kernels. What comes back is small: anomalies, counts, summaries, series.
+A *call* is some whole slices of about so many rows as a call of the kernels is worth, the largest first. A worker reads
+the rows of its calls itself from the cache, which everybody can read; they lie there in stretches that are in the order
+of their slices, so that most of what belongs to other calls is passed over. (Read, shuffled and sorted by Spark, a row
+cost as much as all invariants together.) What comes back is small: anomalies, counts, summaries, series.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name Spark's own documentation uses
-from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-defined]
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.util import PythonEvalType
 
 from kafka_trial import plugins
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows
 
 Batches = Iterator[pa.RecordBatch]
-CALL_ROWS = 2_000_000  # whole slices are judged together until they are so many rows
-ROWS_PER_TASK = 500_000
+CALL_ROWS = 500_000
 FOUND_DDL = "slice long, what string, name string, body string"
 
 
@@ -40,84 +41,78 @@ def find_on_spark(
     """Returns what all invariants find in the slice rows (schema FOUND), in no particular order.
 
     Raises:
-        UnjudgeableError: the frame is not what the history was written as, or a task failed as often as Spark tries
-            it: the rows cannot be read there, one slice is larger than a call holds, a worker was killed.
+        UnjudgeableError: the rows are not what the history was written as, one slice has more of them than a call
+            holds, or a task failed as often as Spark tries it: the rows cannot be read there, a worker was killed.
     """
+    frame = found_frame(spark, rows, trial_context, partitions=partitions)
     with failures_told(f"Spark could not judge the slice rows in {rows.path.parent}"):
-        return found_frame(spark, rows, trial_context, partitions=partitions).toArrow()
+        return frame.toArrow()
 
 
 def found_frame(
     spark: SparkSession, rows: SliceRows, trial_context: TrialContext, *, partitions: int | None = None
 ) -> DataFrame:
-    """Returns the frame of findings: slice rows, shuffled by slice, judged in one pass."""
-    place = f"file://{rows.path.absolute()}"  # without the scheme, a cluster would look for it in its own file system
-    frame = spark.read.schema(_spark_schema()).parquet(place)
-    _check(frame, rows)
-    tasks = partitions or min(max(1, -(-rows.count // ROWS_PER_TASK)), max(1, len(trial_context.slices)))
-    shared = (
-        frame.repartition(tasks, F.col("slice")) if tasks > 1 else frame.coalesce(1)
-    )  # one task: nothing to shuffle
-    return _map_in_arrow(shared.sortWithinPartitions("slice"), _judging(trial_context), FOUND_DDL)
+    """Returns the frame of findings: calls by number, judged in one pass, by so many tasks (default: each its own)."""
+    _check(rows)
+    calls = calls_of(rows.by_slice, call_rows=min(CALL_ROWS, -(-rows.count // (partitions or 1))))
+    numbers = spark.range(0, len(calls), 1, partitions or max(1, len(calls)))
+    return _map_in_arrow(numbers, _judging(rows.path.absolute(), calls, trial_context), FOUND_DDL)
 
 
-def _judging(trial_context: TrialContext) -> Callable[[Batches], Batches]:
-    known = plugins.loaded()
-
-    def judge(batches: Batches) -> Batches:
-        plugins.ensure(known)
-        for whole in whole_slices(batches, call_rows=CALL_ROWS):
-            yield from find(whole, trial_context).cast(FOUND).to_batches()
-
-    return judge
-
-
-def whole_slices(batches: Batches, *, call_rows: int) -> Iterator[pa.Table]:
-    """Yields tables of whole slices from batches sorted by slice, each of about `call_rows` rows.
+def calls_of(by_slice: Mapping[int, int], *, call_rows: int) -> list[dict[int, int]]:
+    """Returns calls of about `call_rows` rows from how many rows each slice has: each the like of some whole slices.
 
     Raises:
         UnjudgeableError: one slice has more rows than a call can hold.
     """
-    waiting: list[pa.Table] = []
-    size = 0
-    for batch in batches:
-        waiting.append(pa.Table.from_batches([batch]))
-        size += batch.num_rows
-        if size >= call_rows:
-            joined = pa.concat_tables(waiting)
-            cut = _start_of_last_slice(joined)
-            if cut:
-                yield joined.slice(0, cut)
-            waiting = [joined.slice(cut)]
-            size = joined.num_rows - cut
-            if size > SLICE_ROWS_MAX:
-                raise UnjudgeableError(
-                    f"one partition's slice has over {SLICE_ROWS_MAX} rows, more than one call holds"
-                )
-    if size:
-        yield pa.concat_tables(waiting)
+    calls: list[dict[int, int]] = []
+    for slice_, count in sorted(by_slice.items(), key=lambda one: (-one[1], one[0])):
+        if count > SLICE_ROWS_MAX:
+            raise UnjudgeableError(
+                f"one partition's slice has {count} rows, and a call holds no more than {SLICE_ROWS_MAX}"
+            )
+        if not calls or sum(calls[-1].values()) + count > call_rows:
+            calls.append({})
+        calls[-1][slice_] = count
+    return calls
 
 
-def _start_of_last_slice(rows: pa.Table) -> int:
-    numbers = rows["slice"].combine_chunks()
-    return int(pc.index(numbers, numbers[-1]).as_py())
+def rows_of(path: Path, call: Mapping[int, int]) -> pa.Table:
+    """Returns the rows of the slices of a call, slice by slice, those of each in the order of the history.
+
+    Raises:
+        UnjudgeableError: they are not so many as were written.
+    """
+    rows = pq.read_table(path, filters=pc.field("slice").isin(list(call)), use_threads=False)
+    slices = rows["slice"].to_numpy()
+    numbers, counts = np.unique(slices, return_counts=True)
+    if dict(zip(numbers.tolist(), counts.tolist(), strict=True)) != call:
+        raise UnjudgeableError(f"the cached slice rows are not those that were written; delete {path.parent}")
+    return rows.take(np.argsort(slices, kind="stable"))
 
 
-def _spark_schema() -> T.StructType:
-    return from_arrow_schema(ROWS)
+def _judging(
+    path: Path, calls: Sequence[Mapping[int, int]], trial_context: TrialContext
+) -> Callable[[Batches], Batches]:
+    known = plugins.loaded()
+
+    def judge(batches: Batches) -> Batches:
+        plugins.ensure(known)
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            yield from find(rows_of(path, calls[number]), trial_context).cast(FOUND).to_batches()
+
+    return judge
 
 
-def _check(frame: DataFrame, rows: SliceRows) -> None:
-    """Compares the frame's columns with what was written; all differences at once."""
-    import pyarrow.parquet as pq
-
+def _check(rows: SliceRows) -> None:
+    """Compares the columns in the cache with what is to be judged; all differences at once."""
     written = pq.read_schema(rows.path)
     wrong = [
         f"{name}: {written.field(name).type if name in written.names else 'missing'}, not {ROWS.field(name).type}"
         for name in ROWS.names
         if name not in written.names or written.field(name).type != ROWS.field(name).type
     ]
-    if wrong or frame.columns != ROWS.names:
+    if wrong or written.names != ROWS.names:
         raise UnjudgeableError(
             f"the cached slice rows have other columns: {'; '.join(wrong)}; delete {rows.path.parent}"
         )
