@@ -56,7 +56,7 @@ def found_frame(
     _check(rows)
     calls = calls_of(rows.by_slice, call_rows=min(CALL_ROWS, -(-rows.count // (partitions or 1))))
     numbers = spark.range(0, len(calls), 1, partitions or max(1, len(calls)))
-    return _map_in_arrow(numbers, _judging(rows.path.absolute(), calls, trial_context), FOUND_DDL)
+    return map_in_arrow(numbers, _judging(rows.path.absolute(), calls, trial_context), FOUND_DDL)
 
 
 def calls_of(by_slice: Mapping[int, int], *, call_rows: int) -> list[dict[int, int]]:
@@ -118,8 +118,9 @@ def _check(rows: SliceRows) -> None:
         )
 
 
-def _map_in_arrow(rows: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    # DataFrame.mapInArrow insists on pandas, which neither it nor the worker then uses.
+def map_in_arrow(rows: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+    """Returns what a function makes of the batches of a frame: `DataFrame.mapInArrow`, which insists on pandas though
+    neither it nor the worker then uses it."""
     function = vectorized_udf(work, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = function(*[rows[name] for name in rows.columns])
     return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), rows.sparkSession)
