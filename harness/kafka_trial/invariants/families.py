@@ -1,6 +1,6 @@
 """Families: what the rows of each kind of event say, column by column, under names of their own.
 
-Physically all rows are alike (`rows.py`): they travel through Parquet and Spark's shuffle as one table. A family is
+Physically all rows are alike (`rows.py`): they travel through Parquet as one table. A family is
 some kinds whose rows say the same things. It names the column that carries each of them, so that the judge's readers
 build its rows by these names (`judge/arrow_rows.py`), and `Batch.of` hands them out under these names and no others.
 

@@ -1,10 +1,10 @@
 """Slice rows: what an invariant sees of a history. One row is one event as far as it concerns one slice.
 
 The judge makes them from the history (`judge/history_reader.py`), events with several entries becoming a row for each
-entry; Spark shuffles them by `slice`. All columns are numbers, but for the text `key`; names stand in `TrialContext`.
+entry; Spark deals them by `slice`. All columns are numbers, but for the text `key`; names stand in `TrialContext`.
 Times are nanoseconds. Every kind of event has the same physical columns (NUMBERS, and `key`), and what they carry is
 the kind's affair: `families.py` gives each of them its name and its meaning. Nothing but that module, and who writes
-or shuffles whole rows, reads them by their physical names.
+or reads whole rows, knows them by their physical names.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 `judge(folder)` reads the history into slice rows (`history_reader.py`, cached by `cache.py`), has Spark run all
 invariants over the slices in one pass (`slices.py`, `findings.py`), and gathers what they found into one frozen
-`Judgement`. The verdict weighs it under the claim. The same history gives the same judgement, however it was cut and
-shuffled.
+`Judgement`. The verdict weighs it under the claim. The same history gives the same judgement, however it was cut.
 """
 
 from __future__ import annotations
