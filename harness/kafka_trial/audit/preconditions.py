@@ -1,4 +1,4 @@
-"""The ground: is there what the audit asks for, and may it be read? Looked at first, and told in full.
+"""Preconditions: is there what the audit asks for, and may it be read? Looked at first, and told in full.
 
 Metadata, ListOffsets and one Fetch each: nothing is created, joined or changed by looking.
 """

@@ -1,4 +1,4 @@
-"""Weighing an audit: what its history proves, what it leaves open, and what nobody could have seen in it.
+"""The rules of an audit: what its history proves, what it leaves open, and what nobody could have seen in it.
 
 Stands between the judge and the verdict, in place of a trial's own rules. A trial sets its ground itself; here it was
 found as it was, so everything is asked that could speak for the consumer:

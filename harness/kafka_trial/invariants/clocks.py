@@ -1,4 +1,4 @@
-"""Times: wall times of others on the harness's monotonic clock, and how late a line may have been read."""
+"""Clocks: wall times of others on the harness's monotonic clock, and how late a line may have been read."""
 
 from __future__ import annotations
 

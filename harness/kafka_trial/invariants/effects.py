@@ -13,7 +13,6 @@ import numpy as np
 
 from kafka_trial.invariants.claim_rule import Rule, always, under
 from kafka_trial.invariants.clients import incarnation_of
-from kafka_trial.invariants.excused_late_effects import in_untold_loss
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import joined_with, keys_of
 from kafka_trial.invariants.inferred_ownership_epochs import first_fetch_positions
@@ -37,6 +36,7 @@ from kafka_trial.invariants.rows import Kind, Known
 from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.undecided import Undecided
+from kafka_trial.invariants.zombie_excuses import in_untold_loss
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -150,7 +150,7 @@ def effects_in_order(batch: Batch) -> Table:
 def late_effects(batch: Batch, *, same_key: bool) -> tuple[Table, Table]:
     """Returns the first effects that came after one of a later record, and that one of each.
 
-    Those that a member finished which had lost the partition untold are left out (`excused_late_effects.py`).
+    Those that a member finished which had lost the partition untold are left out (`zombie_excuses.py`).
     """
     first = effects_in_order(batch)
     first = first.take((first["number"] == 0) & (first["key"] >= 0 if same_key else True))

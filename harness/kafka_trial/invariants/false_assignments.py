@@ -1,4 +1,4 @@
-"""Given assignments: which `assigned` lines a broker stands behind, and which nobody does.
+"""False assignments: which `assigned` lines a broker stands behind, and which nobody does.
 
 A consumer that subscribes is given its partitions: an answer lists them (SyncGroup, ConsumerGroupHeartbeat), and a
 group record of the offsets log does. Each `assigned` line needs such a word of its own, of its incarnation and later

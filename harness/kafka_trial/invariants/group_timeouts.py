@@ -1,4 +1,4 @@
-"""Declared timeouts: what brokers were told of the group's times, and what they and the harness saw of it before
+"""Group timeouts: what brokers were told of the group's times, and what they and the harness saw of it before
 the faults.
 
 Collected while the history is read (`judge/declared_timeouts.py`). Where it says something it stands before

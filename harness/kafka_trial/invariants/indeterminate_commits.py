@@ -1,4 +1,4 @@
-"""Unknown commits: those that stood in the log, and of which their member cannot have known that they do.
+"""Indeterminate commits: those that stood in the log, and of which their member cannot have known that they do.
 
 By its own word the attempt failed, and no witness says that the answer was heard; or the answer was held or cut off,
 and the member never says that it had one. That ends when the same ownership epoch has a commit at the place, or behind

@@ -1,4 +1,4 @@
-"""Witnessed ownership epochs: when a member held a partition by the request log, for libraries without rebalance
+"""Inferred ownership epochs: when a member held a partition by the request log, for libraries without rebalance
 callbacks.
 
 An ownership epoch opens at the answer that gives its member the partition (SyncGroup, ConsumerGroupHeartbeat), and ends

@@ -1,24 +1,52 @@
-"""Zombie excuses: which handlings of a record lie in the zombie window of their ownership epoch (`zombies.py`).
+"""Zombie excuses: what a member may still do with a partition that it lost without being told.
 
-What it holds at the end of the window the member may finish, and else whatever it had fetched by then; a record fetched
-later is never excused, nor is one that it began after it had said itself, or heard, where at most once is claimed, that
-the commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can prevent the rest: inside
-the window overlap and reordering are excused.
+By its lines: which handlings of a record lie in the zombie window of their ownership epoch (`zombies.py`). What it
+holds at the end of the window the member may finish, and else whatever it had fetched by then; a record fetched later
+is never excused, nor is one that it began after it had said itself, or heard, where at most once is claimed, that the
+commit which covers it was refused (`work_after_failed_commit.py`). No plain consumer can prevent the rest: inside the
+window overlap and reordering are excused.
+
+By its effects: of a member that prints when its handlers end, the window is that of its lines; the record that it had
+in hand when its `lost` callback came it may finish until it crashes over it. Of one that prints nothing, nobody sees
+what it has in hand: whatever it had fetched before it was told, by an answer or by the end of its ownership epoch, it
+may finish at any time after. An effect at the HTTP sink names its member; of one in an output topic any member that can
+have had the record may be meant.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.client_attribution import alone
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, at_or_after, joined, picked
+from kafka_trial.invariants.clients import members_of
+from kafka_trial.invariants.handlers import ENDS, joined_with
+from kafka_trial.invariants.kernels import (
+    NEVER,
+    NONE,
+    Array,
+    Bools,
+    Ints,
+    at_or_after,
+    at_or_before,
+    exactly,
+    in_ranges,
+    joined,
+    next_in,
+    picked,
+)
 from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.invariants.zombies import zombie_windows
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
 
 
 def excused(batch: Batch, epochs: Array, offsets: Array, time_ns: Array) -> Bools:
@@ -79,3 +107,120 @@ def _said_to_fail_ns(batch: Batch, after_ns: Ints) -> Ints:
 def _files(rows: Table, held: Table) -> tuple[Ints, Ints]:
     both = joined(*(np.concatenate([rows[name], held[name]]) for name in ("slice", "source", "client")))
     return both[: len(rows)], both[len(rows) :]
+
+
+SIDES: Final = ("left", "right")
+
+
+def in_untold_loss(batch: Batch, effects: Table) -> Bools:
+    """Returns which effects (slice, offset, time_ns, member) lie in the window of an untold loss of their member."""
+    lost = np.flatnonzero(zombie_windows(batch)["loss"] >= 0)  # ownership epochs are sorted by slice
+    begin, end = (np.searchsorted(ownership_epochs(batch)["slice"][lost], effects["slice"], side) for side in SIDES)
+    which, row = in_ranges(begin, end)
+    pairs = effects.take(which).having(ownership_epoch=lost[row], effect=which)
+    maker = ownership_epochs(batch)["member"][pairs["ownership_epoch"]]
+    pairs = pairs.take((pairs["member"] < 0) | (pairs["member"] == maker))
+    prints = _prints(batch)[pairs["ownership_epoch"]]
+    excuse = np.where(prints, _by_lines(batch, pairs), _by_fetches(batch, pairs))
+    late = np.zeros(len(effects), np.bool_)
+    late[pairs["effect"][excuse]] = True
+    return late
+
+
+def _prints(batch: Batch) -> Bools:
+    """Returns of which ownership epochs the member prints when its handlers end."""
+    prints: Bools = picked(batch.lives["completes"].astype(np.int64), ownership_epochs(batch)["life"], 0) == 1
+    return prints
+
+
+def _by_lines(batch: Batch, pairs: Table) -> Bools:
+    """Returns which effects lie in the window of their ownership epoch's lines, which may be read a little late.
+
+    Of an effect that names no member the file must tell of the record, unless its process, which can have had it, was
+    killed in mid-sentence.
+    """
+    ownership_epoch, offset, time_ns = (pairs[name] for name in ("ownership_epoch", "offset", "time_ns"))
+    inside = excused(batch, ownership_epoch, offset, time_ns) | excused(
+        batch, ownership_epoch, offset, time_ns - TOLERANCE_NS
+    )
+    killed = picked(batch.lives["killed"].astype(np.int64), ownership_epochs(batch)["life"][ownership_epoch], 0) == 1
+    told_ns = np.minimum(zombie_windows(batch)["told_ns"], ownership_epochs(batch)["close_ns"])
+    left = _finished_before_crash(batch, pairs)
+    killed &= _can_have_come(batch, pairs, told_ns)
+    return left | (inside & ((pairs["member"] >= 0) | killed | _told_of(batch, pairs)))
+
+
+def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
+    """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
+    before its process went down over it: the last line of its work on the partition is that record's delivery."""
+    held, lives, ownership_epoch = ownership_epochs(batch), batch.lives, pairs["ownership_epoch"]
+    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
+    files = joined_with(work["slice"], work["source"], len(batch.trial_context.sources))
+    work = work.having(at=files).sorted_by("at", "seq")
+    last = work.take(next_in(work["at"]) < 0)
+    file = joined_with(pairs["slice"], held["source"][ownership_epoch], len(batch.trial_context.sources))
+    row = exactly(np.zeros(len(last), np.int64), last["at"], np.zeros(len(pairs), np.int64), file)
+    begun = (picked(last["kind"], row, 0) == Kind.DELIVERED) & (
+        picked(last["ownership_epoch"], row, -1) == ownership_epoch
+    )
+    begun &= picked(last["offset"], row, NONE) == pairs["offset"]
+    down = picked(lives["crashed"].astype(np.int64), held["life"][ownership_epoch], 0) == 1
+    gone_ns = picked(lives["exited_ns"], held["life"][ownership_epoch], NONE)
+    time_ns, windows = pairs["time_ns"], zombie_windows(batch)
+    while_it_lived = (time_ns >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS) & (
+        time_ns <= gone_ns + TOLERANCE_NS
+    )
+    knowing = fetched_though_told(batch, ownership_epoch, pairs["offset"], time_ns)
+    knowing |= time_ns >= windows["refused_ns"][ownership_epoch]
+    left: Bools = begun & down & while_it_lived & ~knowing & (held["closed_by"][ownership_epoch] == Kind.LOST)
+    return left
+
+
+def _told_of(batch: Batch, pairs: Table) -> Bools:
+    """Returns whether the file of each ownership epoch holds a line of the record."""
+    told = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
+    source = ownership_epochs(batch)["source"][pairs["ownership_epoch"]]
+    file = joined(
+        np.concatenate([told["slice"], pairs["slice"]]), np.concatenate([told["source"], source]).astype(np.int64)
+    )
+    told = told.having(file=file[: len(told)]).sorted_by("file", "offset")
+    found: Bools = exactly(told["file"], told["offset"], file[len(told) :], pairs["offset"]) >= 0
+    return found
+
+
+def _by_fetches(batch: Batch, pairs: Table) -> Bools:
+    """Returns which effects are of records that the member had fetched before it was told of its loss."""
+    windows, held, ownership_epoch = zombie_windows(batch), ownership_epochs(batch), pairs["ownership_epoch"]
+    told_ns = np.minimum(windows["told_ns"], held["close_ns"])
+    knew = pairs["time_ns"] > told_ns[ownership_epoch]
+    fetched_later = knew & (pairs["offset"] >= windows["fetched"][ownership_epoch])
+    after_loss = pairs["time_ns"] >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS
+    before = pairs["offset"] < held["begun_at"][ownership_epoch]
+    excuse: Bools = after_loss & ~fetched_later & ~before & _can_have_come(batch, pairs, told_ns)
+    return excuse
+
+
+def _can_have_come(batch: Batch, pairs: Table, told_ns: Ints) -> Bools:
+    """Returns whether each record lay in the log when the member's last fetch before it was told was answered.
+
+    Only where the request log tells of all of them; else every record can have come.
+    """
+    records = batch.records
+    record = exactly(records["slice"], records["offset"], pairs["slice"], pairs["offset"])
+    until_ns = np.minimum(told_ns, NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    answered_ns = np.minimum(_answered_last(batch, until_ns), NEVER - TOLERANCE_NS) + TOLERANCE_NS
+    can_tell = zombie_windows(batch)["fetches_known"] & (until_ns <= complete_until_ns(batch.trial_context))
+    latest_ns = np.where(can_tell, answered_ns, NEVER)[pairs["ownership_epoch"]]
+    came: Bools = picked(records["appended_ns"], record, NONE) <= latest_ns
+    return came
+
+
+def _answered_last(batch: Batch, until_ns: Ints) -> Ints:
+    """Returns when the last fetch of each ownership epoch's member, up to some time, was answered; NONE: none was."""
+    asked, held, size = batch.of(Kind.FETCH_ASKED), ownership_epochs(batch), len(batch.trial_context.members) + 1
+    answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    asker = joined_with(asked["slice"], members_of(batch, asked["lane"], otherwise=-1) + 1, size)
+    order = np.lexsort((answered_ns, asker))
+    asker, answered_ns = asker[order], answered_ns[order]
+    last = at_or_before(asker, answered_ns, joined_with(held["slice"], held["member"] + 1, size), until_ns)
+    return picked(answered_ns, last, NONE)

@@ -1,4 +1,4 @@
-"""Made rows: slice rows (`invariants/rows.py`) as Arrow tables, the shape in which they travel.
+"""Arrow rows: slice rows (`invariants/rows.py`) as Arrow tables, the shape in which they travel.
 
 Whoever makes rows names their family and its columns (`invariants/families.py`).
 """

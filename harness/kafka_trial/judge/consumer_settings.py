@@ -1,4 +1,7 @@
-"""Declared: what consumer.toml says that judging needs. Read again at each `check`, for a claim may be changed."""
+"""Consumer settings: what consumer.toml says that judging needs.
+
+Read again at each `check`, for a claim may be changed.
+"""
 
 from __future__ import annotations
 

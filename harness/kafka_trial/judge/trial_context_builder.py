@@ -1,4 +1,4 @@
-"""Run metadata: the small events of a history, gathered into the trial context that every slice is judged in.
+"""The trial context's builder: gathers the small events of a history into what every slice is judged in.
 
 Fed file by file while the slice rows are made (`history_reader.py`); `consumer.toml` adds what its team declares.
 Nothing here grows with the load, but for the clock (one pair a second) and one entry an incarnation.
