@@ -1,4 +1,4 @@
-"""Client attribution: which of several clients in its process each line of a member speaks for, and where nobody can tell.
+"""Client attribution: for which of several clients in its process each line of a member speaks, if anybody can tell.
 
 A line may name its client; what it says is believed where the request log does not know better. Names that the log
 shows to be of one group member after another are one client's. Of several at once only one may ever have been given
