@@ -123,7 +123,7 @@ def _check(parsers: _Subparsers) -> None:
         "--spark-master", metavar="URL", help="spark://HOST:PORT, yarn, k8s://URL; default: this machine"
     )
     parser.add_argument(
-        "--partitions", type=int, metavar="N", help="Spark partitions; the verdict does not depend on it"
+        "--partitions", type=int, metavar="N", help="so many Spark tasks; the verdict does not depend on it"
     )
 
 

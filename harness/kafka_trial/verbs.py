@@ -14,7 +14,7 @@ import orjson
 from kafka_trial import registry
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
-from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, worst
+from kafka_trial.errors import NOT_BEGUN, PASS, UNKNOWN, InputError, worst
 from kafka_trial.trial.console import Console
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def check(options: Namespace) -> int:
     from kafka_trial.trial.judge_process import judging_told
 
     check_master(options.spark_master)
+    if options.partitions is not None and options.partitions < 1:
+        raise InputError("--partitions", f"{options.partitions} must be 1 or more")
     folders = [open_run_folder(Path(given)) for given in options.runs]
     statuses = []
     for folder in folders:

@@ -125,6 +125,13 @@ def test_what_is_no_master_is_refused_before_anything_starts(capsys: pytest.Capt
     assert "Valid: local[N], spark://HOST:PORT, yarn, k8s://URL" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("number", ["0", "-3"])
+def test_no_task_is_no_number_of_tasks(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2 before anything is judged."""
+    assert main(["check", str(STORED), "--partitions", number]) == WRONG_INPUT
+    assert f"--partitions: {number} must be 1 or more" in capsys.readouterr().err
+
+
 def _peak_kb_of_driver(cluster: SparkCluster, run: RunFolder) -> int:
     """Judges a run on the cluster, the driver being a process of its own; returns the most memory that this one had."""
     done = subprocess.run(

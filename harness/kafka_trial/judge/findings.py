@@ -29,10 +29,6 @@ SLICE_ROWS_MAX = 50_000_000  # a slice must fit into one call: about 5 GB of col
 Row = tuple[int, str, str, bytes]
 
 
-class SliceTooLargeError(ValueError):
-    """A slice has more rows than one call can hold."""
-
-
 def find(rows: pa.Table, trial_context: TrialContext, *, only: str | None = None) -> pa.Table:
     """Returns what all invariants find in the rows of some whole slices (schema FOUND); or one of them."""
     found = list(_found(batch_of(rows, trial_context), only)) if rows.num_rows else []

@@ -33,7 +33,6 @@ LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0
 SETTINGS = {
     "spark.python.worker.reuse": "true",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
