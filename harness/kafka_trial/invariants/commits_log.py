@@ -9,8 +9,6 @@ member's lane that asked for this very position, answered without an error, arou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
@@ -252,10 +250,3 @@ def _clients_of(batch: Batch, asked: Table, member: Ints) -> Ints:
     client = np.where(by_id >= 0, by_id, known.of_connection[asked["connection"]])
     several = np.isin(asked["lane"], sorted(known.lanes))
     return np.where(several, np.where(client >= 0, client, AMBIGUOUS), member)
-
-
-def told_by_members(batch: Batch, commits: Table, kinds: Sequence[Kind]) -> Bools:
-    """Returns whether a member told of each commit itself: same partition and committed offset, events of `kinds`."""
-    own = own_words(batch).take(np.isin(own_words(batch)["kind"], kinds))
-    own = own.take(ordered(own["slice"], own["committed_offset"]))
-    return exactly(own["slice"], own["committed_offset"], commits["slice"], commits["committed_offset"]) >= 0
