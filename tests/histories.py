@@ -18,8 +18,8 @@ from kafka_trial.invariants.kernels import NEVER, NONE
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge import findings
+from kafka_trial.judge.in_memory_history import rows_of_lines
 from kafka_trial.judge.judge import Finding, Judgement, judge_events
-from kafka_trial.judge.memory import rows_of_lines
 
 MS = 1_000_000
 SECOND_NS = 1_000 * MS

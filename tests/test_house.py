@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "cluster"),
-        *("invariants.bounds", "invariants.trial_context", "invariants.group_timeouts"),
+        *("invariants.liveness_bounds", "invariants.trial_context", "invariants.group_timeouts"),
         *(
             "kafka_protocol.offsets_records",
             "consumers",

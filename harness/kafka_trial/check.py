@@ -21,7 +21,7 @@ from kafka_trial.verdict.verdict_input import claim_of, scope_of
 
 if TYPE_CHECKING:
     from kafka_trial.judge.judge import Judgement
-    from kafka_trial.judge.session import SparkSession
+    from kafka_trial.judge.spark_session import SparkSession
 
 
 def check_run(

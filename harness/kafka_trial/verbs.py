@@ -50,7 +50,7 @@ def check(options: Namespace) -> int:
     """`check RUN…`: judges stored runs again; the worst status wins."""
     from kafka_trial.check import check_run
     from kafka_trial.history.store import open_run_folder
-    from kafka_trial.judge.session import check_master
+    from kafka_trial.judge.spark_session import check_master
     from kafka_trial.report.text import last_lines, text_report
     from kafka_trial.trial.judge_process import judging_told
 

@@ -17,7 +17,7 @@ from kafka_trial.check import reach_verdict
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import open_run_folder
 from kafka_trial.judge.judge import judge_events
-from kafka_trial.report.reading import headline
+from kafka_trial.report.report_data import headline
 from kafka_trial.verdict.decide import Verdict
 from kafka_trial.verdict.files import verdict_to_table
 

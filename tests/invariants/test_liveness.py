@@ -28,7 +28,7 @@ from histories import (
     with_settings,
 )
 from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
-from kafka_trial.invariants.bounds import Timing, convergence_bound_s, stall_window_s
+from kafka_trial.invariants.liveness_bounds import Timing, convergence_bound_s, stall_window_s
 from kafka_trial.invariants.trial_context import Settings
 
 B_OF_ONE_LEFT = (

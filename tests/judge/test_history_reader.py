@@ -25,7 +25,7 @@ from kafka_trial.invariants.kernels import NEVER
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.cache import from_plain, to_plain
-from kafka_trial.judge.memory import rows_of_lines
+from kafka_trial.judge.in_memory_history import rows_of_lines
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 

@@ -11,9 +11,9 @@ import pytest
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import slice_rows
-from kafka_trial.judge.session import session
 from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on
+from kafka_trial.judge.spark_session import session
 from kafka_trial.registry import CHECKOUT
 
 pytestmark = pytest.mark.spark

@@ -19,8 +19,8 @@ from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import slice_rows
-from kafka_trial.judge.session import session
 from kafka_trial.judge.slices import found_frame
+from kafka_trial.judge.spark_session import session
 from kafka_trial.registry import CHECKOUT
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import html_of
-from kafka_trial.report.reading import read_report
+from kafka_trial.report.report_data import read_report
 from literal_run import NASTY
 
 VOID = {"meta", "br", "path"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import html_of
-from kafka_trial.report.reading import read_report
+from kafka_trial.report.report_data import read_report
 from kafka_trial.report.text import text_report
 from literal_run import verdict
 

@@ -11,7 +11,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.invariants.bounds import FRESH_MIN
+from kafka_trial.invariants.liveness_bounds import FRESH_MIN
 from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
 
 ENDS = {0: 4}

@@ -18,7 +18,7 @@ from kafka_trial.audit.offsets import GroupSettings
 from kafka_trial.audit.request import NS_PER_S, AuditRequest
 from kafka_trial.claim import claim_problems
 from kafka_trial.errors import InputError
-from kafka_trial.invariants.bounds import stall_window_s, timing_of
+from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_of
 from kafka_trial.invariants.trial_context import Settings
 
 SESSION_TIMEOUT_S, POLL_INTERVAL_S, COMMIT_INTERVAL_S = 45.0, 300.0, 5.0  # Kafka's defaults

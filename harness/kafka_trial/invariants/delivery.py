@@ -16,7 +16,6 @@ from kafka_trial.invariants.commits_log import (
     final_committed_offsets,
     first_covering,
 )
-from kafka_trial.invariants.effects import done_again
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -33,6 +32,7 @@ from kafka_trial.invariants.kernels import (
     picked,
 )
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
+from kafka_trial.invariants.sink_effects import done_again
 from kafka_trial.invariants.skips import in_flight
 from kafka_trial.invariants.start_positions import floors
 from kafka_trial.invariants.table import Table, stacked, table

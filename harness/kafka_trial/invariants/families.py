@@ -9,9 +9,9 @@ event in its file) and `time_ns`, on the harness's monotonic clock. A name ends 
 wall clock of whoever stamped it. What is absent in a row is what `rows.ABSENT` says for the column that carries it
 (NONE for most), unless stated otherwise.
 
-An id is known by its id hash, a number (`judge/id_index.py`); `known` tells what no slice can: bits of `Known`. An
-arrival lies in the slice of its record: by the control read, else by the acknowledgement, else NOWHERE (a slice of no
-partition), without an offset. Transactions are of no partition either.
+An id is known by its id hash, a number (`judge/record_id_index.py`); `known` tells what no slice can: bits of `Known`.
+An arrival lies in the slice of its record: by the control read, else by the acknowledgement, else NOWHERE (a slice of
+no partition), without an offset. Transactions are of no partition either.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ CONNECTION: Final = Column("connection", "a place in the trial context's `connec
 # Of the lines of a member.
 OWN_LINE: Final[Mapping[str, Column]] = {
     "own_ns": Column("wall_ns", "when the line says that it was, on the harness's clock, if that can be believed"),
-    "read_before_ns": Column("until", "when the lines had been read that were read before it (`judge/own_times.py`)"),
+    "read_before_ns": Column("until", "when the lines had been read that were read before it (`judge/line_times.py`)"),
     "own_client": Column("who", "the client that the line names: a place in the trial context's `own_clients`"),
 }
 

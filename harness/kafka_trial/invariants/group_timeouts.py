@@ -1,7 +1,7 @@
 """Group timeouts: what brokers were told of the group's times, and what they and the harness saw of it before
 the faults.
 
-Collected while the history is read (`judge/declared_timeouts.py`). Where it says something it stands before
+Collected while the history is read (`judge/requested_timeouts.py`). Where it says something it stands before
 consumer.toml, which declares only what nobody can see.
 """
 

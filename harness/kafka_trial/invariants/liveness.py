@@ -14,7 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kafka_trial.invariants.bounds import (
+from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.kernels import NEVER, Array, Bools
+from kafka_trial.invariants.liveness_bounds import (
     RATE_UNCALIBRATED,
     Timing,
     bound_in_words,
@@ -24,9 +27,6 @@ from kafka_trial.invariants.bounds import (
     window_in_words,
     with_faults,
 )
-from kafka_trial.invariants.claim_rule import Rule, always, on_the_partition, sharing_an_event
-from kafka_trial.invariants.invariant import Findings, invariant
-from kafka_trial.invariants.kernels import NEVER, Array, Bools
 from kafka_trial.invariants.stalls import CLASSES
 from kafka_trial.invariants.summaries import snapshot_ns as snapshot_ns_of
 from kafka_trial.invariants.table import Table, table

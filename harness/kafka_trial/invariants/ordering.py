@@ -15,7 +15,6 @@ from kafka_trial.invariants.claim_rule import (
     sharing_an_event,
 )
 from kafka_trial.invariants.client_attribution import unattributed
-from kafka_trial.invariants.effects import late_effects
 from kafka_trial.invariants.handler_retries import handler_starts
 from kafka_trial.invariants.handlers import completions, finished_handlers, keys_of
 from kafka_trial.invariants.invariant import Findings, invariant
@@ -35,6 +34,7 @@ from kafka_trial.invariants.kernels import (
     starts_of,
 )
 from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.sink_effects import late_effects
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.zombie_excuses import excused

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.bounds import stall_window_s, timing_in
 from kafka_trial.invariants.claim_rule import Rule, always
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Bools, Ints, per_group
+from kafka_trial.invariants.liveness_bounds import stall_window_s, timing_in
 from kafka_trial.invariants.rows import Kind, Protocol
 from kafka_trial.invariants.table import table
 from kafka_trial.invariants.trial_context import TrialContext

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafka_trial.invariants.bounds import UNANSWERED, over_ns
 from kafka_trial.invariants.claim_rule import Rule, always, never
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
+from kafka_trial.invariants.liveness_bounds import UNANSWERED, over_ns
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
 from kafka_trial.invariants.undecided import Undecided
@@ -205,10 +205,10 @@ def rebalance_storm(group: Group) -> Findings:
 
     "If a process fails, the partitions assigned to it will be reassigned ... if a new consumer joins the group,
     partitions will be moved ... also used when new partitions are added" (KafkaConsumer, Javadoc; KIP-848 bumps the
-    group epoch then): left alone a group is stable. A rise is explained for the length of the window W (`bounds.py`:
-    detection, rebalance, commit) after a member's process started, stopped or went, after a fault's healing, a change
-    of the topic's partitions or a standstill of the machine, and while a fault is in force. A subscription that a
-    member itself changes again and again is its own doing, and no explanation.
+    group epoch then): left alone a group is stable. A rise is explained for the length of the window W
+    (`liveness_bounds.py`: detection, rebalance, commit) after a member's process started, stopped or went, after a
+    fault's healing, a change of the topic's partitions or a standstill of the machine, and while a fault is in force. A
+    subscription that a member itself changes again and again is its own doing, and no explanation.
 
     Smallest history: `started`; half a minute on, six `group` records, each of a higher epoch.
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.bounds import over_ns, stall_window_s, timing_in
 from kafka_trial.invariants.claim_rule import Rule, never
 from kafka_trial.invariants.clients import members_of
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
@@ -28,6 +27,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
+from kafka_trial.invariants.liveness_bounds import over_ns, stall_window_s, timing_in
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
@@ -52,12 +52,12 @@ def uncommitted_progress(batch: Batch) -> Findings:
 
     "The committed position is the last offset that has been stored securely. Should the process fail and restart, this
     is the offset that the consumer will recover to" (KafkaConsumer, Javadoc); a team declares how often it is stored. W
-    (`bounds.py`) is that interval on top of detection and a rebalance. It differs from `false-lag` in when: that one is
-    what stands at the snapshot, after the load (all handled, the position behind, be it never committed); this one is
-    progress that lay uncommitted in the middle of the trial, and was committed in the end. What is not covered at the
-    snapshot is left to `false-lag`, `stuck-partition` and `late-convergence`: one name for one thing. Legal where the
-    partition changed hands meanwhile, and while a fault is in force or was healed less than W before; undecided where
-    the machine stood still.
+    (`liveness_bounds.py`) is that interval on top of detection and a rebalance. It differs from `false-lag` in when:
+    that one is what stands at the snapshot, after the load (all handled, the position behind, be it never committed);
+    this one is progress that lay uncommitted in the middle of the trial, and was committed in the end. What is not
+    covered at the snapshot is left to `false-lag`, `stuck-partition` and `late-convergence`: one name for one thing.
+    Legal where the partition changed hands meanwhile, and while a fault is in force or was healed less than W before;
+    undecided where the machine stood still.
 
     Smallest history: `processed` 0; eleven seconds later committed 1; phase snapshot.
 
@@ -163,8 +163,8 @@ def rogue_reader(batch: Batch) -> Findings:
 
     Lag is read from commits: "the position of all consumers in a consumer group as well as how far behind the end of
     the log they are" (Kafka, Operations, Checking Consumer Position); who reads and does not commit is not seen there,
-    and loads the brokers all the same. W (`bounds.py`) is the declared commit interval on top of detection and a
-    rebalance. Legal while a fault on this member, or on all, was in force or was healed less than W before; undecided
+    and loads the brokers all the same. W (`liveness_bounds.py`) is the declared commit interval on top of detection and
+    a rebalance. Legal while a fault on this member, or on all, was in force or was healed less than W before; undecided
     where the machine stood still, or where nobody knows who committed there. Partitions of other topics are not seen.
 
     Smallest history: m0's FETCH from 0 is answered 100 bytes; eleven seconds later its FETCH from 1 is; phase snapshot.

@@ -21,7 +21,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafka_trial.invariants.batch import Batch, index
-from kafka_trial.invariants.bounds import UNANSWERED
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.fencing import commit_refused_ns, fetched_by, fetches_of, told
 from kafka_trial.invariants.handlers import finished_handlers
@@ -35,6 +34,7 @@ from kafka_trial.invariants.kernels import (
     per_group,
     picked,
 )
+from kafka_trial.invariants.liveness_bounds import UNANSWERED
 from kafka_trial.invariants.ownership_epochs import epoch_holders, ownership_epochs
 from kafka_trial.invariants.ownership_log import logged_assignments, owned_by
 from kafka_trial.invariants.request_logs import LAST_LINES_NS, read_to_end

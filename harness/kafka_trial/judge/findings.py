@@ -21,7 +21,7 @@ from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.coverage import coverage
-from kafka_trial.judge.series import series
+from kafka_trial.judge.lag_series import series
 
 # `what` is anomaly, count, undecided, crashed, summary, wait, worked, coverage or series; `body` is JSON.
 FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])

@@ -47,12 +47,12 @@ from kafka_trial.judge.fetches import Fetches
 from kafka_trial.judge.group_answers import take_group_answers
 from kafka_trial.judge.history_defects import HistoryDefects
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
-from kafka_trial.judge.id_index import IdIndex, RecordIds, id_hashes
-from kafka_trial.judge.id_joins import IdJoins
 from kafka_trial.judge.line_index import LineIndexBuilder
+from kafka_trial.judge.line_times import OwnTimes
 from kafka_trial.judge.lines import Block, LineStats, read_ahead, read_blocks
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
-from kafka_trial.judge.own_times import OwnTimes
+from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
+from kafka_trial.judge.record_id_joins import IdJoins
 from kafka_trial.judge.transactions import TakenCommits, transaction_rows
 from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
 

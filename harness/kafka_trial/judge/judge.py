@@ -42,9 +42,9 @@ from kafka_trial.judge.judgement import (
     MemberCoverage,
     SliceCoverage,
 )
-from kafka_trial.judge.session import session, stays_here, warm_session
 from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on
+from kafka_trial.judge.spark_session import session, stays_here, warm_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +92,7 @@ def judge_events(
     Not `gated`: every invariant says what it finds, whether or not the evidence it needs is there. `only`: of the
     invariants that look at slices only the one of that name is asked, for whoever wants to hear no other.
     """
-    from kafka_trial.judge.memory import rows_of_lines
+    from kafka_trial.judge.in_memory_history import rows_of_lines
 
     rows, builder = rows_of_lines(map(to_line, events))
     trial_context = builder.trial_context(settings or Settings())

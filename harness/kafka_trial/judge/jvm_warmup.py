@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kafka_trial.judge.session import LOCAL, LOOPBACK, SETTINGS
 from kafka_trial.judge.slices import map_in_arrow
+from kafka_trial.judge.spark_session import LOCAL, LOOPBACK, SETTINGS
 
 ENDED_WITHIN_S = 120
 

@@ -25,7 +25,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.arrow_rows import ROWS
 from kafka_trial.judge.findings import FOUND, SLICE_ROWS_MAX, find
-from kafka_trial.judge.session import failures_told
+from kafka_trial.judge.spark_session import failures_told
 
 if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows

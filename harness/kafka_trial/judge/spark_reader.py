@@ -27,7 +27,7 @@ from kafka_trial.judge.cache import CONTEXT, SliceRows, cached_rows, know_checks
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.group_answers import telling
 from kafka_trial.judge.lines import SPLIT_BYTES, Block, LineStats, checked, read_split, splits_of
-from kafka_trial.judge.session import failures_told
+from kafka_trial.judge.spark_session import failures_told
 from kafka_trial.judge.trial_context_builder import TAKERS
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from typing import Any
 from kafka_trial.invariants.trial_context import Incarnation, Membership, Settings, TrialContext, Window
 from kafka_trial.judge.bad_lines import BadLines
 from kafka_trial.judge.connections import Connections
-from kafka_trial.judge.declared_timeouts import TimeoutCollector, take_told
 from kafka_trial.judge.group_answers import Answer, answered
 from kafka_trial.judge.history_names import HistoryNames
 from kafka_trial.judge.membership import HeartbeatRunCollector, membership_of
 from kafka_trial.judge.own_clients import OwnClients
-from kafka_trial.judge.samples import ClockCollector, ResourceCollector, exit_words
+from kafka_trial.judge.requested_timeouts import TimeoutCollector, take_told
+from kafka_trial.judge.run_samples import ClockCollector, ResourceCollector, exit_words
 from kafka_trial.judge.transactions import Transactions
 
 Body = Mapping[str, Any]

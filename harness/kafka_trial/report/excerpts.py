@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from kafka_trial.history.event import Event
 from kafka_trial.judge.line_index import LineIndex, Stretch
-from kafka_trial.report.words import in_words, who
+from kafka_trial.report.event_text import in_words, who
 
 AROUND = 6
 MARKS_MAX = 12  # events marked in one excerpt; an anomaly may have proofs without end

@@ -15,11 +15,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import list_invariants
+from kafka_trial.report.event_text import reading_in_words
 from kafka_trial.report.explain import PAGE
-from kafka_trial.report.reading import Report, read_report
-from kafka_trial.report.series import HEIGHT, WIDTH, Lag, path_of
+from kafka_trial.report.lag_series import HEIGHT, WIDTH, Lag, path_of
+from kafka_trial.report.report_data import Report, read_report
 from kafka_trial.report.text import claim_in_words, text_of
-from kafka_trial.report.words import reading_in_words
 
 
 def html_of(report: Report) -> str:

@@ -13,7 +13,7 @@ import orjson
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.history.event import from_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.words import bounded, in_words, who
+from kafka_trial.report.event_text import bounded, in_words, who
 
 LINE_MAX = 4096
 

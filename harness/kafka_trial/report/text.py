@@ -8,9 +8,9 @@ from typing import Any
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import find_invariant
+from kafka_trial.report.event_text import bounded, reading_in_words
 from kafka_trial.report.explain import PAGE
-from kafka_trial.report.reading import Report, read_report
-from kafka_trial.report.words import bounded, reading_in_words
+from kafka_trial.report.report_data import Report, read_report
 
 WIDTH = 118
 INDENT = "  "

@@ -20,7 +20,7 @@ from kafka_trial.consumers.consumer import Group
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.bounds import FRESH_MIN, Timing
+from kafka_trial.invariants.liveness_bounds import FRESH_MIN, Timing
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
 from kafka_trial.process.children import ChildProcesses

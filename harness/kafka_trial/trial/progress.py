@@ -1,6 +1,6 @@
 """How far a trial has come and how its group is doing, seen live from the history: what steady and drain wait for.
 
-The judge never uses this (it reads the same from the whole history, `judge/declared_timeouts.py`); it only decides how
+The judge never uses this (it reads the same from the whole history, `judge/requested_timeouts.py`); it only decides how
 long a trial goes on. Positions come from the offsets log, handled records from the consumers' own lines and from the
 sink. `FreshRecords` tells whether every partition got records since the group under trial last changed, `GroupWatch`
 what the bounds of its convergence follow from.
@@ -19,8 +19,15 @@ from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
-from kafka_trial.invariants.bounds import FRESH_MIN, HEARTBEATS_A_SESSION, Timing, expiries, timing_of, with_faults
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
+from kafka_trial.invariants.liveness_bounds import (
+    FRESH_MIN,
+    HEARTBEATS_A_SESSION,
+    Timing,
+    expiries,
+    timing_of,
+    with_faults,
+)
 from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.errors import Interrupted, KafkaTrialError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.bounds import convergence_bound_s, stall_window_s
+from kafka_trial.invariants.liveness_bounds import convergence_bound_s, stall_window_s
 from kafka_trial.scenario import Limits
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.environment import TrialEnvironment
@@ -18,7 +18,7 @@ from kafka_trial.trial.setup import open_trial_environment
 from kafka_trial.trial.spec import TrialSpec
 
 DRAIN_MARGIN_S = 2.0
-STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`declared_timeouts.py`)
+STEADY_MIN_S = 3.25  # a member's cycle of polling is known from three seconds of its work (`requested_timeouts.py`)
 
 
 def run_trial(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, *, console: Console) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.bounds import FRESH_MIN
+from kafka_trial.invariants.liveness_bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.judge.bad_lines import told
 from kafka_trial.verdict.messages import plain

@@ -161,9 +161,9 @@ def _judge(
 
 def _keep_rows(folder: Path, listener: _Listener | None) -> None:
     """Has the rows of histories in memory come from `folder`; with a listener they are written there."""
-    from kafka_trial.judge import memory
+    from kafka_trial.judge import in_memory_history
 
-    read = memory.rows_of_lines
+    read = in_memory_history.rows_of_lines
     folder.mkdir(exist_ok=True)
 
     def rows_of_lines(lines: Iterable[bytes]) -> Any:
@@ -176,7 +176,7 @@ def _keep_rows(folder: Path, listener: _Listener | None) -> None:
         file.write_bytes(pickle.dumps(found))
         return found
 
-    memory.rows_of_lines = rows_of_lines
+    in_memory_history.rows_of_lines = rows_of_lines
 
 
 def _first_failed(order: Sequence[str], plugins: Sequence[Any]) -> Outcome | None:

@@ -6,7 +6,7 @@ import pytest
 
 from kafka_trial.cluster.spark_java import spark_environment
 from kafka_trial.errors import InputError
-from kafka_trial.judge.session import check_master
+from kafka_trial.judge.spark_session import check_master
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from kafka_trial.invariants.rows import Known
 from kafka_trial.judge.arrow_rows import made_rows
 from kafka_trial.judge.columns import Columns
 from kafka_trial.judge.history_names import ELSEWHERE, slices_of
-from kafka_trial.judge.id_index import IdIndex, id_hashes
+from kafka_trial.judge.record_id_index import IdIndex, id_hashes
 from kafka_trial.judge.trial_context_builder import TrialContextBuilder
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.series import POINTS_MAX, path_of, read_lag
+from kafka_trial.report.lag_series import POINTS_MAX, path_of, read_lag
 
 
 def test_a_path_goes_in_steps() -> None:

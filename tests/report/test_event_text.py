@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_trial.history.event import Event
-from kafka_trial.report.words import bounded, in_words
+from kafka_trial.report.event_text import bounded, in_words
 
 EVENTS = [
     (Event("consumer-m0-0", 0, 0, "delivered", offset=5, key="k"), "delivered offset 5, key k"),

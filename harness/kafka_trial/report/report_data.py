@@ -1,7 +1,7 @@
 """The report as plain data: what every page says, read from a judged run folder. Text, HTML and JSON only show it.
 
-Stands after the verdict, before the pages. A folder whose run.json, history or series are cut off still gives a
-report: what is missing is said, not guessed. What a consumer wrote is bounded here (`words.py`), escaped by the pages.
+Stands after the verdict, before the pages. A folder whose run.json, history or series are cut off still gives a report:
+what is missing is said, not guessed. What a consumer wrote is bounded here (`event_text.py`), escaped by the pages.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import orjson
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import line_index
+from kafka_trial.report.event_text import TEXT_MAX, bounded
 from kafka_trial.report.excerpts import Row, Wanted, excerpts
-from kafka_trial.report.series import Lag, read_lag
-from kafka_trial.report.words import TEXT_MAX, bounded
+from kafka_trial.report.lag_series import Lag, read_lag
 from kafka_trial.verdict.collect import own_events
 from kafka_trial.verdict.decide import severity
 

@@ -9,7 +9,7 @@ import pytest
 from kafka_trial.cli import _parser
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
-from kafka_trial.report.reading import read_report
+from kafka_trial.report.report_data import read_report
 
 
 def test_the_events_that_prove_an_anomaly_are_marked(folder: RunFolder) -> None:
