@@ -61,7 +61,7 @@ def test_what_is_heard_late_for_no_reason_is_late(name: str) -> None:
 def test_what_is_heard_after_a_standstill_may_have_been_said_before_it(name: str) -> None:
     """The machine stood still for two seconds, just until the lines were read."""
     before, late = BROKEN[name]
-    assert _undecided(name, [*before, stood_still(2), *late]) == {Undecided.HARNESS_STOOD_STILL: 1}
+    assert _undecided(name, [*before, stood_still(2), *late]) == {Undecided.HARNESS_STALLED: 1}
     assert _undecided(name, [*before, *late]) == {}  # it is found, not undecided
 
 
@@ -70,7 +70,7 @@ def test_what_a_standstill_is_not_near_is_found_beside_what_it_is_near() -> None
     found_alone = [assigned("m0"), delivered("m0", 0), committed(1), after(1), processed("m0", 0)]
     heard_late = [delivered("m0", 1), committed(2), after(1), stood_still(2), processed("m0", 1)]
     both = finding("commit-ahead", [*found_alone, after(5), *heard_late], records=["a", "a"])
-    assert (len(both.instances), dict(both.undecided)) == (1, {Undecided.HARNESS_STOOD_STILL: 1})
+    assert (len(both.instances), dict(both.undecided)) == (1, {Undecided.HARNESS_STALLED: 1})
 
 
 def test_a_fall_is_not_known_to_hold_the_start_that_was_heard_late() -> None:
@@ -82,7 +82,7 @@ def test_a_fall_is_not_known_to_hold_the_start_that_was_heard_late() -> None:
         for still in ([], [stood_still(0.8)])
     ]
     assert inside == [[True], [False]]
-    assert _undecided("commit-regression", [*fall, stood_still(0.8), *back]) == {Undecided.HARNESS_STOOD_STILL: 1}
+    assert _undecided("commit-regression", [*fall, stood_still(0.8), *back]) == {Undecided.HARNESS_STALLED: 1}
 
 
 def test_events_are_as_early_as_the_standstills_before_them_allow() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -71,3 +75,29 @@ def test_rows_are_counted(run: RunFolder) -> None:
     slices = pq.read_table(rows.path)["slice"].to_pylist()
     assert (Counter(slices), slices) == (rows.by_slice, sorted(slices))
     assert rows.count == len(slices) > 1
+
+
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "denied"), OSError(errno.EROFS, "read-only")])
+def test_a_folder_that_cannot_be_written_is_judged_all_the_same(
+    error: OSError, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of somebody else, or on a disk that is mounted to be read: the cache lies elsewhere, with the same rows."""
+    expected = pq.read_table(slice_rows(run).path)
+    make_folder = Path.mkdir
+
+    def refuse(place: Path, *arguments: Any, **options: Any) -> None:
+        if place == run.cache:
+            raise error
+        make_folder(place, *arguments, **options)
+
+    shutil.rmtree(run.cache)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    elsewhere = slice_rows(run)
+    assert (elsewhere.path.is_relative_to(run.path), pq.read_table(elsewhere.path)) == (False, expected)
+
+
+def test_a_full_disk_is_no_folder_of_somebody_else(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told, and no cache is made anywhere."""
+    monkeypatch.setattr(Path, "mkdir", Mock(side_effect=OSError(errno.ENOSPC, "no space left")))
+    with pytest.raises(OSError, match="no space left"):
+        slice_rows(run)

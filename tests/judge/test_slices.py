@@ -1,4 +1,4 @@
-"""Slices are whole in every call, and a worker gets all their rows."""
+"""Slices are whole in every batch, and a worker gets all their rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.judge.slices import calls_of, rows_of
+from kafka_trial.judge.slices import batches_of, rows_of
 
 WRITTEN = pa.table({"slice": pa.array([1, 1, 2, 0, 1, 2], pa.int32()), "seq": range(6)})
 BY_SLICE = {0: 1, 1: 3, 2: 2}
@@ -25,30 +25,30 @@ def place(tmp_path: Path) -> Path:
 
 
 @given(st.dictionaries(st.integers(0, 9), st.integers(1, 20), max_size=8), st.integers(1, 30))
-def test_every_slice_is_in_one_call(by_slice: dict[int, int], call_rows: int) -> None:
-    """Whole; and a call of several slices has no more rows than it ought to have."""
-    calls = calls_of(by_slice, call_rows=call_rows)
-    assert sorted(one for call in calls for one in call.items()) == sorted(by_slice.items())
-    assert all(len(call) == 1 or sum(call.values()) <= call_rows for call in calls)
+def test_every_slice_is_in_one_batch(by_slice: dict[int, int], batch_rows: int) -> None:
+    """Whole; and a batch of several slices has no more rows than it ought to have."""
+    batches = batches_of(by_slice, batch_rows=batch_rows)
+    assert sorted(one for batch in batches for one in batch.items()) == sorted(by_slice.items())
+    assert all(len(batch) == 1 or sum(batch.values()) <= batch_rows for batch in batches)
 
 
-def test_a_slice_that_no_call_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slice_that_no_batch_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never a wrong count: the judgement is refused."""
     monkeypatch.setattr("kafka_trial.judge.slices.SLICE_ROWS_MAX", 10)
-    with pytest.raises(UnjudgeableError, match="has 50 rows, and a call holds no more than 10"):
-        calls_of({0: 50}, call_rows=5)
+    with pytest.raises(UnjudgeableError, match="has 50 rows, and a batch holds no more than 10"):
+        batches_of({0: 50}, batch_rows=5)
 
 
 @pytest.mark.parametrize(
-    ("call", "seqs"), [({1: 3}, [0, 1, 4]), ({2: 2, 0: 1}, [3, 2, 5]), (BY_SLICE, [3, 0, 1, 4, 2, 5])]
+    ("batch", "seqs"), [({1: 3}, [0, 1, 4]), ({2: 2, 0: 1}, [3, 2, 5]), (BY_SLICE, [3, 0, 1, 4, 2, 5])]
 )
-def test_a_call_is_read_slice_by_slice(call: dict[int, int], seqs: list[int], place: Path) -> None:
+def test_a_batch_is_read_slice_by_slice(batch: dict[int, int], seqs: list[int], place: Path) -> None:
     """The rows of each slice in the order of the history, from wherever in the file they lie."""
-    assert rows_of(place, call)["seq"].to_pylist() == seqs
+    assert rows_of(place, batch)["seq"].to_pylist() == seqs
 
 
-@pytest.mark.parametrize("call", [{1: 2}, {1: 3, 3: 1}])
-def test_rows_that_are_not_those_that_were_written_are_refused(call: dict[int, int], place: Path) -> None:
+@pytest.mark.parametrize("batch", [{1: 2}, {1: 3, 3: 1}])
+def test_rows_that_are_not_those_that_were_written_are_refused(batch: dict[int, int], place: Path) -> None:
     """Another file lies there: nothing is counted, and it is said what to delete."""
     with pytest.raises(UnjudgeableError, match="are not those that were written; delete"):
-        rows_of(place, call)
+        rows_of(place, batch)

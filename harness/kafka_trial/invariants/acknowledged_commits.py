@@ -170,7 +170,7 @@ def _findings(missing: Table, one: Table) -> Findings:
     ]
     undecided = [
         (Undecided.ANOTHER_TIME, one["slice"][~one["lost"] & ~one["whose"]]),
-        (Undecided.LATER_COMMIT_UNKNOWN, one["slice"][~one["lost"] & one["whose"]]),
+        (Undecided.LATER_COMMITTER_UNKNOWN, one["slice"][~one["lost"] & one["whose"]]),
     ]
     return Findings(rows, proofs, undecided)
 

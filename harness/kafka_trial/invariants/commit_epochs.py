@@ -74,7 +74,7 @@ def stale_generation(batch: Batch) -> Findings:
     )
     proofs = [("source", "seq"), ("log_source", "log_seq")]
     found = [(by["source"], by["seq"]), *((stale[source], stale[seq]) for source, seq in proofs)]
-    return Findings(rows, found, [(Undecided.NO_EPOCH, asked["slice"][~known])])
+    return Findings(rows, found, [(Undecided.MEMBER_EPOCH_UNKNOWN, asked["slice"][~known])])
 
 
 def _stored(batch: Batch) -> Table:

@@ -54,7 +54,7 @@ def _regression(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     if attributes.get("restart_inside") or own is False:
         return VIOLATION
     if own is None:
-        return "undecided", Undecided.FALL_OF_NOBODY
+        return "undecided", Undecided.BACKWARD_COMMITTER_UNKNOWN
     return "tolerated", "the owner's own, passed by later commits, with no restart inside: it settled"
 
 

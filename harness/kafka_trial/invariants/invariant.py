@@ -222,7 +222,7 @@ def judged(invariant: Invariant, batch: Batch) -> Findings:
         return found
     more = _cases(invariant.judge(batch.had_it_not_stood_still)) - _cases(found)
     slices = np.array(sorted(case[0] for case in more.elements()), np.int64)
-    return replace(found, undecided=[*found.undecided, (Undecided.HARNESS_STOOD_STILL, slices)])
+    return replace(found, undecided=[*found.undecided, (Undecided.HARNESS_STALLED, slices)])
 
 
 def _cases(findings: Findings) -> Counter[tuple[Any, ...]]:

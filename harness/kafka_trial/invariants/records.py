@@ -127,7 +127,10 @@ def overtaken(batch: Batch) -> Findings:
     ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
     rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")
     proofs = [(ranges["source"], ranges["seq"]), (ranges["last_source"], ranges["last_seq"])]
-    undecided = [(Undecided.UNCERTAIN_AFTER_KILL, unread & unheard), (Undecided.KILLED_NEAR, unread & near & ~unheard)]
+    undecided = [
+        (Undecided.UNCERTAIN_AFTER_KILL, unread & unheard),
+        (Undecided.EXPIRED_MAYBE_READ, unread & near & ~unheard),
+    ]
     return Findings(rows, proofs, [(reason, expired["slice"][cases]) for reason, cases in undecided])
 
 

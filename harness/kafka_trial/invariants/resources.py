@@ -120,7 +120,7 @@ def oom_killed(group: Group) -> Findings:
         np.array([life.exited_seq for life, _ in found], np.int64),
     )
     risen = np.array([rise.source for _, rise in found], np.int64), np.array([rise.seq for _, rise in found], np.int64)
-    return Findings(rows, [exits, risen], [(Undecided.SEVERAL, np.full(len(struck) - len(found), -1))])
+    return Findings(rows, [exits, risen], [(Undecided.SIGKILL_AMBIGUOUS, np.full(len(struck) - len(found), -1))])
 
 
 def _unsampled(group: Group) -> int:

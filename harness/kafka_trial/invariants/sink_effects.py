@@ -76,7 +76,7 @@ def phantom(batch: Batch) -> Findings:
         offset=found["offset"],
         what=what,
     )
-    return Findings(rows, [(found["source"], found["seq"])], [(Undecided.STRANGERS, told["slice"][theirs])])
+    return Findings(rows, [(found["source"], found["seq"])], [(Undecided.FOREIGN_PRODUCER, told["slice"][theirs])])
 
 
 @invariant(

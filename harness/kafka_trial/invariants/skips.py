@@ -90,7 +90,7 @@ def poll_skip(batch: Batch) -> Findings:
     proofs = [("before_source", "before_seq"), ("after_source", "after_seq"), ("record_source", "record_seq")]
     undecided = [
         (Undecided.EXPIRED, skipped["slice"][expired]),
-        (Undecided.LAST_ACT, skipped["slice"][killed & ~expired]),
+        (Undecided.IN_FLIGHT_AT_KILL, skipped["slice"][killed & ~expired]),
     ]
     undecided.append((Undecided.UNATTRIBUTED, skipped["slice"][unsure]))
     return Findings(rows, [(found[source], found[seq]) for source, seq in proofs], undecided)

@@ -132,7 +132,9 @@ def offset_outside_transaction(batch: Batch) -> Findings:
         by_operator=found["committer"] == OPERATOR,
         member=members[np.where(found["committer"] >= 0, found["committer"], -1)],
     )
-    return Findings(rows, [(found["source"], found["seq"])], [(Undecided.OUTSIDE_OF_NOBODY, log["slice"][whose])])
+    return Findings(
+        rows, [(found["source"], found["seq"])], [(Undecided.OUTSIDE_COMMITTER_UNKNOWN, log["slice"][whose])]
+    )
 
 
 SECOND_NS = 1_000_000_000

@@ -1,8 +1,8 @@
-"""Why a case is left undecided: every reason that an invariant may give, as everybody reads it.
+"""Why a case is left undecided: every reason that an invariant may give, as the text that users see.
 
 A case is undecided where the evidence allows both that the anomaly is there and that it is not. Its verdict is never
 *pass* where the claim forbids the anomaly; `verdict/decide.py` counts the cases by reason. A rule names reasons that
-do not matter to a claim (`claim_rule.Rule.moot`).
+do not matter to a claim (`claim_rule.Rule.moot`). Why a whole verdict is unknown: `verdict/unknown_reasons.py`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from enum import StrEnum
 
 
 class Undecided(StrEnum):
-    """The reasons, by what was not known. `{…}` stands for words of the trial."""
+    """The reasons, by what was not known; a `{…}` is filled in by whoever gives it."""
 
     # What members were kept from saying.
     UNCERTAIN_AFTER_KILL = "committed by a member that was killed with -9 and could not say what it had handled"
-    KILLED_NEAR = (
+    EXPIRED_MAYBE_READ = (
         "expired, not committed past, and a member was killed with -9 that may have read it and could not say so"
     )
-    LAST_ACT = "a member that was killed may have taken the record in its last act"
+    IN_FLIGHT_AT_KILL = "a member that was killed may have taken the record in its last act"
     UNATTRIBUTED = "several group members live in its process, and the line does not say for which of them it speaks"
     # What came too late, or while nobody could hear it.
-    HARNESS_STOOD_STILL = "it would have been found, had the harness not stood still around it"
+    HARNESS_STALLED = "it would have been found, had the harness not stood still around it"
     DELAYED = "the machine stood still for over a quarter of the session timeout"
     STOP_DELAYED = "the machine stood still for over a quarter of the time it had to stop"
     STOP_UNDER_FAULT = "a fault was in force while it stopped"
@@ -37,15 +37,15 @@ class Undecided(StrEnum):
     )
     # Whose a commit is, and in which order it stands.
     COMMITTER_UNKNOWN = "nobody knows who made a commit on the partition meanwhile"
-    FALL_OF_NOBODY = "nobody knows who made the backward commit"
-    OUTSIDE_OF_NOBODY = "nobody knows who made a commit outside of a transaction"
-    LATER_COMMIT_UNKNOWN = (
+    BACKWARD_COMMITTER_UNKNOWN = "nobody knows who made the backward commit"
+    OUTSIDE_COMMITTER_UNKNOWN = "nobody knows who made a commit outside of a transaction"
+    LATER_COMMITTER_UNKNOWN = (
         "the member says that it was stored, the request log that it was refused; a later one since is nobody's known"
     )
     ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
     OWNER_UNKNOWN = "nobody knows who owned the partition"
     SKIP_UNKNOWN = "nothing tells whether it skipped a record"
-    NO_EPOCH = "no group record before the commit tells the member's epoch"
+    MEMBER_EPOCH_UNKNOWN = "no group record before the commit tells the member's epoch"
     FETCHES_UNKNOWN = "a member went on after it may have been told of its loss, and nobody saw what it fetched"
     # What the logs do not hold.
     NO_LATER_END = "no log end was read after it"
@@ -55,7 +55,7 @@ class Undecided(StrEnum):
     REPLACED = (
         "what was delivered is not in the log, which holds another record there: the cluster may have replaced it"
     )
-    STRANGERS = "its id was never sent, and yet the log holds it: somebody else writes to the topic"
+    FOREIGN_PRODUCER = "its id was never sent, and yet the log holds it: somebody else writes to the topic"
     EXPIRED = "the log start overtook the position: the reset policy decided where to go on"
     ONE_EPOCH = (
         "a producer's transactions ended in both ways under one epoch (its client is without KIP-890), and its "
@@ -65,5 +65,5 @@ class Undecided(StrEnum):
     END_UNDER_FAULT = "a fault was in force when the coordinator had to end a transaction"
     # What nobody measured.
     UNSAMPLED = "a member's memory was never sampled"
-    SEVERAL = "more members went by signal 9 than the kernel killed"
+    SIGKILL_AMBIGUOUS = "more members went by signal 9 than the kernel killed"
     OUT_OF_MEMORY = "the machine ran out of memory, and this member was not seen above a limit it claims"

@@ -2,11 +2,13 @@
 
 JSONL is the truth: the cache is used only while every history file has the size and checksum it was made from, and can
 be deleted at any time. Earlier outputs in the folder are never read. Slice rows
-lie in stretches of the history, each sorted by slice; the trial context is kept as plain data.
+lie in runs, each sorted by slice; the trial context is kept as plain data.
 """
 
 from __future__ import annotations
 
+import atexit
+import errno
 import shutil
 import tempfile
 import zlib
@@ -46,8 +48,9 @@ from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, 
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
 CACHE_SCHEMA = 11
-ROW_GROUP, STRETCH = 32_768, 524_288  # rows: what is passed over as one, and what is sorted at once
+ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
+NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read
 _CHECKSUMS: dict[tuple[Any, ...], list[int]] = {}  # of files that this process has read, by what they were then
 
 
@@ -68,18 +71,23 @@ class SliceRows:
 def slice_rows(folder: RunFolder) -> SliceRows:
     """Returns the slice rows of a run folder, from the cache if it fits the history, else made anew.
 
-    A folder that cannot be written gets its cache elsewhere, for this process.
+    A folder that cannot be written gets its cache in a new temporary folder, for as long as this process lives.
     """
     files = folder.history_files()
     known = cached_rows(folder)
     if known is not None:
         return known
     try:
-        shutil.rmtree(folder.cache, ignore_errors=True)
+        if folder.cache.exists():
+            shutil.rmtree(folder.cache)
         folder.cache.mkdir(parents=True)
-        return make_cache(folder.cache, files)
-    except PermissionError:
-        return make_cache(Path(tempfile.mkdtemp(prefix="kafka-trial-cache-")), files)
+    except OSError as error:
+        if error.errno not in NOT_OURS:
+            raise
+        place = Path(tempfile.mkdtemp(prefix="kafka-trial-cache-"))
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        return make_cache(place, files)
+    return make_cache(folder.cache, files)
 
 
 def line_index(folder: RunFolder) -> LineIndex:
@@ -124,10 +132,8 @@ def cached_rows(folder: RunFolder) -> SliceRows | None:
         plain = orjson.loads((folder.cache / CONTEXT).read_bytes())
         fits = plain["schema"] == CACHE_SCHEMA and plain["made_from"] == _digest(folder.history_files())
         by_slice = dict(plain["rows"])
-        whole = pq.ParquetFile(rows).metadata.num_rows == sum(by_slice.values()) and pq.ParquetFile(
-            folder.cache / LINES
-        )
-        if not fits or not whole:
+        pq.ParquetFile(folder.cache / LINES)  # cut off, it cannot be opened
+        if not fits or pq.ParquetFile(rows).metadata.num_rows != sum(by_slice.values()):
             return None
         return SliceRows(rows, by_slice, from_plain(plain["trial_context"]), tuple(plain["defects"]))
     except (OSError, ValueError, KeyError, TypeError):
@@ -162,7 +168,7 @@ def make_cache(place: Path, files: Sequence[Path], *, read: ReadFile = read_bloc
 
 
 class _RowsWriter:
-    """Writes slice rows in stretches that are sorted by slice, and counts those of each slice."""
+    """Writes slice rows in runs that are sorted by slice, and counts those of each slice."""
 
     def __init__(self, place: Path) -> None:
         self.by_slice: Counter[int] = Counter()
@@ -174,7 +180,7 @@ class _RowsWriter:
     def take(self, rows: pa.Table) -> None:
         """Takes the next rows of the history."""
         self._waiting.append(rows)
-        if sum(map(len, self._waiting)) >= STRETCH:
+        if sum(map(len, self._waiting)) >= SORTED_RUN:
             self._write()
 
     def _write(self) -> None:

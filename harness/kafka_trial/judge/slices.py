@@ -1,9 +1,9 @@
 """Slices: Spark deals whole slices to its workers, and each of these runs all invariants over them in one pass.
 
-A *call* is some whole slices of about so many rows as a call of the kernels is worth, the largest first. A worker reads
-the rows of its calls itself from the cache, which everybody can read; they lie there in stretches that are in the order
-of their slices, so that most of what belongs to other calls is passed over. (Read, shuffled and sorted by Spark, a row
-cost as much as all invariants together.) What comes back is small: anomalies, counts, summaries, series.
+A batch is some whole slices, the largest first, of at most so many rows as are worth a pass. A worker reads the rows of
+its batches itself from the cache, which everybody can read; they lie there in runs that are sorted by slice, so that
+most row groups of other batches are passed over. (Read, shuffled and sorted by Spark, a row cost as much as all
+invariants together.) What comes back is small: anomalies, counts, summaries, series.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from kafka_trial.judge.spark_session import failures_told
 if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows
 
-Batches = Iterator[pa.RecordBatch]
-CALL_ROWS = 500_000
+ArrowBatches = Iterator[pa.RecordBatch]
+BATCH_ROWS = 500_000  # what one pass of a worker takes, but for a slice that is larger
 FOUND_DDL = "slice long, what string, name string, body string"
 
 
@@ -41,7 +41,8 @@ def find_on_spark(
     """Returns what all invariants find in the slice rows (schema FOUND), in no particular order.
 
     Raises:
-        UnjudgeableError: the rows are not what the history was written as, one slice has more of them than a call
+        UnjudgeableError: the cached columns or counts are not those that were written, one slice has more of them than
+        a batch
             holds, or a task failed as often as Spark tries it: the rows cannot be read there, a worker was killed.
     """
     frame = found_frame(spark, rows, trial_context, partitions=partitions)
@@ -52,54 +53,55 @@ def find_on_spark(
 def found_frame(
     spark: SparkSession, rows: SliceRows, trial_context: TrialContext, *, partitions: int | None = None
 ) -> DataFrame:
-    """Returns the frame of findings: calls by number, judged in one pass, by so many tasks (default: each its own)."""
+    """Returns the frame of findings: batches by number, each judged in one pass; `partitions`: by so many tasks
+    (default: one a batch, and a small history is one batch)."""
     _check(rows)
-    calls = calls_of(rows.by_slice, call_rows=min(CALL_ROWS, -(-rows.count // (partitions or 1))))
-    numbers = spark.range(0, len(calls), 1, partitions or max(1, len(calls)))
-    return map_in_arrow(numbers, _judging(rows.path.absolute(), calls, trial_context), FOUND_DDL)
+    batches = batches_of(rows.by_slice, batch_rows=min(BATCH_ROWS, -(-rows.count // (partitions or 1))))
+    numbers = spark.range(0, len(batches), 1, partitions or max(1, len(batches)))
+    return map_in_arrow(numbers, _judging(rows.path.absolute(), batches, trial_context), FOUND_DDL)
 
 
-def calls_of(by_slice: Mapping[int, int], *, call_rows: int) -> list[dict[int, int]]:
-    """Returns calls of about `call_rows` rows from how many rows each slice has: each the like of some whole slices.
+def batches_of(by_slice: Mapping[int, int], *, batch_rows: int) -> list[dict[int, int]]:
+    """Returns batches (slice → how many rows) of at most `batch_rows` rows, or of one slice that is larger.
 
     Raises:
-        UnjudgeableError: one slice has more rows than a call can hold.
+        UnjudgeableError: one slice has more rows than a batch can hold.
     """
-    calls: list[dict[int, int]] = []
+    batches: list[dict[int, int]] = []
     for slice_, count in sorted(by_slice.items(), key=lambda one: (-one[1], one[0])):
         if count > SLICE_ROWS_MAX:
             raise UnjudgeableError(
-                f"one partition's slice has {count} rows, and a call holds no more than {SLICE_ROWS_MAX}"
+                f"one partition's slice has {count} rows, and a batch holds no more than {SLICE_ROWS_MAX}"
             )
-        if not calls or sum(calls[-1].values()) + count > call_rows:
-            calls.append({})
-        calls[-1][slice_] = count
-    return calls
+        if not batches or sum(batches[-1].values()) + count > batch_rows:
+            batches.append({})
+        batches[-1][slice_] = count
+    return batches
 
 
-def rows_of(path: Path, call: Mapping[int, int]) -> pa.Table:
-    """Returns the rows of the slices of a call, slice by slice, those of each in the order of the history.
+def rows_of(path: Path, batch: Mapping[int, int]) -> pa.Table:
+    """Returns the rows of the slices of a batch, slice by slice, those of each in the order of the history.
 
     Raises:
         UnjudgeableError: they are not so many as were written.
     """
-    rows = pq.read_table(path, filters=pc.field("slice").isin(list(call)), use_threads=False)
+    rows = pq.read_table(path, filters=pc.field("slice").isin(list(batch)), use_threads=False)
     slices = rows["slice"].to_numpy()
     numbers, counts = np.unique(slices, return_counts=True)
-    if dict(zip(numbers.tolist(), counts.tolist(), strict=True)) != call:
+    if dict(zip(numbers.tolist(), counts.tolist(), strict=True)) != batch:
         raise UnjudgeableError(f"the cached slice rows are not those that were written; delete {path.parent}")
     return rows.take(np.argsort(slices, kind="stable"))
 
 
 def _judging(
-    path: Path, calls: Sequence[Mapping[int, int]], trial_context: TrialContext
-) -> Callable[[Batches], Batches]:
+    path: Path, batches: Sequence[Mapping[int, int]], trial_context: TrialContext
+) -> Callable[[ArrowBatches], ArrowBatches]:
     known = plugins.loaded()
 
-    def judge(batches: Batches) -> Batches:
+    def judge(numbers: ArrowBatches) -> ArrowBatches:
         plugins.ensure(known)
-        for number in (number for batch in batches for number in batch["id"].to_pylist()):
-            yield from find(rows_of(path, calls[number]), trial_context).cast(FOUND).to_batches()
+        for number in (number for some in numbers for number in some["id"].to_pylist()):
+            yield from find(rows_of(path, batches[number]), trial_context).cast(FOUND).to_batches()
 
     return judge
 
@@ -118,7 +120,7 @@ def _check(rows: SliceRows) -> None:
         )
 
 
-def map_in_arrow(rows: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+def map_in_arrow(rows: DataFrame, work: Callable[[ArrowBatches], ArrowBatches], schema: str) -> DataFrame:
     """Returns what a function makes of the batches of a frame: `DataFrame.mapInArrow`, which insists on pandas though
     neither it nor the worker then uses it."""
     function = vectorized_udf(work, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
