@@ -32,6 +32,16 @@ def test_every_slice_is_in_one_batch(by_slice: dict[int, int], batch_rows: int) 
     assert all(len(batch) == 1 or sum(batch.values()) <= batch_rows for batch in batches)
 
 
+def test_slices_of_a_batch_are_neighbours() -> None:
+    """Those that fill one by themselves come first, the largest before the others."""
+    assert batches_of({0: 3, 1: 9, 2: 2, 3: 8, 4: 4, 5: 3}, batch_rows=7) == [
+        {1: 9},
+        {3: 8},
+        {0: 3, 2: 2},
+        {4: 4, 5: 3},
+    ]
+
+
 def test_a_slice_that_no_batch_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never a wrong count: the judgement is refused."""
     monkeypatch.setattr("kafka_trial.judge.slices.SLICE_ROWS_MAX", 10)

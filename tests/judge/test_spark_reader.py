@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from kafka_trial.errors import InputError, UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.cache import slice_rows
-from kafka_trial.judge.slices import find_on_spark
+from kafka_trial.judge.slices import find_on_spark, map_in_arrow
 from kafka_trial.judge.spark_reader import slice_rows_on
-from kafka_trial.judge.spark_session import session
+from kafka_trial.judge.spark_session import failures_told, session
 from kafka_trial.registry import CHECKOUT
 
 pytestmark = pytest.mark.spark
@@ -78,3 +82,28 @@ def test_slice_rows_that_no_task_can_read_are_named(folder: RunFolder) -> None:
         find_on_spark(rows, rows.trial_context, spark=session())
     assert str(told.value).startswith(f"Spark could not judge the slice rows in {folder.cache}: ")
     assert "\n" not in str(told.value)
+
+
+def test_a_worker_that_is_killed_is_told() -> None:
+    """By what Spark says of it, not by the end of a stream that it had."""
+
+    def die(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    with (
+        pytest.raises(UnjudgeableError, match=r"^judging: .*Python worker exited unexpectedly"),
+        failures_told("judging"),
+    ):
+        map_in_arrow(session().range(1), die, "id long").toArrow()
+
+
+def test_a_worker_that_has_no_memory_is_told() -> None:
+    """An exception that says nothing but its name is one all the same."""
+
+    def starve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        raise MemoryError
+
+    with pytest.raises(UnjudgeableError, match=r"^judging: MemoryError$"), failures_told("judging"):
+        map_in_arrow(session().range(1), starve, "id long").toArrow()

@@ -9,10 +9,11 @@ import pytest
 
 from lab.mutation.campaign import EQUIVALENTS, PAGE, ROWS, SOURCES, read_modules
 from lab.mutation.killers import TESTS, Judges, Outcome
-from lab.mutation.operators import Mutant, function_digests, mutants, planted
-from lab.mutation.rows import Equivalent, Row, contradictions, counting, page, read_equivalents, read_rows
+from lab.mutation.operators import Mutant, Place, digest_of, function_digests, mutants, planted
+from lab.mutation.rows import Equivalent, Module, Row, contradictions, counting, page, read_equivalents, read_rows
 
 ONE = Mutant("skips", "poll_skip", "inversion", "~killed", "killed")
+MODULES = {"skips": Module("skips", "", {"poll_skip": "d1"}, {ONE: Place(50, 0, 7, "killed")})}
 ROW = Row(ONE, 50, 9, "survived", "", "t1", "c1", function_digest="d1")
 LISTED = Equivalent("skips", "poll_skip", "~killed", "killed", "nobody is ever killed")
 
@@ -86,9 +87,9 @@ def test_only_files_that_call_the_changed_function_judge_it(tmp_path: Path) -> N
 
 def test_the_page_is_that_of_the_rows() -> None:
     """Made again from the stored rows and the listed equivalents: the same bytes, and no equivalent was ever killed."""
-    rows, equivalents = read_rows(ROWS), read_equivalents(EQUIVALENTS)
-    assert page(rows, equivalents) == PAGE.read_text()
-    assert contradictions(rows, equivalents) == []
+    rows, equivalents, modules = read_rows(ROWS), read_equivalents(EQUIVALENTS), read_modules()
+    assert page(rows, equivalents, modules) == PAGE.read_text(), "python -m lab.mutation --page makes it again"
+    assert contradictions(rows, equivalents, modules) == []
 
 
 def test_every_listed_equivalent_is_a_mutant() -> None:
@@ -100,32 +101,54 @@ def test_every_listed_equivalent_is_a_mutant() -> None:
 
 
 def test_the_last_row_of_the_last_text_counts() -> None:
-    """Killed by a test that was added since; rows of the function's earlier text tell of other bugs."""
+    """Killed by a test added since; rows of an earlier text of the function, or of one that is gone, tell of others."""
     killed = replace(ROW, result="killed", by="tests/invariants/test_skips.py::test_new", tests_digest="t2")
-    other = replace(ROW, mutant=replace(ONE, before="earlier"), function_digest="d0")
-    of_the_module = replace(ROW, mutant=replace(ONE, before="earliest"), function_digest="", source_digest="d1")
-    assert counting([of_the_module, other, ROW, killed]) == {ONE: killed}
+    earlier = replace(killed, function_digest="d0")
+    of_the_module = replace(killed, function_digest="", source_digest="d1")
+    gone = replace(killed, mutant=replace(ONE, function="gone"))
+    moved = replace(killed, mutant=replace(ONE, module="gone"))
+    assert counting([ROW, earlier, of_the_module, gone, moved], MODULES) == {ONE: ROW}
+    assert counting([ROW, killed, earlier], MODULES) == {ONE: killed}
 
 
 def test_a_function_is_known_by_what_it_executes() -> None:
-    """Its docstring, its place and another function's change leave its digest alone; a number of its own does not."""
+    """Its docstring, a comment, its place and another function's change leave its digest alone."""
     as_it_is = function_digests("def f():\n    return 1\n\n\ndef g():\n    return 2\n")
-    moved = function_digests('LIMIT = 3\n\n\ndef g():\n    """Says."""\n    return 2\n\n\ndef f():\n    return 4\n')
+    moved = function_digests(
+        'LIMIT = 3\n\n\ndef g():\n    """Says."""\n    return 2  # two\n\n\ndef f():\n    return 4\n'
+    )
     assert (moved["g"], moved["f"] != as_it_is["f"]) == (as_it_is["g"], True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x[1:]", "x[:1]"),
+        ("x[:-1]", "x[-1:]"),
+        ("g(a, h(b), c)", "g(a, h(b, c))"),
+        ("d[f'{x.a}']", "d[f'{x.b}']"),
+        ("lambda a, b: a", "lambda b, a: a"),
+    ],
+)
+def test_another_shape_is_another_function(before: str, after: str) -> None:
+    """Whatever is executed counts, not only the nodes that a mutant can change."""
+    texts = [function_digests(f"def f(n=NONE):\n    return {code}\n")["f"] for code in (before, after)]
+    assert texts[0] != texts[1]
+    assert function_digests(f"def f(n=NEVER):\n    return {before}\n")["f"] != texts[0]
 
 
 def test_every_mutant_has_its_function_digest() -> None:
     """Methods, nested functions and what an import executes too."""
     for module in read_modules().values():
-        assert {mutant.function for mutant in module.mutants} <= set(module.digests)
+        assert all(digest_of(mutant, module.digests) for mutant in module.mutants)
 
 
 def test_survivors_and_equivalents_are_told_apart() -> None:
     """A survivor is named with its line; listed, it stands with its reason, and is not in the share."""
-    survivor = page([ROW], [])
+    survivor = page([ROW], [], MODULES)
     assert "| all | 1 | 0 | 0 | 1 | 0.0% |" in survivor
     assert "- skips.poll_skip, line 50: `~killed` → `killed`\n" in survivor
-    listed = page([ROW], [LISTED])
+    listed = page([ROW], [LISTED], MODULES)
     assert "| all | 1 | 0 | 1 | 0 | - |" in listed
     assert "`~killed` → `killed`: nobody is ever killed\n" in listed
 
@@ -133,5 +156,5 @@ def test_survivors_and_equivalents_are_told_apart() -> None:
 def test_a_killed_equivalent_is_a_contradiction() -> None:
     """Somebody noticed what nobody could: the list is wrong, and the page says so."""
     killed = replace(ROW, result="killed", by="t")
-    assert contradictions([killed], [LISTED]) == [killed]
-    assert "## Listed as equivalent, and killed" in page([killed], [LISTED])
+    assert contradictions([killed], [LISTED], MODULES) == [killed]
+    assert "## Listed as equivalent, and killed" in page([killed], [LISTED], MODULES)

@@ -62,7 +62,7 @@ def test_a_change_counts_where_it_matters(
     assert [digest() != old for digest, old in zip(digests, before, strict=True)] == [makes, judges]
 
 
-def plain(code: str, tmp_path: Path) -> list[str]:
+def plain(code: str, tmp_path: Path) -> set[str]:
     """What is left of a module."""
     (tmp_path / "module.py").write_text(code)
     return source_digests._definitions(tmp_path / "module.py")
@@ -85,8 +85,18 @@ def wait(within_s: float) -> None:
         (WAIT.replace("sleep(deadline_s)", "sleep(within_s)"), False),
         (WAIT.replace("within_s: float", "within_s: float = 1.0"), False),
         (WAIT + "wait(1.0)\n", False),
+        ("from somewhere import pause as sleep\n" + WAIT, False),
     ],
-    ids=["imports", "docstrings", "for types", "renamed", "another argument", "another default", "another statement"],
+    ids=[
+        "imports",
+        "docstrings",
+        "for types",
+        "renamed",
+        "another argument",
+        "another default",
+        "another statement",
+        "another function by the name",
+    ],
 )
 def test_what_makes_histories_is_what_runs(
     code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, same: bool

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ArrowBatches = Iterator[pa.RecordBatch]
 BATCH_ROWS = 500_000  # what one pass of a worker takes, but for a slice that is larger
+BATCHES_MAX = 64  # of a large history: each of them looks for its rows in every sorted run
 FOUND_DDL = "slice long, what string, name string, body string"
 
 
@@ -45,9 +46,8 @@ def find_on_spark(
         a batch
             holds, or a task failed as often as Spark tries it: the rows cannot be read there, a worker was killed.
     """
-    frame = found_frame(spark, rows, trial_context, partitions=partitions)
     with failures_told(f"Spark could not judge the slice rows in {rows.path.parent}"):
-        return frame.toArrow()
+        return found_frame(spark, rows, trial_context, partitions=partitions).toArrow()
 
 
 def found_frame(
@@ -56,7 +56,8 @@ def found_frame(
     """Returns the frame of findings: batches by number, each judged in one pass; `partitions`: by so many tasks
     (default: one a batch, and a small history is one batch)."""
     _check(rows)
-    batches = batches_of(rows.by_slice, batch_rows=min(BATCH_ROWS, -(-rows.count // (partitions or 1))))
+    batch_rows = max(BATCH_ROWS, rows.count // BATCHES_MAX)
+    batches = batches_of(rows.by_slice, batch_rows=min(batch_rows, -(-rows.count // (partitions or 1))))
     numbers = spark.range(0, len(batches), 1, partitions or max(1, len(batches)))
     return map_in_arrow(numbers, _judging(rows.path.absolute(), batches, trial_context), FOUND_DDL)
 
@@ -64,11 +65,13 @@ def found_frame(
 def batches_of(by_slice: Mapping[int, int], *, batch_rows: int) -> list[dict[int, int]]:
     """Returns batches (slice → how many rows) of at most `batch_rows` rows, or of one slice that is larger.
 
+    Those of one slice come first; the others are neighbours, so that they share row groups.
+
     Raises:
         UnjudgeableError: one slice has more rows than a batch can hold.
     """
     batches: list[dict[int, int]] = []
-    for slice_, count in sorted(by_slice.items(), key=lambda one: (-one[1], one[0])):
+    for slice_, count in sorted(by_slice.items(), key=lambda one: (-max(one[1], batch_rows), one[0])):
         if count > SLICE_ROWS_MAX:
             raise UnjudgeableError(
                 f"one partition's slice has {count} rows, and a batch holds no more than {SLICE_ROWS_MAX}"
@@ -85,7 +88,7 @@ def rows_of(path: Path, batch: Mapping[int, int]) -> pa.Table:
     Raises:
         UnjudgeableError: they are not so many as were written.
     """
-    rows = pq.read_table(path, filters=pc.field("slice").isin(list(batch)), use_threads=False)
+    rows = pq.read_table(path, filters=pc.field("slice").isin(list(batch)), use_threads=False, pre_buffer=False)
     slices = rows["slice"].to_numpy()
     numbers, counts = np.unique(slices, return_counts=True)
     if dict(zip(numbers.tolist(), counts.tolist(), strict=True)) != batch:

@@ -29,6 +29,8 @@ LOCAL = "local[2]"
 MASTERS = ("local[N]", "spark://HOST:PORT", "yarn", "k8s://URL")
 _MASTER = re.compile(r"local(\[(\d+|\*)\])?|spark://[^\s/:]+:\d+(,[^\s/:]+:\d+)*|yarn|k8s://\S+")
 _ON_LOOPBACK = re.compile(r"local\b.*|spark://(127\.0\.0\.1|localhost):\d+")
+# A line of a stack that says what was raised: of Java, or of Python, whose exceptions may say nothing but their names.
+_TELLS = re.compile(r"(Caused by: )?[\w.$]*(Exception|Error): \S|[A-Z]\w*Error$")
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 SETTINGS = {
     "spark.python.worker.reuse": "true",
@@ -130,7 +132,6 @@ def _master(master: str | None) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """Returns what a Java or Python error says, without its stack."""
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    causes = [line for line in lines if ": " in line and ("Exception" in line or "Error" in line)]
-    return (causes or lines or [type(error).__name__])[-1].strip()
+    """Returns what a Java or Python error says, without its stack: its last cause that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    return next(filter(_TELLS.match, reversed(lines)), (lines or [type(error).__name__])[-1])

@@ -208,7 +208,7 @@ def header_of(consumer: str) -> FixtureHeader | None:
 
 
 def _row(table: dict[str, Any]) -> Row:
-    digests = {name: table.get(name, "") for name in ("making_digest", "judging_digest", "trial_digest")}
+    digests = {name: table.get(name, "") for name in ("making_digest", "trial_digest")}
     table |= {name: SAME.get(digest, digest) for name, digest in digests.items()}
     table |= {"at_times": (), **table}  # rows of earlier versions promise nothing besides
     lists = {name: tuple(table[name]) for name in ("expected", "violations", "reasons", "faults_bit", "at_times")}

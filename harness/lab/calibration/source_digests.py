@@ -36,8 +36,7 @@ FORMER = {
     "LAST_PORT": "LAST",
     "BLOCK_PORTS": "BLOCK",
 }
-# Digests of earlier harnesses, judges, or of a consumer on a scenario → those of today, where what differs changes
-# nothing that a row tells of.
+# Digests of earlier harnesses, or of a consumer on a scenario → those of today, where what differs makes no history.
 SAME = {
     # Imported in circles: what a fault, an injection and their evidence are stood in other modules. Called the failure
     # of a member that had exited by other words. Not quite the same: the judge of a session warmed up when the faults
@@ -48,8 +47,8 @@ SAME = {
     # stores-batches-at-hand-out: its header promises what it may show besides.
     "bc8c294eb07e85da": "a470cb0ed2d6fb4f",
     "cf87af1417ec67bb": "a470cb0ed2d6fb4f",
-    # The judge's, when its files were counted and not yet its definitions; two constants stood in two modules each.
-    "0579c9a324c87455": "8799745f364f624c",
+    # When equal definitions counted twice, and names that an import changes did not.
+    "45d070d136b4df4f": "0a5193c178920874",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("check", "trial.judge_process")
@@ -69,16 +68,22 @@ def judging_digest() -> str:
 
 
 def _digest(files: list[Path]) -> str:
-    parts: list[str] = []
+    parts: set[str] = set()
     for file in files:
-        parts += _definitions(file) if file.suffix == ".py" else [hashlib.sha256(file.read_bytes()).hexdigest()]
+        parts |= _definitions(file) if file.suffix == ".py" else {hashlib.sha256(file.read_bytes()).hexdigest()}
     return hashlib.sha256("\0".join(sorted(parts)).encode()).hexdigest()[:16]
 
 
-def _definitions(file: Path) -> list[str]:
-    """Returns the statements of a module, as plain text: without imports, docstrings and comments, by former names."""
-    plain = _Plain().visit(ast.parse(file.read_bytes()))
-    return [ast.unparse(statement) for statement in plain.body if not _names_exports(statement)]
+def plain_statements(source: str | bytes) -> list[ast.stmt]:
+    """Returns the statements of a module's text without docstrings and comments, by former names; of imports those that
+    give something another name."""
+    plain = _Plain().visit(ast.parse(source))
+    return [statement for statement in plain.body if not _names_exports(statement)]
+
+
+def _definitions(file: Path) -> set[str]:
+    """Returns the statements of a module as plain text."""
+    return {ast.unparse(statement) for statement in plain_statements(file.read_bytes())}
 
 
 def _names_exports(statement: ast.stmt) -> bool:
@@ -91,8 +96,10 @@ class _Plain(ast.NodeTransformer):
     def visit_Import(self, node: ast.Import) -> None:
         """An import is none of the definitions: where a name comes from may change."""
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Neither is this one."""
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
+        """Neither is this one, but for the names that it changes."""
+        changed = [alias for alias in node.names if alias.asname is not None]
+        return ast.ImportFrom("", changed, 0) if changed else None
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         """What only types are taken from does not run."""

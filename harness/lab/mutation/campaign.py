@@ -15,17 +15,17 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_trial.registry import CHECKOUT
 from lab.mutation.killers import TESTS, Judges, test_files
-from lab.mutation.operators import Mutant, Place, function_digests, mutants, planted
+from lab.mutation.operators import Mutant, digest_of, function_digests, mutants, planted
 from lab.mutation.rows import (
     BROKEN,
     KILLED,
     SEED,
     SURVIVED,
+    Module,
     Row,
     append_row,
     contradictions,
@@ -46,16 +46,6 @@ TOLD_EVERY = 20
 INVARIANT = re.compile(r'^@invariant\(\s*"([^"]+)"', re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Module:
-    """A module with its text, a digest of each of its functions, and its mutants."""
-
-    name: str
-    text: str
-    digests: Mapping[str, str]
-    mutants: Mapping[Mutant, Place]
-
-
 def try_all(
     *, minutes: float | None, only: Sequence[str] | None, again: bool, survivors: bool, side_by_side: int | None
 ) -> None:
@@ -63,7 +53,7 @@ def try_all(
     `minutes`. `survivors`: only those that have been tried, and were not noticed."""
     until_s = None if minutes is None else time.monotonic() + minutes * 60
     modules, tests = read_modules(), tests_digest()
-    known = counting(read_rows(ROWS))
+    known = counting(read_rows(ROWS), modules)
     wanted = [mutant for mutant in drawn(modules) if not only or mutant.module in only]
     equivalents = read_equivalents(EQUIVALENTS)
     todo = []
@@ -93,9 +83,9 @@ def try_all(
 
 def write_page() -> int:
     """Writes the page from the rows; 1 where a listed equivalent was killed, and so is none."""
-    rows, equivalents = read_rows(ROWS), read_equivalents(EQUIVALENTS)
-    PAGE.write_text(page(rows, equivalents))
-    return 1 if contradictions(rows, equivalents) else 0
+    rows, equivalents, modules = read_rows(ROWS), read_equivalents(EQUIVALENTS), read_modules()
+    PAGE.write_text(page(rows, equivalents, modules))
+    return 1 if contradictions(rows, equivalents, modules) else 0
 
 
 def read_modules() -> dict[str, Module]:
@@ -119,7 +109,7 @@ def tests_digest() -> str:
 def _settled(row: Row | None, module: Module, tests: str, *, again: bool, listed: bool) -> bool:
     """Whether a mutant need not be tried: it was killed, is `listed` as equivalent, or nothing that could kill it has
     changed."""
-    if row is None or row.result == BROKEN or row.function_digest != module.digests[row.mutant.function]:
+    if row is None or row.result == BROKEN or row.function_digest != digest_of(row.mutant, module.digests):
         return False
     return row.result == KILLED or (not again and (listed or row.tests_digest == tests))
 
@@ -135,7 +125,7 @@ def _ready(folder: Path) -> Judges:
 def _tried(judges: Judges, mutant: Mutant, module: Module, tests: str) -> Row:
     place = module.mutants[mutant]
     outcome = judges.judge(module.name, planted(module.text, place), _order(module), function=mutant.function)
-    about = {"function_digest": module.digests[mutant.function], "tests_digest": tests, "commit": git_revision()}
+    about = {"function_digest": digest_of(mutant, module.digests), "tests_digest": tests, "commit": git_revision()}
     return Row(mutant, place.line, len(module.mutants), outcome.result, outcome.by, **about)
 
 

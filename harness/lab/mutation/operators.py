@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lab.calibration.source_digests import plain_statements
 from lab.mutation.text import Placed, Text
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
@@ -111,13 +112,26 @@ def mutants(module: str, source: str) -> dict[Mutant, Place]:
 
 
 def function_digests(source: str) -> dict[str, str]:
-    """Returns a digest of each function of a module's text, by the name that its mutants bear: of what is executed
-    there, whatever is only told, and wherever in the module it stands."""
-    digests: dict[str, Any] = defaultdict(hashlib.sha256)
-    for function, node, _ in _judging_nodes(ast.parse(source)):
-        plain = [value for _, value in ast.iter_fields(node) if not isinstance(value, ast.AST | list)]
-        digests[function].update(f"{type(node).__name__} {plain} ".encode())
-    return {function: digest.hexdigest()[:16] for function, digest in digests.items()}
+    """Returns a digest of each function and class of a module's text, and of what else an import executes (MODULE): of
+    what runs, wherever in the module it stands, without docstrings and comments."""
+    executed: list[str] = []
+    digests: dict[str, str] = {}
+    for statement in plain_statements(source):
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            executed += map(ast.unparse, statement.decorator_list)
+            digests[statement.name] = _digest(ast.unparse(statement))
+        else:
+            executed.append(ast.unparse(statement))
+    return digests | {MODULE: _digest("\n".join(sorted(executed)))}
+
+
+def digest_of(mutant: Mutant, digests: Mapping[str, str]) -> str:
+    """Returns the digest of what a mutant changes: a method's is that of its class."""
+    return digests[mutant.function.split(".")[0]]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def planted(source: str, place: Place) -> str:

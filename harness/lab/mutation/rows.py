@@ -1,7 +1,7 @@
 """What came out, as values: one row for each attempt, and the page that is made of the rows.
 
 A row is never rewritten. Tried again (the tests have changed since it survived), a mutant has another row, and the last
-one counts. A function that has changed has other mutants: only rows of its last text are on the page.
+one counts. A function that has changed has other mutants: only rows of functions as they are now are on the page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from lab.mutation.operators import OPERATORS, Mutant
+from lab.mutation.operators import OPERATORS, Mutant, Place, digest_of
 
 SEED = 20261121
 KILLED, SURVIVED, BROKEN = "killed", "survived", "broken"
@@ -22,8 +22,18 @@ SHOWN_MAX = 160
 
 
 @dataclass(frozen=True)
+class Module:
+    """A module with its text, a digest of each of its functions, and its mutants."""
+
+    name: str
+    text: str
+    digests: Mapping[str, str]
+    mutants: Mapping[Mutant, Place]
+
+
+@dataclass(frozen=True)
 class Row:
-    """One attempt. `of` is how many mutants its module has; the digests are of its function, and of the tests.
+    """One attempt. `of` is how many mutants its module had; the digests are of its function, and of the tests.
 
     Rows before 2026-11-25 have a digest of the module instead (`source_digest`), and do not count any more.
     """
@@ -73,25 +83,27 @@ def read_equivalents(place: Path) -> list[Equivalent]:
     return [Equivalent(**table) for table in tomllib.loads(place.read_text()).get("equivalent", [])]
 
 
-def counting(rows: Iterable[Row]) -> dict[Mutant, Row]:
-    """Returns the row that counts for each mutant: the last one, of the last text of its function that was tried."""
-    rows = [row for row in rows if row.function_digest]
-    texts = {(row.mutant.module, row.mutant.function): row.function_digest for row in rows}
-    return {row.mutant: row for row in rows if row.function_digest == texts[row.mutant.module, row.mutant.function]}
+def counting(rows: Iterable[Row], modules: Mapping[str, Module]) -> dict[Mutant, Row]:
+    """Returns the row that counts for each mutant: the last one of its function as it is now."""
+    return {row.mutant: row for row in rows if row.mutant.module in modules and _is_of(row, modules[row.mutant.module])}
 
 
-def page(rows: Sequence[Row], equivalents: Sequence[Equivalent]) -> str:
-    """Returns the page as Markdown: made of the rows and the listed equivalents, and of nothing else."""
-    last = counting(rows)
+def _is_of(row: Row, module: Module) -> bool:
+    return row.mutant in module.mutants and row.function_digest == digest_of(row.mutant, module.digests)
+
+
+def page(rows: Sequence[Row], equivalents: Sequence[Equivalent], modules: Mapping[str, Module]) -> str:
+    """Returns the page as Markdown: made of the rows, the listed equivalents, and which mutants there are now."""
+    last = counting(rows, modules)
     reasons = {mutant: told for mutant in last if (told := _reason(mutant, equivalents))}
     commits = ", ".join(sorted({row.commit for row in last.values()})) or "-"
-    whole = sum({row.mutant.module: row.of for row in last.values()}.values())
+    whole = sum(len(module.mutants) for module in modules.values())
     left = [row for row in last.values() if row.result != KILLED and row.mutant not in reasons]
     lines = [
         "# Mutation",
         "",
         f"Bugs planted in `harness/kafka_trial/invariants/`, one at a time, and whether the tests noticed: "
-        f"{len(last)} of the {whole} mutants of these modules, drawn with seed {SEED}, at {commits}. `make mutate` "
+        f"{len(last)} of the {whole} mutants that there are, drawn with seed {SEED}, at {commits}. `make mutate` "
         "goes on where it stopped. Judged by those files of `tests/invariants` and `tests/verdict` that call what was "
         "changed, then by the naive checker on histories of every kind that `tests/judge/test_two_judges_agree.py` "
         "draws. Generated from `mutation.jsonl`, which keeps every attempt, and from "
@@ -120,9 +132,11 @@ def page(rows: Sequence[Row], equivalents: Sequence[Equivalent]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def contradictions(rows: Iterable[Row], equivalents: Sequence[Equivalent]) -> list[Row]:
+def contradictions(rows: Iterable[Row], equivalents: Sequence[Equivalent], modules: Mapping[str, Module]) -> list[Row]:
     """Returns the killed ones among the listed equivalents: they are none."""
-    return [row for row in counting(rows).values() if row.result == KILLED and _reason(row.mutant, equivalents)]
+    return [
+        row for row in counting(rows, modules).values() if row.result == KILLED and _reason(row.mutant, equivalents)
+    ]
 
 
 def _reason(mutant: Mutant, equivalents: Sequence[Equivalent]) -> str | None:
