@@ -14,7 +14,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -201,8 +201,8 @@ class _RowsWriter:
 
 
 def to_plain(trial_context: TrialContext) -> dict[str, Any]:
-    """Returns the trial context as plain data, for the cache."""
-    plain = asdict(trial_context)
+    """Returns the trial context as what orjson writes, for the cache."""
+    plain = {one.name: getattr(trial_context, one.name) for one in fields(trial_context)}
     return plain | {"lanes": sorted(trial_context.lanes.items())}
 
 

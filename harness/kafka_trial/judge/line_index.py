@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from kafka_trial.history.event import Event, from_line
 from kafka_trial.judge.lines import Block, LineStats, read_blocks
 
-STRETCH_LINES = 512
+STRETCH_LINES = 128
 NUMBERS = ("at", "size", "first_ns", "last_ns", "first_seq", "last_seq")
 TABLE = pa.schema([("file", pa.string()), *((name, pa.int64()) for name in NUMBERS)])
 ABOUT = b"kafka_trial"  # the metadata of the Parquet file that are ours
