@@ -306,7 +306,7 @@ COMMIT_EPOCHS = Family(
 )
 POSITION_ANSWERS = Family(
     "answers to OffsetFetch",
-    (Kind.FETCH_ANSWER,),
+    (Kind.OFFSET_FETCH_ANSWER,),
     {
         "committed_offset": Column("offset", "the committed offset that was answered; below 0: nothing is committed"),
         "answered_wall_ns": ANSWERED,

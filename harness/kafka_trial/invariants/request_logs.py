@@ -70,7 +70,7 @@ def position_answers(batch: Batch) -> Table:
 
     `client`: the group member that asked, where several live in the process (-1: not told), else the process itself.
     """
-    answers = batch.of(Kind.FETCH_ANSWER)
+    answers = batch.of(Kind.OFFSET_FETCH_ANSWER)
     answers = answers.having(
         client=members_at(batch, answers["lane"], answers["connection"], np.full(len(answers), -1)),
         member=members_of(batch, answers["lane"], otherwise=-1),

@@ -34,7 +34,7 @@ class Kind(IntEnum):
     COMMIT_TOMBSTONE = 13
     GRANT = 14
     COMMIT_REQUEST = 15
-    FETCH_ANSWER = 16
+    OFFSET_FETCH_ANSWER = 16
     LOG_START = 17
     LOG_END = 18
     FETCH_ASKED = 19

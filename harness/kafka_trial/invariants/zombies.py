@@ -112,12 +112,15 @@ def _in_hand(batch: Batch, at_seq: Ints) -> Ints:
 
 SECOND_NS = 1_000_000_000
 REQUEST_TIMEOUT_S = 60.0  # what clients wait for an answer at most, where consumer.toml does not say (librdkafka's)
-OF_NOBODY = frozenset({"join", "leader-move"})  # faults that hinder no member, though they are on none in particular
+HARMLESS_FAULTS = frozenset(
+    {"join", "leader-move"}
+)  # faults that hinder no member, though they are on none in particular
 
 
 def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints, end: Ints) -> Ints:
-    """Returns from when on each ownership epoch's member had been silent for two sessions, fetching in the second;
-    NEVER: it was not, or nobody can tell.
+    """Returns when each ownership epoch's member must have known that its session expired: a session timeout after its
+    first fetch that followed a whole session timeout without an answered request of its group. NEVER: there was no such
+    fetch, or nobody can tell.
 
     `begun_ns[first:end]`: when the fetches of each ownership epoch's member from its partition began, in order.
     """
@@ -151,8 +154,10 @@ def _should_know_from(batch: Batch, life: Incarnation, where: int, fetches: Ints
 
 
 def _answered_at_ns(batch: Batch, life: Incarnation, where: int) -> Iterator[int]:
-    """Yields when requests of a member to its group were answered, until it was asked to stop, or of another client of
-    its process: joins, syncs, heartbeats, what was refused, and what was committed in the slice `where`."""
+    """Yields when requests of a member to its group were answered, until it was asked to stop: joins, syncs,
+    heartbeats, what was refused, and what was committed in the slice `where`. Those of other clients of its process
+    count as well.
+    """
     about = batch.trial_context
     ends = [at_ns for at_ns in (life.asked_ns, life.exited_ns) if at_ns is not None]
     until_ns = min(ends, default=NEVER)
@@ -177,7 +182,7 @@ def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
     about = batch.trial_context
     waits_s = REQUEST_TIMEOUT_S if about.settings.request_timeout_s is None else about.settings.request_timeout_s
     for window in about.windows:
-        if window.member in (None, about.members[member]) and window.fault not in OF_NOBODY:
+        if window.member in (None, about.members[member]) and window.fault not in HARMLESS_FAULTS:
             begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
             waits_ns = int(waits_s * SECOND_NS) if window.fault in UNANSWERED else TOLERANCE_NS
             yield begun_ns - LAST_LINES_NS, NEVER // 2 if window.healed_ns is None else window.healed_ns + waits_ns

@@ -75,7 +75,7 @@ COMMIT_KINDS = {"invoke": Kind.COMMIT_INVOKE, "ok": Kind.COMMIT_OK, "fail": Kind
 REQUEST_KINDS = {
     "OFFSETCOMMIT": Kind.COMMIT_REQUEST,
     "TXNOFFSETCOMMIT": Kind.COMMIT_REQUEST,
-    "OFFSETFETCH": Kind.FETCH_ANSWER,
+    "OFFSETFETCH": Kind.OFFSET_FETCH_ANSWER,
 }
 TOLD_BY = {"assigns": tuple(ENTRY_KINDS), "delivers": ("delivered",), "completes": ("processed",)}
 IDENTIFIED = (Kind.RECORD, Kind.DELIVERED, Kind.ABORTED_RECORD)
