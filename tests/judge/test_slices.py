@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.judge.slices import batches_of, rows_of
+from kafka_trial.judge.slices import _batch_rows, batches_of, rows_of
 
 WRITTEN = pa.table({"slice": pa.array([1, 1, 2, 0, 1, 2], pa.int32()), "seq": range(6)})
 BY_SLICE = {0: 1, 1: 3, 2: 2}
@@ -30,6 +30,15 @@ def test_every_slice_is_in_one_batch(by_slice: dict[int, int], batch_rows: int) 
     batches = batches_of(by_slice, batch_rows=batch_rows)
     assert sorted(one for batch in batches for one in batch.items()) == sorted(by_slice.items())
     assert all(len(batch) == 1 or sum(batch.values()) <= batch_rows for batch in batches)
+
+
+@pytest.mark.parametrize(
+    ("count", "partitions", "batch_rows"),
+    [(900, None, 30_000), (61_000, None, 30_500), (10**6, None, 500_000), (10**8, None, 10**8 // 64), (900, 4, 225)],
+)
+def test_there_is_work_for_all_cores(count: int, partitions: int | None, batch_rows: int) -> None:
+    """On two: what is little is not shared, and what is very much is not cut into hundreds."""
+    assert _batch_rows(count, partitions, 2) == batch_rows
 
 
 def test_slices_of_a_batch_are_neighbours() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows
 
 ArrowBatches = Iterator[pa.RecordBatch]
-BATCH_ROWS = 500_000  # what one pass of a worker takes, but for a slice that is larger
+BATCH_ROWS_MIN, BATCH_ROWS = 30_000, 500_000  # what one pass of a worker takes, but for a slice that is larger
 BATCHES_MAX = 64  # of a large history: each of them looks for its rows in every sorted run
 FOUND_DDL = "slice long, what string, name string, body string"
 
@@ -54,12 +54,20 @@ def found_frame(
     spark: SparkSession, rows: SliceRows, trial_context: TrialContext, *, partitions: int | None = None
 ) -> DataFrame:
     """Returns the frame of findings: batches by number, each judged in one pass; `partitions`: by so many tasks
-    (default: one a batch, and a small history is one batch)."""
+    (default: each by its own; about as many as there are cores, and a small history is one)."""
     _check(rows)
-    batch_rows = max(BATCH_ROWS, rows.count // BATCHES_MAX)
-    batches = batches_of(rows.by_slice, batch_rows=min(batch_rows, -(-rows.count // (partitions or 1))))
+    batches = batches_of(
+        rows.by_slice, batch_rows=_batch_rows(rows.count, partitions, spark.sparkContext.defaultParallelism)
+    )
     numbers = spark.range(0, len(batches), 1, partitions or max(1, len(batches)))
     return map_in_arrow(numbers, _judging(rows.path.absolute(), batches, trial_context), FOUND_DDL)
+
+
+def _batch_rows(count: int, partitions: int | None, cores: int) -> int:
+    """Returns how many rows a batch is to have, so that there is work for all cores, and none is too little for one."""
+    if partitions is not None:
+        return max(1, -(-count // partitions))
+    return max(BATCH_ROWS_MIN, min(BATCH_ROWS, -(-count // cores)), count // BATCHES_MAX)
 
 
 def batches_of(by_slice: Mapping[int, int], *, batch_rows: int) -> list[dict[int, int]]:
