@@ -34,7 +34,7 @@ def test_every_slice_is_in_one_batch(by_slice: dict[int, int], batch_rows: int) 
 
 @pytest.mark.parametrize(
     ("count", "partitions", "batch_rows"),
-    [(900, None, 30_000), (61_000, None, 30_500), (10**6, None, 500_000), (10**8, None, 10**8 // 64), (900, 4, 225)],
+    [(900, None, 100_000), (612_000, None, 306_000), (10**6, None, 500_000), (10**8, None, 10**8 // 64), (900, 4, 225)],
 )
 def test_there_is_work_for_all_cores(count: int, partitions: int | None, batch_rows: int) -> None:
     """On two: what is little is not shared, and what is very much is not cut into hundreds."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_trial.judge.cache import SliceRows
 
 ArrowBatches = Iterator[pa.RecordBatch]
-BATCH_ROWS_MIN, BATCH_ROWS = 30_000, 500_000  # what one pass of a worker takes, but for a slice that is larger
+BATCH_ROWS_MIN, BATCH_ROWS = 100_000, 500_000  # what one pass of a worker takes, but for a slice that is larger
 BATCHES_MAX = 64  # of a large history: each of them looks for its rows in every sorted run
 FOUND_DDL = "slice long, what string, name string, body string"
 
