@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from group_lines import beat, heartbeat, joined, left, synced
@@ -82,4 +83,4 @@ def test_a_field_of_the_wrong_type_is_as_good_as_absent() -> None:
 def test_answers_survive_the_cache() -> None:
     """The trial context are written as plain data, and read back the same."""
     whole = trial_context(joined("m0"), synced("m0", 0), beat("m1", [1], owned=[]))
-    assert from_plain(to_plain(whole)) == whole
+    assert from_plain(orjson.loads(orjson.dumps(to_plain(whole)))) == whole
