@@ -99,11 +99,11 @@ def test_a_worker_that_is_killed_is_told() -> None:
 
 
 def test_a_worker_that_has_no_memory_is_told() -> None:
-    """An exception that says nothing but its name is one all the same."""
+    """An exception that says nothing but its name is one all the same; the line of source above it is none."""
 
     def starve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
-        raise MemoryError
+        raise MemoryError  # no Error: with words of its own
 
     with pytest.raises(UnjudgeableError, match=r"^judging: MemoryError$"), failures_told("judging"):
         map_in_arrow(session().range(1), starve, "id long").toArrow()
