@@ -69,7 +69,8 @@ class Step:
     """One planned fault: `fault` on `target` (a role), from `at_s` for `for_s` seconds of the faults phase.
 
     `after = "stable"`: `at_s` counts from the instant at which the steps before it are over and the group is stable
-    again, with as many members as when the faults began and a few more records on every partition.
+    again, with as many members as when the faults began and a few more records on every partition. `after = "healed"`:
+    from the instant at which the last of them is healed, whatever has become of the group.
     """
 
     fault: str
@@ -107,9 +108,9 @@ class Scenario:
 KEYS = ("uniform", "zipf", "hot")
 COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd")
 FORMATS = ("json", "bytes")
-STABLE = "stable"
+STABLE, HEALED = "stable", "healed"
 WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
-CONDITIONS = ("", STABLE)  # of `Step.after`
+CONDITIONS = ("", STABLE, HEALED)  # of `Step.after`
 SIZE_BYTES_LIMIT = 10 * 1024 * 1024
 
 
@@ -139,7 +140,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     for number, step in enumerate(scenario.schedule):
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
-        checks[none_of(f"{place}: after", step.after, (STABLE,))] = step.after in CONDITIONS
+        checks[none_of(f"{place}: after", step.after, (STABLE, HEALED))] = step.after in CONDITIONS
     return [sentence for sentence, holds in checks.items() if not holds]
 
 

@@ -9,7 +9,7 @@ from kafka_trial.nemesis.fault import SCOPES, find_fault, list_faults
 from kafka_trial.nemesis.targets import ROLES
 
 EXPECTED = (
-    "answers-held broker-kill broker-pause broker-restart close crash-point half-open join "
+    "answers-held broker-kill broker-pause broker-restart close crash-point cut half-open join "
     "kill latency leader-move leave pause refused requests-held restart rolling-restart slow-link stall terminate"
 )
 

@@ -7,52 +7,32 @@ crash point armed for nobody, or a member that is connected around its proxy.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
-from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.cluster import Cluster, Lane
-from kafka_trial.cluster.pool import ClusterPool
-from kafka_trial.cluster.versions import DEFAULT_VERSION
-from kafka_trial.consumers.consumer import spec_from_toml
-from kafka_trial.consumers.process import LaunchContext, process_group
-from kafka_trial.consumers.sink import start_sink
-from kafka_trial.history.recorder import Recorder
-from kafka_trial.history.store import Follower, RunFolder, create_run_folder
-from kafka_trial.kafka_protocol.connection import Brokers, NoAnswerError
-from kafka_trial.kafka_protocol.group_requests import group_state
-from kafka_trial.nemesis import evidence, sampling
+from fault_arena import MEMBERS, Arena, Blunt, settle
+from kafka_trial.history.store import Follower
+from kafka_trial.nemesis import evidence
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.fault import list_faults
-from kafka_trial.nemesis.samples import ANSWERS, LinkSnapshot, flows
 from kafka_trial.nemesis.schedule import Outcome, make_plan, run_schedule
-from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.threads import ThreadGroup
-from kafka_trial.process.waiting import pause, wait_until
 from kafka_trial.scenario import Step
-from kafka_trial.witness.witness import start_witness
 
 pytestmark = pytest.mark.cluster
 
-CONSUMER = Path(__file__).parent / "consumer" / "consumer.toml"
-MEMBERS, SPARE = 3, 1
 FOR_S = 1.2
 HEALED_WITHIN_S = 5.0
-RECORDS_PER_S, RECORD_BYTES = 400, 2500  # so much that a link which nobody slows is seen to carry more than a slow one
 
 # Those that close connections come last, so that each fault finds some to bite.
 NETWORK = ("latency", "slow-link", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
-PROCESS = ("pause", "kill", "terminate", "restart", "crash-point")
+PROCESS = ("pause", "kill", "terminate", "restart", "crash-point", "cut")
 BROKER = ("broker-pause", "broker-kill", "broker-restart")
 LASTING_S = dict.fromkeys(NETWORK, 2.0) | {"slow-link": 3.0}  # until every target has asked for something, twice
+OPTIONS = {"cut": {"within_s": 3}}  # a sabotaged one is waited for in vain
 Case = tuple[str, str]
 
 
@@ -68,124 +48,14 @@ def named(case: Case) -> str:
     return "-".join(case)
 
 
-@dataclass(frozen=True)
-class Arena:
-    """A group at work on a cluster, a second member that is connected around its proxies, and bystanders."""
-
-    context: FaultContext
-    around: FaultContext
-    child_processes: ChildProcesses
-    unused_lane: Lane
-
-
-@pytest.fixture(scope="module")
-def arena(cluster_pool: ClusterPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """Starts the groups, their load and the witness of the offsets log."""
-    with ExitStack() as stack:
-        cluster = stack.enter_context(cluster_pool.cluster_for(DEFAULT_VERSION))
-        lanes = stack.enter_context(cluster.lease_lanes(MEMBERS + SPARE + 3))
-        child_processes = stack.enter_context(ChildProcesses("arena"))
-        admin = stack.enter_context(Admin(cluster.observer_bootstrap))
-        for topic in ("bites", "around"):
-            admin.create_topic(f"{cluster.name}-{topic}", partitions=6, replication_factor=3)
-        *own, load_lane, around_lane, unused_lane = lanes
-        direct = replace(around_lane, bootstrap=cluster.observer_bootstrap)
-        work = tmp_path_factory.mktemp("arena")
-        context = stack.enter_context(group_at_work(cluster, admin, child_processes, work / "bites", own, load_lane))
-        around = stack.enter_context(
-            group_at_work(cluster, admin, child_processes, work / "around", [direct], load_lane)
-        )
-        yield Arena(context, around, child_processes, unused_lane)
-
-
-@contextmanager
-def group_at_work(
-    cluster: Cluster, admin: Admin, child_processes: ChildProcesses, place: Path, lanes: Sequence[Lane], load_lane: Lane
-) -> Iterator[FaultContext]:
-    topic = group_name = f"{cluster.name}-{place.name}"
-    folder: RunFolder = create_run_folder(place, "bites", "nemesis-target")
-    members = max(1, len(lanes) - SPARE)
-    with ExitStack() as stack:
-        told = stack.enter_context(Recorder(folder.history, "sink"))
-        sink = stack.enter_context(start_sink(told, kill=lambda name: group.kill_now(name)))  # noqa: PLW0108 - made below
-        launch_context = LaunchContext(topic, group_name, 1, DEFAULT_VERSION, members, sink.url)
-        arguments = ["--bootstrap", cluster.observer_bootstrap, "--history", str(folder.history), "--group", group_name]
-        witness = start_witness(child_processes, "offsets_log", arguments, folder=folder)
-        stack.callback(witness.stop)
-        witness.ready()
-        group = stack.enter_context(
-            process_group(
-                spec_from_toml(CONSUMER), launch_context, child_processes=child_processes, lanes=lanes, folder=folder
-            )
-        )
-        thread_group = stack.enter_context(ThreadGroup(f"load of {topic}"))
-        stack.callback(thread_group.stop.set)
-        thread_group.start("load", produce, load_lane.bootstrap, topic, thread_group.stop)
-        group.start()
-        assert group.wait_ready(30) == []
-        recorder = stack.enter_context(Recorder(folder.history, "nemesis"))
-        yield FaultContext(cluster, group, admin, recorder, topic, group_name, folder.history, load_lane, sink)
-
-
-def produce(bootstrap: str, topic: str, stop: threading.Event) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0})
-    while not pause(0.05, stop=stop):
-        for _ in range(RECORDS_PER_S // 20):
-            producer.produce(topic, bytes(RECORD_BYTES))
-        producer.poll(0)
-
-
-def play(context: FaultContext, wanted: Mapping[Case, str], **more: Any) -> dict[Case, Outcome]:
+def play(context: FaultContext, wanted: Mapping[Case, str]) -> dict[Case, Outcome]:
     """Plays the cases at once, each on the target it is mapped to, and returns what became of each."""
-    steps = [Step(fault, target, for_s=LASTING_S.get(fault, FOR_S), **more) for (fault, _), target in wanted.items()]
+    steps = [
+        Step(fault, target, for_s=LASTING_S.get(fault, FOR_S), options=OPTIONS.get(fault, {}))
+        for (fault, _), target in wanted.items()
+    ]
     _, outcomes = run_schedule(context, make_plan(steps, seed=5))
     return dict(zip(wanted, outcomes, strict=True))
-
-
-def settle(context: FaultContext) -> None:
-    """Waits until every member fetches records, has a link to the coordinator, and no rebalance is under way or near.
-
-    A member that fetches may not have been told of a rebalance yet, and a session may be about to end whose heartbeats
-    an earlier fault has cut off: so each member must have committed from now on, which begins its session anew, and
-    then the coordinator must call the group stable.
-    """
-    names = [member.name for member in context.members()]
-    told, heard = Follower(context.history, "consumer-*.jsonl"), set[str | None]()
-    list(told.new_events())  # what was before is nothing to us
-    routes = sampling.routes_of(context, [(name, broker) for name in names for broker in context.cluster.brokers])
-    looks: list[LinkSnapshot] = []
-
-    def settled() -> bool:
-        looks.append(sampling.links(routes, {member.name: member.process_group for member in context.members()}))
-        coordinator = context.topic_snapshot().coordinator
-        known = {(name, coordinator) for name in names} <= set(looks[-1].routes())
-        at_work = all(fetched_bytes(looks[-2:], name) > 0 for name in names)  # one that rebalances fetches nothing
-        much = all(fetched_bytes(looks[-5:], name) > 10_000 for name in names)
-        heard.update(event.member for event in told.new_events() if (event.kind, event.outcome) == ("commit", "ok"))
-        return known and at_work and much and set(names) <= heard and is_stable(context)
-
-    wait_until(
-        settled,
-        within_s=30,
-        what="every member to be at work again",
-        every_s=0.1,
-        detail=lambda: (
-            f"{context.topic_snapshot()} {looks[-1]}; since then heard of a commit: {sorted(map(str, heard))}"
-        ),
-    )
-
-
-def is_stable(context: FaultContext) -> bool:
-    """Asks whichever broker answers for the group: its coordinator, for the others refuse."""
-    with closing(Brokers(context.cluster.observer_bootstrap)) as brokers:
-        try:
-            return brokers.anyone(lambda at: group_state(at, context.group_name)).state == "Stable"
-        except NoAnswerError:  # it has just been restarted
-            return False
-
-
-def fetched_bytes(looks: Sequence[LinkSnapshot], client: str) -> int:
-    return sum(one.passed_bytes for one in flows(looks, ANSWERS) if one.route[0] == client)
 
 
 def wanted(request: pytest.FixtureRequest, test: Callable[..., None]) -> set[Case]:
@@ -309,17 +179,6 @@ def test_of_two_faults_on_one_link_the_later_is_healed_first(arena: Arena) -> No
     assert [event.details["fault_no"] for event in told if event.kind == "healed"][-2:] == [1, 0]
 
 
-@dataclass(frozen=True)
-class Blunt:
-    """Stands before a tool and replaces some of its calls; everything else goes to the tool."""
-
-    tool: Any
-    calls: Mapping[str, Any]
-
-    def __getattr__(self, name: str) -> Any:
-        return self.calls[name] if name in self.calls else getattr(self.tool, name)
-
-
 def blunt(arena: Arena) -> FaultContext:
     """Returns the context with tools that do something, successfully, and to nobody who matters."""
     context = arena.context
@@ -327,6 +186,9 @@ def blunt(arena: Arena) -> FaultContext:
 
     def toxicity_0(proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, Any]) -> None:
         toxiproxy.add_toxic(proxy, name, kind, stream, attributes, toxicity=0.0)
+
+    def of_bystander(_: str, name: str, attributes: Mapping[str, Any]) -> None:
+        toxiproxy.update_toxic(unused, name, attributes)
 
     def to_bystander(number: int) -> Callable[..., None]:
         return lambda *_: arena.child_processes.spawn("bystander", ["sleep", "60"]).signal(number)
@@ -342,7 +204,11 @@ def blunt(arena: Arena) -> FaultContext:
     }
     brokers = {number: Blunt(broker, signals) for number, broker in context.cluster.brokers.items()}
     cluster: Any = Blunt(
-        context.cluster, {"toxiproxy": Blunt(toxiproxy, {"add_toxic": toxicity_0, **proxies}), "brokers": brokers}
+        context.cluster,
+        {
+            "toxiproxy": Blunt(toxiproxy, {"add_toxic": toxicity_0, "update_toxic": of_bystander, **proxies}),
+            "brokers": brokers,
+        },
     )
     blunt_group: Any = Blunt(group, signals)
     blunt_admin: Any = Blunt(context.admin, {"move_leader": lambda *_, **__: None})

@@ -1,4 +1,6 @@
-"""Toxiproxy: its server, found or built once from the committed go.mod and go.sum, and the one place that speaks to it.
+"""Toxiproxy: its server, built once from the committed sources, or found, and the one place that speaks to it.
+
+What is built is Toxiproxy with one toxic more, `kafka-cut` (`kafka_cut.py`); a plain server does for every other fault.
 
 Every change is read back and compared. The client library toxiproxy-python would not do: it swallows most error
 statuses, has no time-outs, and knows one server per process where two clusters may stand side by side. The API is 14
@@ -7,6 +9,7 @@ JSON endpoints. Reading back shows that the *toxic is there*, never that it bit:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -25,11 +28,12 @@ from kafka_trial.cluster.user_cache import cache_folder, locked, run_tool, tail
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
 
 TOXIPROXY_VERSION = "2.12.0"
+CUT = "kafka-cut"  # the type of the toxic that is ours; it stays on its proxy for good and is no fault by itself
 BUILD = Path(__file__).parent / "toxiproxy_build"
 
 
 def toxiproxy_server() -> Path:
-    """Returns Toxiproxy's server: $KAFKA_TRIAL_TOXIPROXY, PATH, else built from the committed go.mod and go.sum.
+    """Returns Toxiproxy's server: $KAFKA_TRIAL_TOXIPROXY, one on PATH that can cut, else built from our sources.
 
     Raises:
         InputError: KAFKA_TRIAL_TOXIPROXY names something else.
@@ -59,7 +63,7 @@ def toxiproxy_there() -> Path | None:
             raise InputError("KAFKA_TRIAL_TOXIPROXY", f"expected {expected}, {given} is version {seen or 'unreadable'}")
         return Path(given)
     on_path = shutil.which("toxiproxy-server")
-    if on_path and toxiproxy_version(Path(on_path)) == TOXIPROXY_VERSION:
+    if on_path and toxiproxy_version(Path(on_path)) == TOXIPROXY_VERSION and can_cut(Path(on_path)):
         return Path(on_path)
     built = _toxiproxy_place()
     return built if built.exists() else None
@@ -67,12 +71,21 @@ def toxiproxy_there() -> Path | None:
 
 def toxiproxy_version(server: Path) -> str:
     """Returns the version a `toxiproxy-server` says it is; empty when it does not run."""
+    found = re.search(r"(\d+\.\d+\.\d+)", _version_line(server))
+    return found[1] if found else ""
+
+
+def can_cut(server: Path) -> bool:
+    """Tells whether a `toxiproxy-server` is ours: one that has the toxic for cuts."""
+    return CUT in _version_line(server)
+
+
+def _version_line(server: Path) -> str:
     try:
         done = subprocess.run([server, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except OSError:
         return ""
-    found = re.search(r"(\d+\.\d+\.\d+)", done.stdout + done.stderr)
-    return found[1] if found else ""
+    return done.stdout + done.stderr
 
 
 def find_go() -> Path:
@@ -90,15 +103,27 @@ def find_go() -> Path:
 
 
 def _toxiproxy_place() -> Path:
-    return cache_folder() / "toxiproxy" / TOXIPROXY_VERSION / "toxiproxy-server"
+    digest = hashlib.sha256()
+    for file in sorted(file for file in BUILD.rglob("*") if file.is_file()):
+        digest.update(f"{file.relative_to(BUILD)} {file.stat().st_size}\n".encode() + file.read_bytes())
+    return cache_folder() / "toxiproxy" / f"{TOXIPROXY_VERSION}-{digest.hexdigest()[:16]}" / "toxiproxy-server"
 
 
 def _build_toxiproxy(built: Path) -> None:
     built.parent.mkdir(parents=True, exist_ok=True)
     temporary = built.with_name(f".{built.name}.{os.getpid()}")
     flags = f"-s -w -X github.com/Shopify/toxiproxy/v2.Version={TOXIPROXY_VERSION}"
-    command: list[str | Path] = [find_go(), "build", "-trimpath", "-mod=readonly", "-ldflags", flags, "-o", temporary]
-    command += ["github.com/Shopify/toxiproxy/v2/cmd/server"]
+    command: list[str | Path] = [
+        find_go(),
+        "build",
+        "-trimpath",
+        "-mod=readonly",
+        "-ldflags",
+        flags,
+        "-o",
+        temporary,
+        ".",
+    ]
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local"}
     status, said = run_tool("go build", command, cwd=BUILD, env=environment)
     if status != 0:
@@ -111,13 +136,14 @@ ANSWER_WITHIN_S = 30.0  # a frozen upstream blocks the API for 25 s
 
 @dataclass(frozen=True)
 class Proxy:
-    """One proxy as the server describes it; addresses are `host:port`."""
+    """One proxy as the server describes it; addresses are `host:port`, `toxics` those of faults."""
 
     name: str
     listen: str
     upstream: str
     enabled: bool
     toxics: tuple[Mapping[str, Any], ...] = ()
+    cuts: bool = False  # whether it has the pair of toxics that cuts are made by
 
 
 class Toxiproxy:
@@ -164,7 +190,7 @@ class Toxiproxy:
         """
         body = {"name": name, "type": kind, "stream": stream, "toxicity": toxicity, "attributes": dict(attributes)}
         self._call("POST", f"/proxies/{proxy}/toxics", body)
-        there = self._toxic(proxy, name)
+        there = self.toxic(proxy, name)
         same = (
             there is not None and there["type"] == kind and there["stream"] == stream and there["toxicity"] == toxicity
         )
@@ -174,15 +200,15 @@ class Toxiproxy:
     def update_toxic(self, proxy: str, name: str, attributes: Mapping[str, Any]) -> None:
         """Changes a toxic's attributes and reads them back."""
         self._call("PATCH", f"/proxies/{proxy}/toxics/{name}", {"attributes": dict(attributes)})
-        there = self._toxic(proxy, name)
+        there = self.toxic(proxy, name)
         same = there is not None and all(there["attributes"].get(key) == value for key, value in attributes.items())
         self._expect(same, f"toxic {name} on {proxy} with {dict(attributes)}, it shows {there}")
 
     def remove_toxic(self, proxy: str, name: str) -> None:
         """Removes a toxic, when it is there, and makes sure it is gone."""
-        if self._toxic(proxy, name) is not None:
+        if self.toxic(proxy, name) is not None:
             self._call("DELETE", f"/proxies/{proxy}/toxics/{name}")
-            self._expect(self._toxic(proxy, name) is None, f"toxic {name} on {proxy} to be gone, it is still there")
+            self._expect(self.toxic(proxy, name) is None, f"toxic {name} on {proxy} to be gone, it is still there")
 
     def later_toxics(self, proxy: str, name: str) -> list[str]:
         """Returns the toxics that were put behind `name`, the newest first; none where `name` is not there.
@@ -219,8 +245,10 @@ class Toxiproxy:
             self.proxy(proxy).enabled is enabled, f"{proxy} to be {'enabled' if enabled else 'disabled'}, it is not"
         )
 
-    def _toxic(self, proxy: str, name: str) -> Mapping[str, Any] | None:
-        return next((toxic for toxic in self.proxy(proxy).toxics if toxic["name"] == name), None)
+    def toxic(self, proxy: str, name: str) -> Mapping[str, Any] | None:
+        """Returns a toxic as the server describes it; None where it is not there."""
+        toxics = self._call("GET", f"/proxies/{proxy}/toxics")
+        return next((toxic for toxic in toxics if toxic["name"] == name), None)
 
     def _expect(self, holds: bool, what: str) -> None:
         if not holds:
@@ -249,4 +277,8 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def _proxy(body: Mapping[str, Any]) -> Proxy:
-    return Proxy(body["name"], body["listen"], body["upstream"], body["enabled"], tuple(body.get("toxics") or ()))
+    toxics = body.get("toxics") or ()
+    faults = tuple(toxic for toxic in toxics if toxic["type"] != CUT)
+    return Proxy(
+        body["name"], body["listen"], body["upstream"], body["enabled"], faults, cuts=len(toxics) - len(faults) == 2
+    )

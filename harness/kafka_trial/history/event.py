@@ -101,7 +101,9 @@ observer            topic             topic topic_id partitions(count) cleanup_p
                     control_read      topic state(complete|incomplete) count message?
                     unanswered        name(of the question) broker? message   (once, until the answer or the reason changes)
 nemesis             injecting injected healing healed   fault_no fault target(role: resolved name) lane? broker? member? message?
-                    sample            fault_no phase(before|inside|after) witness(S|P|O|R|process) details
+                                      acts_as? (injected: the fault whose consequences it has, where it is not its own)
+                    armed             fault_no fault target   (one that waits for what it is to hit: not in force yet)
+                    sample            fault_no phase(before|inside|after) witness(S|P|O|R|process|metadata|toxics) details
                     evidence          fault_no fault target bit(true|false) heals healed_traffic? healed_after_s? message details
 run                 phase             phase(prepare|steady|faults|heal|drain|snapshot|stop) message?
                     clock             wall_ns read_ns?  (once a second: both clocks at one moment; without read_ns the
@@ -245,7 +247,7 @@ _WORDS = {
     "requests": "request client_named undecodable unreadable",
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
     "unanswered",
-    "nemesis": "injecting injected healing healed sample evidence",
+    "nemesis": "armed injecting injected healing healed sample evidence",
     "run": "phase clock wall_jump scheduling_delay reading_delay resources oom_kills group_named topic_named "
     "calibrated window consumer_failure control_member environment audit unread end",
 }

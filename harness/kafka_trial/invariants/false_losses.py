@@ -177,7 +177,7 @@ def _disturbed(batch: Batch, rows: Table) -> Bools:
     wait_ns = int((about.session_timeout_s + poll_interval_s) * SECOND_NS) + TOLERANCE_NS
     disturbed = np.zeros(len(rows), np.bool_)
     for window in about.windows:  # faults, not events: some dozens at most
-        if window.fault not in CLOSES:
+        if window.kind not in CLOSES:
             begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
             until_ns = NEVER if window.healed_ns is None else window.healed_ns + wait_ns
             inside = (rows["until_ns"] >= begun_ns) & (rows["time_ns"] <= until_ns)

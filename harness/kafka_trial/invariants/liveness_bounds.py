@@ -212,7 +212,7 @@ def with_faults(timing: Timing, trial_context: TrialContext) -> Timing:
     lost = expiries(trial_context, timing)
     last = max(lost.values(), key=lambda one: one.end_ns, default=None)
     asked_s = trial_context.settings.request_timeout_s or 0.0
-    held = [window for window in trial_context.windows if window.fault in UNANSWERED]
+    held = [window for window in trial_context.windows if window.kind in UNANSWERED]
     waits_ns = [asked_s * SECOND_NS + (window.healed_ns or drain_ns) - drain_ns for window in held]
     return replace(
         timing,
@@ -241,9 +241,9 @@ def _costly(trial_context: TrialContext, timing: Timing) -> list[Window]:
         (
             window
             for window in trial_context.windows
-            if window.fault in KILLING
-            or (window.fault in STOPPING and not _left(trial_context, window))
-            or (window.fault in HOLDING and _lasted_ns(window) >= held_min_s * SECOND_NS)
+            if window.kind in KILLING
+            or (window.kind in STOPPING and not _left(trial_context, window))
+            or (window.kind in HOLDING and _lasted_ns(window) >= held_min_s * SECOND_NS)
         ),
         key=lambda window: (window.injected_ns, window.number),
     )

@@ -163,11 +163,9 @@ def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int, *, waits
     """Tells whether a fault may have kept the member from closing: one on it, or on brokers, in force meanwhile, or one
     that left a request of it unanswered.
     """
-    after_ns = waits_ns if window.fault in UNANSWERED else 0
+    after_ns = waits_ns if window.kind in UNANSWERED else 0
     over = window.healed_ns is not None and window.healed_ns + after_ns < asked_ns
-    return (
-        window.fault not in ENDING and window.member in (None, member) and window.injected_ns <= ended_ns and not over
-    )
+    return window.kind not in ENDING and window.member in (None, member) and window.injected_ns <= ended_ns and not over
 
 
 def _members(lives: Sequence[Incarnation]) -> list[int]:

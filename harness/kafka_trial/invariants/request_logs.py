@@ -59,7 +59,7 @@ def complete_until_ns(trial_context: TrialContext) -> int:
     stopped may not have written its last lines; NEVER where none was."""
     if not read_to_end(trial_context):
         return NONE
-    stops = [window.injected_ns for window in trial_context.windows if window.fault in STOPS_A_BROKER]
+    stops = [window.injected_ns for window in trial_context.windows if window.kind in STOPS_A_BROKER]
     return min(stops) - LAST_LINES_NS if stops else NEVER
 
 

@@ -115,7 +115,7 @@ def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]
     """Yields (group, begin, end, cut) of each fault for every lane and request log that it reaches."""
     logs = [number for number, name in enumerate(trial_context.sources) if name.startswith("requests-")]
     for window in trial_context.windows:
-        if window.fault in HARMLESS:
+        if window.kind in HARMLESS:
             continue
         begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
         end_ns = NEVER if window.healed_ns is None else window.healed_ns + LOG_TOLERANCE_NS
@@ -123,7 +123,7 @@ def _reached(trial_context: TrialContext) -> Iterator[tuple[int, int, int, int]]
             for log in logs:
                 if _reaches(window, trial_context.members[member], trial_context.sources[log]):
                     group = _group(trial_context, np.array([log]), np.array([lane]))
-                    yield int(group[0]), begun_ns - LOG_TOLERANCE_NS, end_ns, int(window.fault not in DELAYING)
+                    yield int(group[0]), begun_ns - LOG_TOLERANCE_NS, end_ns, int(window.kind not in DELAYING)
 
 
 def _reaches(window: Window, member: str, log: str) -> bool:

@@ -141,6 +141,12 @@ class Window:
     injected_ns: int
     healed_ns: int | None
     injecting_ns: int | None = None  # when it began to be put in force; None: by an earlier version
+    acts_as: str | None = None  # the fault whose consequences it has, where it is not its own
+
+    @property
+    def kind(self) -> str:
+        """The fault that it is to those it hits."""
+        return self.acts_as or self.fault
 
 
 @dataclass(frozen=True)

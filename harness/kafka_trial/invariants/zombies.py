@@ -182,9 +182,9 @@ def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
     about = batch.trial_context
     waits_s = REQUEST_TIMEOUT_S if about.settings.request_timeout_s is None else about.settings.request_timeout_s
     for window in about.windows:
-        if window.member in (None, about.members[member]) and window.fault not in HARMLESS_FAULTS:
+        if window.member in (None, about.members[member]) and window.kind not in HARMLESS_FAULTS:
             begun_ns = window.injected_ns if window.injecting_ns is None else window.injecting_ns
-            waits_ns = int(waits_s * SECOND_NS) if window.fault in UNANSWERED else TOLERANCE_NS
+            waits_ns = int(waits_s * SECOND_NS) if window.kind in UNANSWERED else TOLERANCE_NS
             yield begun_ns - LAST_LINES_NS, NEVER // 2 if window.healed_ns is None else window.healed_ns + waits_ns
     patience_ns = int(about.session_timeout_s * SECOND_NS) // 4
     yield from ((at_ns - delay_ns, at_ns) for at_ns, delay_ns in about.delays if delay_ns > patience_ns)

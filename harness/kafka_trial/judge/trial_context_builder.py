@@ -246,6 +246,7 @@ def _injected(builder: TrialContextBuilder, source: int, body: Body) -> None:
             "injected_ns": body["time_ns"],
             "healed_ns": None,
             "injecting_ns": builder.injecting.get(number),
+            "acts_as": body.get("acts_as") if isinstance(body.get("acts_as"), str) else None,
         }
 
 

@@ -21,7 +21,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kafka_trial import nemesis
@@ -45,6 +45,9 @@ Complete = Callable[[Injection, Evidence], Evidence]
 class FaultSpec:
     """A registered fault: its generator, the roles it can hit, what it breaks, and whether traffic must come back.
 
+    `choices`: the values of options that are words; `broker_choices`: those with which a fault of members breaks a
+    broker. One that `waits` is armed when its step begins, and injects itself when what it waits for comes. `check`
+    returns what is wrong with options that are each allowed, in sentences.
     `complete` adds, after healing, the evidence that brokers write late (a session that expired, an ISR that came
     back); it may take `bit` away, never give it without samples.
     """
@@ -58,6 +61,15 @@ class FaultSpec:
     options: Mapping[str, Any]
     complete: Complete | None = None
     recovers_within_s: float = RECOVERS_WITHIN_S
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    broker_choices: Mapping[str, str] = field(default_factory=dict)
+    waits: bool = False
+    check: Callable[[Mapping[str, Any]], list[str]] | None = None
+
+    def scope_of(self, options: Mapping[str, Any]) -> str:
+        """Returns what it breaks when it is played with these options."""
+        breaks_brokers = any(options.get(name) == value for name, value in self.broker_choices.items())
+        return "brokers" if breaks_brokers else self.scope
 
 
 SCOPES = ("members", "brokers")
@@ -72,6 +84,10 @@ def fault(
     heals: bool,
     complete: Complete | None = None,
     recovers_within_s: float = RECOVERS_WITHIN_S,
+    choices: Mapping[str, tuple[str, ...]] | None = None,
+    broker_choices: Mapping[str, str] | None = None,
+    waits: bool = False,
+    check: Callable[[Mapping[str, Any]], list[str]] | None = None,
 ) -> Callable[[Any], Any]:
     """Registers the decorated generator as the fault called `name`."""
     if scope not in SCOPES:
@@ -84,7 +100,13 @@ def fault(
             for parameter in inspect.signature(play).parameters.values()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        _REGISTRY[name] = FaultSpec(name, play, targets, scope, heals, summary, options, complete, recovers_within_s)
+        _REGISTRY[name] = FaultSpec(
+            *(name, play, targets, scope, heals, summary, options, complete, recovers_within_s),
+            choices=choices or {},
+            broker_choices=broker_choices or {},
+            waits=waits,
+            check=check,
+        )
         return play
 
     return register
@@ -124,11 +146,19 @@ def step_problems(fault_name: str, target: str, options: Mapping[str, Any]) -> l
     problems += [
         unknown_name(f"option of {fault_name}", name, spec.options) for name in options if name not in spec.options
     ]
-    return problems + [
+    problems += [
         f"option {name} of {fault_name} must be {_kinds(default)}, not {options[name]!r}"
         for name, default in spec.options.items()
         if name in options and not _like(options[name], default)
     ]
+    problems += [
+        unknown_name(f"{name} of {fault_name}", options[name], choices)
+        for name, choices in spec.choices.items()
+        if isinstance(options.get(name), str) and options[name] not in choices
+    ]
+    if spec.check is not None and not problems:
+        problems += [f"{fault_name}: {problem}" for problem in spec.check(options)]
+    return problems
 
 
 def _like(value: Any, default: Any) -> bool:

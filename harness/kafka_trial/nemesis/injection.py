@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kafka_trial.cluster.kafka_cut import CutRequest, LaneCuts, LaneSeen
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
+from kafka_trial.nemesis.broker_log import when_answered
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext
 from kafka_trial.nemesis.samples import GroupSnapshot, LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, to_details
 from kafka_trial.nemesis.targets import Target, member_named
@@ -27,14 +29,21 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Member
 
 T = TypeVar("T")
-S = TypeVar("S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot)
+S = TypeVar("S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot, LaneSeen)
 
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
 LOOK_EVERY_S = 0.5
 LOOKS_MAX = 12
 OUTLASTING = 1.25  # sessions: one expires at its end, or at the coordinator's next look
 STARTS_WITHIN_S = 20.0  # a member's process, from its start to its first connection
-WITNESSES = {LinkSnapshot: "S", Probe: "P", ProcessSnapshot: "process", TopicSnapshot: "metadata", GroupSnapshot: "O"}
+WITNESSES = {
+    LinkSnapshot: "S",
+    Probe: "P",
+    ProcessSnapshot: "process",
+    TopicSnapshot: "metadata",
+    GroupSnapshot: "O",
+    LaneSeen: "toxics",
+}
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,7 @@ class Injection:
         self.links_after: LinkSnapshot | None = None
         self._requests = context.request_log()
         self._injected = False
+        self._injecting = False
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -138,11 +148,18 @@ class Injection:
             looks.append(look())
         return looks
 
-    def injected(self) -> None:
-        """Journals the instant from which the fault is in force; once."""
+    def injecting(self) -> None:
+        """Journals the instant at which the fault begins to be put in force; once."""
+        if not self._injecting:
+            self._injecting = True
+            self.journal("injecting")
+
+    def injected(self, **fields: Any) -> None:
+        """Journals the instant from which the fault is in force; once. `fields` replace those that it has otherwise."""
+        self.injecting()
         if not self._injected:
             self._injected = True
-            self.journal("injected")
+            self.journal("injected", **fields)
 
     def links(self, phase: str) -> LinkSnapshot:
         """S: the live connections of the target's members through its proxies."""
@@ -216,6 +233,20 @@ class Injection:
         lanes = {member_named(self.context, name).lane.index for name in self.target.members}
         return self._requests.count(lanes)
 
+    def lane_seen(self, phase: str) -> LaneSeen:
+        """What the toxics on the member's proxies have seen of its requests since they were armed."""
+        return self._keep(phase, LaneCuts(self.context.cluster.toxiproxy, self.member().lane).seen())
+
+    def answered_ns(self, cut: CutRequest) -> list[int]:
+        """When the request that was cut was answered, by its broker's own log, on CLOCK_MONOTONIC; empty: not yet."""
+        return when_answered(
+            self.context.cluster.brokers[cut.broker].request_log,
+            lane=self.member().lane.index,
+            api=cut.api,
+            correlation_id=cut.correlation_id,
+            hit_ns=cut.hit_ns,
+        )
+
     def member_again(self) -> None:
         """Starts the target's next incarnation where none runs, and waits until it has come up: till it connects.
 
@@ -260,15 +291,15 @@ class Injection:
 
     def journal(self, kind: str, **fields: Any) -> None:
         """Writes one line about this injection into the history."""
-        self.context.recorder.record(
-            kind,
-            fault_no=self.no,
-            fault=self.fault,
-            target=f"{self.target.role}: {self.target.name}",
-            member=self.target.name if self.target.name in self.target.members else None,
-            broker=self.target.broker,
-            **({"message": self.target.message} | fields),
-        )
+        about: dict[str, Any] = {
+            "fault_no": self.no,
+            "fault": self.fault,
+            "target": f"{self.target.role}: {self.target.name}",
+            "member": self.target.name if self.target.name in self.target.members else None,
+            "broker": self.target.broker,
+            "message": self.target.message,
+        }
+        self.context.recorder.record(kind, **(about | fields))
 
     def _keep(self, phase: str, sample: S) -> S:
         self.journal("sample", phase=phase, witness=WITNESSES[type(sample)], details=to_details(sample), message=None)

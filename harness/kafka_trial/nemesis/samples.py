@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
+from kafka_trial.cluster.kafka_cut import LaneSeen
+
 CLIENT, BROKER = "client", "broker"
 REFUSED = "refused"  # how a probe ended: nobody listens
 ANSWERS, REQUESTS = "answers", "requests"  # broker → client, client → broker
@@ -109,7 +111,7 @@ class GroupSnapshot:
     records: int = 0
 
 
-Sample = LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot
+Sample = LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot | LaneSeen
 
 
 def to_details(sample: Sample) -> dict[str, Any]:

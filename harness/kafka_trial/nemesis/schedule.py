@@ -30,7 +30,7 @@ from kafka_trial.nemesis.injection import Injection, Planned
 from kafka_trial.nemesis.targets import known_names, resolve
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause
-from kafka_trial.scenario import Step
+from kafka_trial.scenario import HEALED, Step
 
 PLAN_SCHEMA = 1
 TICK_S = 0.1
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def breaks_brokers(self) -> bool:
-        return any(find_fault(planned.fault).scope == "brokers" for planned in self.faults)
+        return any(find_fault(one.fault).scope_of(one.options) == "brokers" for one in self.faults)
 
 
 def make_plan(steps: Sequence[Step], *, seed: int, where: str = "schedule") -> Plan:
@@ -193,7 +193,7 @@ def _unknown(given: str, names: Sequence[str]) -> str:
 
 # Waits until the group is stable, and no longer than until `given_up` says why to stop.
 AwaitStable = Callable[[Callable[[], str | None]], None]
-TURN_S = 0.1
+TURN_S = 0.01
 
 
 @dataclass(frozen=True)
@@ -234,6 +234,7 @@ class FaultRunner:
         self._began_s = time.monotonic()
         self.opened: list[_Open] = []
         self.outcomes: list[Outcome] = []
+        self._healed: set[int] = set()
         self._lock = threading.Lock()
 
     def in_force(self) -> str:
@@ -273,21 +274,28 @@ class FaultRunner:
             raise errors[0]
 
     def _reached_s(self, planned: Planned) -> float:
-        """Waits until all faults before this one are over and the group is stable; returns when that was.
+        """Waits until all faults before this one are over, and for its condition; returns when that was.
 
         Raises:
             WaitTimeout: it was not reached in time, or the run was stopped.
         """
         before = set(range(planned.no))
-        while not before <= {outcome.planned.no for outcome in self.outcomes}:  # each of them is bounded by itself
+        while not before <= self._over(planned.after):  # each of them is bounded by itself
             if pause(TURN_S, stop=self.stop):
                 raise WaitTimeout("the run was stopped")
+        if planned.after == HEALED:
+            return round(time.monotonic() - self._began_s, 3)
         if self._await_stable is None:
             raise WaitTimeout(f"nobody here can tell whether the group is {planned.after}")
         self._awaited = f"waits until the group is {planned.after}"
         self._await_stable(lambda: "the run was stopped" if self.stop.is_set() else None)
         self._awaited = ""
         return round(time.monotonic() - self._began_s, 3)
+
+    def _over(self, condition: str) -> set[int]:
+        """Returns the faults that are healed, or, for any other condition, whose traffic has come back too."""
+        with self._lock:
+            return set(self._healed) if condition == HEALED else {outcome.planned.no for outcome in self.outcomes}
 
     def _inject(self, planned: Planned) -> _Open | None:
         spec = find_fault(planned.fault)
@@ -297,8 +305,13 @@ class FaultRunner:
             recorded = planned.resolved if self.exact else None
             target = resolve(self.context, recorded, role=planned.target, rng=rng, stop=self.stop)
             planned = replace(planned, resolved=target.name)
-            injection = Injection(self.context, planned, target, scope=spec.scope, stop=self.stop, rng=rng)
-            injection.journal("injecting")
+            injection = Injection(
+                self.context, planned, target, scope=spec.scope_of(planned.options), stop=self.stop, rng=rng
+            )
+            if spec.waits:
+                injection.journal("armed")
+            else:
+                injection.injecting()
             play = spec.play(injection, **planned.options)
             act = _Open(injection, play, Evidence(False, "in force, not judged yet"))
             with self._lock:
@@ -364,9 +377,11 @@ class FaultRunner:
             message=evidence.message,
         )
         with self._lock:
+            self._healed.add(planned.no)
             self.outcomes.append(Outcome(planned, evidence, None, find_fault(planned.fault).heals))
 
     def _forget(self, act: _Open) -> None:
         with self._lock:
             if act in self.opened:
                 self.opened.remove(act)
+            self._healed.add(act.injection.no)

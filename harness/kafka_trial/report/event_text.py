@@ -165,6 +165,7 @@ TELLERS: dict[str, Callable[[Event], str]] = {
     "request": _request,
     "group": _ownership,
     "member_assignment": _ownership,
+    "armed": _fault,
     "injecting": _fault,
     "injected": _fault,
     "healing": _fault,

@@ -30,7 +30,19 @@ OF_A_PARTITION = frozenset(
     | {"committed", "commit_tombstone", "commit_aborted", "member_assignment"}
 )
 OF_THE_TRIAL = frozenset(
-    {"phase", "started", "exited", "stopped", "injecting", "injected", "healing", "healed", "environment", "end"}
+    {
+        "phase",
+        "started",
+        "exited",
+        "stopped",
+        "armed",
+        "injecting",
+        "injected",
+        "healing",
+        "healed",
+        "environment",
+        "end",
+    }
 )
 QUIET_REQUESTS = frozenset({"FETCH", "LIST_OFFSETS", "METADATA", "API_VERSIONS", "FIND_COORDINATOR"})
 

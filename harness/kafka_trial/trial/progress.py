@@ -280,7 +280,8 @@ class GroupWatch:
         if event.kind == "injected":
             names = {name: str(event.details.get(name)) for name in ("fault", "target")}
             times = {"injected_ns": event.time_ns, "healed_ns": None}
-            self._windows[number] = {"number": number, "member": event.member} | names | times
+            acts_as = {"acts_as": event.details.get("acts_as")}
+            self._windows[number] = {"number": number, "member": event.member} | names | times | acts_as
         elif event.kind == "healed" and number in self._windows:
             self._windows[number]["healed_ns"] = event.time_ns
 

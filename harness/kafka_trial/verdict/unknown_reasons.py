@@ -167,7 +167,7 @@ def _idle(coverage: Coverage, window: Window, *, spoken: bool) -> str | None:
     who = window.member or "the members"
     if not any(_worked((through.delivered, through.processed, 0, through.moved), spoken=spoken) for through in hit):
         return f"{who} did no work in the whole trial"
-    if window.fault in LETS_PASS:
+    if window.kind in LETS_PASS:
         passed = any(_worked(through.inside.get(window.number, ()), spoken=spoken) for through in hit)
         return None if passed else f"{who} did no work while it was in force"
     around = coverage.around.get(window.number, FaultCoverage(0, 0))

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
-from lab.naive.told import COMMITS, FENCING, TOLERANCE_NS, api, error_of, sent_ns
+from lab.naive.told import COMMITS, FENCING, TOLERANCE_NS, api, error_of, fault_kind, sent_ns
 
 if TYPE_CHECKING:
     from lab.naive.checker import Partition, Trial, Work
@@ -25,7 +25,7 @@ LISTED_IN = {"SYNCGROUP": "entries", "CONSUMERGROUPHEARTBEAT": "assigned"}
 
 def request_log_can_tell(trial: Trial, line: Event) -> bool:
     """All that the member of a line was answered by then is known."""
-    stops = [e.time_ns for e in trial.of_kind("injected") if e.details.get("fault") in STOPS_A_BROKER]
+    stops = [e.time_ns for e in trial.of_kind("injected") if fault_kind(e) in STOPS_A_BROKER]
     stopped = any(line.time_ns >= at_ns - LAST_LINES_NS for at_ns in stops)
     on_a_lane = any(trial.lane_member(request) == line.member for request in trial.requests)
     by_hand = trial.facts.get("protocol") == "none"
@@ -58,7 +58,7 @@ def unfounded(p: Partition, source: str) -> Iterator[tuple[Event, bool]]:
 def only_client(p: Partition, source: str) -> bool:
     """One client alone of a file's process was ever given the partition, and the request log knows of all that were."""
     trial, member = p.trial, source.split("-")[1]
-    stopped = any(e.details.get("fault") in STOPS_A_BROKER for e in trial.of_kind("injected"))
+    stopped = any(fault_kind(e) in STOPS_A_BROKER for e in trial.of_kind("injected"))
     clients = set()
     for answer in trial.requests:
         begun_ns = answer.time_ns - int(answer.details.get("duration_ms", 0) * 1_000_000)

@@ -392,7 +392,7 @@ class Trial:
 
     def _costly_faults(self) -> Iterator[Event]:
         for e in self.of_kind("injected"):
-            name, lasted_ns = e.details["fault"], self.healed_ns(e) - e.time_ns
+            name, lasted_ns = naive_told.fault_kind(e), self.healed_ns(e) - e.time_ns
             cut = name in ("pause", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
             asked = name in ("terminate", "restart", "leave")
             long = lasted_ns >= (self.session_s - self.heartbeat_s) * SECOND_NS
@@ -905,7 +905,7 @@ class Partition:
     def _fetches_are_known(self, line: Event) -> bool:
         """All that its process fetched of this partition stands in the request log, and its alone."""
         stops = ("broker-kill", "broker-restart", "broker-pause", "rolling-restart")
-        killed = [e.time_ns for e in self.trial.of_kind("injected") if e.details.get("fault") in stops]
+        killed = [e.time_ns for e in self.trial.of_kind("injected") if naive_told.fault_kind(e) in stops]
         if any(line.time_ns >= at_ns - SECOND_NS for at_ns in killed) or not self.trial.request_logs_complete:
             return False
         if any(self.trial.lane_member(request) is None for request, _ in self._asks):
@@ -1657,7 +1657,7 @@ def _network_fault(trial: Trial, request: Event) -> tuple[float, bool] | None:
     cut the answer off."""
     member, spans = trial.lane_member(request), []
     for injected in trial.of_kind("injected"):
-        fault, number = injected.details["fault"], injected.details["fault_no"]
+        fault, number = naive_told.fault_kind(injected), injected.details["fault_no"]
         if fault not in DELAYING + CUTTING or injected.member not in (None, member) or member is None:
             continue
         begins = [e.time_ns for e in trial.of_kind("injecting") if e.details["fault_no"] == number]
@@ -2909,7 +2909,7 @@ def unbounded_close(trial: Trial) -> Iterator[Found | None]:
 def _fault_meanwhile(trial: Trial, end: Event, asked_ns: int) -> bool:
     """A fault that does not itself end members, on this member or on none in particular, between asking and killing."""
     for fault in trial.of_kind("injected"):
-        if fault.details.get("fault") in ("terminate", "restart", "leave", "join", "kill"):
+        if naive_told.fault_kind(fault) in ("terminate", "restart", "leave", "join", "kill"):
             continue
         healed = [h for h in trial.of_kind("healed") if h.details.get("fault_no") == fault.details.get("fault_no")]
         meanwhile = fault.time_ns <= end.time_ns and not (healed and healed[-1].time_ns < asked_ns)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
 from lab.naive.assignments import request_log_can_tell
-from lab.naive.told import FENCING, FOREVER, OF_GROUP, TOLERANCE_NS, api, error_of, heard_ns, sent_ns
+from lab.naive.told import FENCING, FOREVER, OF_GROUP, TOLERANCE_NS, api, error_of, fault_kind, heard_ns, sent_ns
 
 if TYPE_CHECKING:
     from lab.naive.checker import OwnershipEpoch, Partition, Trial
@@ -69,7 +69,7 @@ def _kept_from_its_group(trial: Trial, line: Event) -> bool:
     """A fault that stops the member, or holds or cuts its traffic, was in force within a session before the line."""
     since_ns = line.time_ns - trial.session_s * SECOND_NS
     for fault in trial.of_kind("injected"):
-        its = fault.member in (None, line.member) and fault.details.get("fault") in KEEPS_FROM_ITS_GROUP
+        its = fault.member in (None, line.member) and fault_kind(fault) in KEEPS_FROM_ITS_GROUP
         if its and fault.time_ns <= line.time_ns + TOLERANCE_NS and trial.healed_ns(fault) >= since_ns:
             return True
     return False

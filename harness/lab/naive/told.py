@@ -26,6 +26,11 @@ LEAVES_ANSWERS_ALONE = (
 )
 
 
+def fault_kind(injected: Event) -> Any:
+    """The fault, or the one whose consequences it has: a cut that kills its member is a kill."""
+    return injected.details.get("acts_as") or injected.details.get("fault")
+
+
 def api(request: Event) -> str:
     return str(request.details.get("api", "")).replace("_", "").upper()
 
@@ -71,7 +76,7 @@ def _faults(trial: Trial, request: Event) -> Iterator[tuple[float, float]]:
         elsewhere = resolved[:1] == "b" and resolved[1:].isdigit() and request.source != f"requests-{resolved}"
         others = fault.member is not None and fault.member != trial.lane_member(request)
         spared = others or (fault.member is None and elsewhere)
-        if spared or fault.details.get("fault") in LEAVES_ANSWERS_ALONE:
+        if spared or fault_kind(fault) in LEAVES_ANSWERS_ALONE:
             continue
         began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
         healed = [e.time_ns for e in trial.of_kind("healed") if e.details.get("fault_no") == number]
@@ -130,7 +135,7 @@ def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
     """From when to when a fault, or a standstill of the machine, may have kept it from asking or being answered."""
     waits_s = trial.facts.get("request_timeout_s")
     for fault in trial.of_kind("injected"):
-        name, number = fault.details.get("fault"), fault.details.get("fault_no")
+        name, number = fault_kind(fault), fault.details.get("fault_no")
         if fault.member not in (None, member) or name in ("join", "leader-move"):
             continue
         began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]

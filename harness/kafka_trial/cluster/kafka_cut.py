@@ -1,0 +1,149 @@
+"""Cuts: the toxic `kafka-cut` on the proxies of a lane, armed and released, and what it has seen.
+
+Its source stands in `toxiproxy_build/kafkacut`. A pair of toxics is put on every proxy before the first client connects
+and stays there. It reads Kafka's frames and changes none; armed, it acts once: on the nth request of an API that comes
+over the lane from then on, whichever broker it goes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Final
+
+from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.toxiproxy import CUT, Toxiproxy
+from kafka_trial.errors import UnjudgeableError
+
+REQUESTS, ANSWERS = "cut-requests", "cut-answers"  # the two toxics of a pair, by name
+BEFORE, ANSWERED, AFTER = "before", "answered", "after"
+WHERE: Final = (BEFORE, ANSWERED, AFTER)
+HOLD, CLOSE, DELAY = "hold", "close", "delay"
+ACTIONS: Final = (HOLD, CLOSE, DELAY)
+PASS, DROP = "pass", "drop"
+
+# Kafka's protocol guide, "Api Keys".
+API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "Fetch": 1,
+        "Metadata": 3,
+        "OffsetCommit": 8,
+        "OffsetFetch": 9,
+        "FindCoordinator": 10,
+        "JoinGroup": 11,
+        "Heartbeat": 12,
+        "LeaveGroup": 13,
+        "SyncGroup": 14,
+        "InitProducerId": 22,
+        "AddPartitionsToTxn": 24,
+        "AddOffsetsToTxn": 25,
+        "EndTxn": 26,
+        "TxnOffsetCommit": 28,
+        "ConsumerGroupHeartbeat": 68,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arming:
+    """One cut that is asked for. `id` is used once; `nth` counts from 1; `delay_ms` is for the action delay.
+
+    With `answer_bytes_min` only requests count whose answer has so many bytes: a Fetch that brought records.
+    """
+
+    id: str
+    api: int
+    nth: int
+    where: str
+    action: str
+    delay_ms: int = 0
+    answer_bytes_min: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CutRequest:
+    """The request that was cut. Times are of CLOCK_MONOTONIC, 0 is not yet: when it came, when the cut began to act on
+    its connection, when it no longer did. `ended`: `pass` or `drop`."""
+
+    broker: int
+    connection: str
+    api: int
+    version: int
+    correlation_id: int
+    seen_ns: int
+    hit_ns: int
+    gone_ns: int
+    ended: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSeen:
+    """What a lane's toxics have seen since it was armed: requests of the API (`matched`), and the one that was cut.
+
+    `connections` are followed now; `strange` ones pass unread: they are no frames of Kafka's, or were there before.
+    """
+
+    matched: int
+    connections: int
+    strange: int
+    cut: CutRequest | None
+
+
+class LaneCuts:
+    """The toxics of one lane, on all its proxies."""
+
+    def __init__(self, toxiproxy: Toxiproxy, lane: Lane) -> None:
+        self._toxiproxy = toxiproxy
+        self._lane = lane
+        self._first = next(iter(lane.proxies.values()))  # what one of its toxics is told, all of a lane's know
+
+    def require(self) -> None:
+        """Makes sure that this lane's proxies can cut.
+
+        Raises:
+            UnjudgeableError: the server is a plain Toxiproxy.
+        """
+        if not self._toxiproxy.proxy(self._first).cuts:
+            raise UnjudgeableError(
+                "cuts need the Toxiproxy that kafka-trial builds, and this cluster has a plain one: unset "
+                "KAFKA_TRIAL_TOXIPROXY, or start the cluster again"
+            )
+
+    @contextmanager
+    def armed(self, arming: Arming, *, by: str = PASS) -> Iterator[None]:
+        """Arms the lane for as long as the `with` lasts; what is held then passes, or is dropped."""
+        self._toxiproxy.update_toxic(self._first, REQUESTS, {"arm": asdict(arming)})
+        try:
+            yield
+        finally:
+            self._toxiproxy.update_toxic(self._first, REQUESTS, {"release": {"id": arming.id, "by": by}})
+
+    def seen(self) -> LaneSeen:
+        """Returns what the lane's toxics have seen.
+
+        Raises:
+            UnjudgeableError: they are not there, or the server does not answer.
+        """
+        toxic = self._toxiproxy.toxic(self._first, REQUESTS)
+        if toxic is None:
+            raise UnjudgeableError(f"{self._first} has lost its toxic {REQUESTS}")
+        evidence = toxic["attributes"]["evidence"]
+        cuts = [self._cut(event) for event in evidence["events"]]
+        return LaneSeen(evidence["matched"], evidence["connections"], evidence["strange"], cuts[0] if cuts else None)
+
+    def _cut(self, event: Mapping[str, object]) -> CutRequest:
+        proxy = str(event["connection"]).partition("#")[0]
+        broker = next(broker for broker, name in self._lane.proxies.items() if name == proxy)
+        fields = {name: value for name, value in event.items() if name != "arming"}
+        return CutRequest(broker=broker, **fields)  # type: ignore[arg-type]
+
+
+def put_cuts(toxiproxy: Toxiproxy, lanes: Iterable[Lane]) -> None:
+    """Puts a passive pair of toxics on every proxy of the lanes; requests first, and before any client connects."""
+    for lane in lanes:
+        first = next(iter(lane.proxies.values()))
+        for proxy in lane.proxies.values():
+            for name, stream, side in ((REQUESTS, "upstream", "requests"), (ANSWERS, "downstream", "answers")):
+                toxiproxy.add_toxic(proxy, name, CUT, stream, {"pair": proxy, "lane": first, "side": side})

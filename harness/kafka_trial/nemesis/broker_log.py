@@ -1,0 +1,43 @@
+"""A broker's own request log as a witness of one request: whether that broker answered it, and when."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from kafka_trial.witness.request_lines import Line, LineError, answered_ns, parse_line
+
+
+def when_answered(log: Path, *, lane: int, api: int, correlation_id: int, hit_ns: int) -> list[int]:
+    """Returns when the request was logged as answered, in nanoseconds of CLOCK_MONOTONIC; empty: the log lacks it.
+
+    A client may count its correlation ids anew on each connection. So a line counts only where its connection had
+    one before `hit_ns`: a client that comes back has a connection of its own.
+    """
+    own_key = f'"requestApiKey":{api},'.encode()
+    own_id = f'"correlationId":{correlation_id},'.encode()
+    own_lane = f'"listener":"LANE{lane}"'.encode()
+    found: list[Line] = []
+    earlier: set[bytes] = set()
+    to_monotonic_ns = time.monotonic_ns() - time.time_ns()
+    for raw in log.read_bytes().splitlines():
+        if own_lane not in raw:
+            continue
+        at_ns = answered_ns(raw)
+        if at_ns is not None and at_ns + to_monotonic_ns < hit_ns:
+            earlier.add(_connection(raw))
+        if own_key in raw and own_id in raw:
+            try:
+                found.append(parse_line(raw))
+            except LineError:  # the last line, still being written: it is read again
+                continue
+    return sorted(
+        line.source_wall_ns + to_monotonic_ns
+        for line in found
+        if line.correlation_id == correlation_id and line.connection.encode() in earlier
+    )
+
+
+def _connection(raw: bytes) -> bytes:
+    _, _, rest = raw.partition(b'"connection":"')
+    return rest.partition(b'"')[0]

@@ -1,0 +1,265 @@
+"""The cut: a fault at the nth request of one API of one member, exactly there.
+
+The toxics on the member's proxies read Kafka's frames (`cluster/kafka_cut.py`). Where: before the broker has the
+request; answered, when the broker has done it and the member does not know; after the answer has reached the member's
+socket. What then happens to its connection is the action; what happens besides, while the connection stands still, is
+`then`.
+
+The evidence has two witnesses. The toxics say which request it was and for how long the cut acted. The broker's own
+request log says, by the correlation id, whether that broker took it and when. A cut that is never reached did not
+bite, and says how many requests it saw.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from kafka_trial.cluster.kafka_cut import (
+    ACTIONS,
+    ANSWERED,
+    API_KEYS,
+    BEFORE,
+    CLOSE,
+    DELAY,
+    DROP,
+    HOLD,
+    PASS,
+    WHERE,
+    Arming,
+    CutRequest,
+    LaneCuts,
+    LaneSeen,
+)
+from kafka_trial.errors import WaitTimeout
+from kafka_trial.nemesis import evidence
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.fault import fault
+from kafka_trial.nemesis.injection import Injection
+from kafka_trial.nemesis.samples import ProcessSnapshot
+from kafka_trial.process.waiting import wait_until
+
+NOTHING, KILL, PAUSE, KILL_BROKER = "nothing", "kill", "pause", "kill-broker"
+THEN: Final = (NOTHING, KILL, PAUSE, KILL_BROKER)
+LOOK_EVERY_S = 0.005
+LOGGED_WITHIN_S = 5.0
+BROKER_EXIT_WITHIN_S = 12.0
+CLOCKS_NS: Final = 50_000_000  # the request log counts wall clock milliseconds, the toxics CLOCK_MONOTONIC
+NS_PER_S: Final = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class CutAsked:
+    """What a cut is to do; `for_s` how long a hold lasts, in seconds."""
+
+    api: str
+    nth: int
+    where: str
+    action: str
+    then: str
+    delay_ms: int
+    for_s: float
+
+    @property
+    def lasts_ns(self) -> int:
+        """How long the request must have been stopped, at least."""
+        return {HOLD: round(self.for_s * NS_PER_S), DELAY: self.delay_ms * 1_000_000, CLOSE: 0}[self.action]
+
+    @property
+    def acts_as(self) -> str:
+        """The fault whose consequences it has for the consumer."""
+        if self.then != NOTHING:
+            return {KILL: "kill", PAUSE: "pause", KILL_BROKER: "broker-kill"}[self.then]
+        if self.action == HOLD:
+            return "requests-held" if self.where == BEFORE else "answers-held"
+        return {CLOSE: "close", DELAY: "latency"}[self.action]
+
+    @property
+    def ends_by(self) -> str:
+        """What becomes of what was held: who is dead sends nothing, and hears nothing."""
+        return DROP if self.action == CLOSE or self.then in (KILL, KILL_BROKER) else PASS
+
+
+def _complete(injection: Injection, seen: Evidence) -> Evidence:
+    """Adds what became of the request: by the toxics, and by the log of the broker that it was sent to."""
+    if not seen.bit:
+        return seen.with_details(**injection.group_since())
+    asked = CutAsked(**seen.details["asked"])
+    cut = injection.lane_seen("after").cut
+    if cut is None:
+        return Evidence(False, "the cut was armed anew before it was looked at", seen.details)
+    logged = _logged(injection, cut, asked)
+    return judge(asked, cut, logged, seen).with_details(**injection.group_since())
+
+
+def _problems(options: Mapping[str, Any]) -> list[str]:
+    found = []
+    if options.get("nth", 1) < 1:
+        found.append(f"nth must be 1 or more, not {options['nth']}")
+    if options.get("answer_bytes_min", 0) > 0 and options.get("where", BEFORE) == BEFORE:
+        found.append(f"answer_bytes_min needs an answer: where must be {' or '.join(WHERE[1:])}")
+    if options.get("action") == DELAY and options.get("delay_ms", 1) < 1:
+        found.append("delay_ms must be 1 or more")
+    return found
+
+
+@fault(
+    "cut",
+    targets=("member",),
+    scope="members",
+    heals=True,
+    complete=_complete,
+    choices={"api": tuple(API_KEYS), "where": WHERE, "action": ACTIONS, "then": THEN},
+    broker_choices={"then": KILL_BROKER},
+    waits=True,
+    check=_problems,
+)
+def cut(
+    injection: Injection,
+    *,
+    api: str = "OffsetCommit",
+    nth: int = 1,
+    where: str = BEFORE,
+    action: str = HOLD,
+    then: str = NOTHING,
+    delay_ms: int = 1000,
+    answer_bytes_min: int = 0,
+    within_s: float = 20.0,
+) -> Iterator[Evidence]:
+    """Cuts a member off at its nth request of an API: before, answered or after; holds, closes or delays it.
+
+    It is armed when the step begins and waited for `within_s` seconds; held for as long as the step lasts. With
+    `answer_bytes_min` only requests count whose answer has so many bytes: a Fetch that brought records.
+    """
+    asked = CutAsked(api, int(nth), where, action, then, int(delay_ms), injection.for_s)
+    cuts = LaneCuts(injection.context.cluster.toxiproxy, injection.member().lane)
+    cuts.require()
+    process = injection.process("before")
+    name = f"{injection.context.group_name}-f{injection.no}-{secrets.token_hex(4)}"
+    arming = Arming(name, API_KEYS[api], asked.nth, where, action, asked.delay_ms, int(answer_bytes_min))
+    with _acting(injection, asked) as act, cuts.armed(arming, by=asked.ends_by):
+        with suppress(WaitTimeout):
+            wait_until(
+                lambda: injection.stop.is_set() or _hit(cuts.seen()),
+                within_s=within_s,
+                what=f"request {nth} of {api}",
+                every_s=LOOK_EVERY_S,
+            )
+        injection.injecting()
+        seen = injection.lane_seen("inside")
+        injection.injected(acts_as=asked.acts_as, **_whom(asked, seen.cut))
+        if seen.cut is None or not seen.cut.hit_ns:
+            yield not_reached(asked, seen, within_s=within_s)
+            return
+        act(seen.cut)
+        after = injection.hold(lambda: injection.process("inside"))
+        yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked))
+
+
+def not_reached(asked: CutAsked, seen: LaneSeen, *, within_s: float) -> Evidence:
+    """The request never came; or it came, and its answer did not."""
+    told = f"not reached: {seen.matched} of {asked.nth} {asked.api} came in {within_s:g} s"
+    if seen.cut is not None:
+        told = f"not reached: request {asked.nth} of {asked.api} came, and was not answered in {within_s:g} s"
+    return Evidence(False, told, {"matched": seen.matched, "strange": seen.strange, "connections": seen.connections})
+
+
+def judge(asked: CutAsked, cut: CutRequest, answered_ns: Sequence[int], seen: Evidence) -> Evidence:
+    """Tells whether the request was cut as asked: `answered_ns` is when its broker logged it as answered, if it did.
+
+    All times are of CLOCK_MONOTONIC. `seen` is what was known before healing, of what `then` did too.
+    """
+    lasted_ns = cut.gone_ns - cut.hit_ns
+    details = {**seen.details, **asdict(cut), "answered_ns": list(answered_ns), "lasted_s": lasted_ns / NS_PER_S}
+    request = f"request {asked.nth} of {asked.api} (correlation id {cut.correlation_id}, broker {cut.broker})"
+    if cut.api != API_KEYS[asked.api]:
+        return Evidence(False, f"another request was cut: api {cut.api}", details)
+    if not cut.gone_ns or cut.ended != asked.ends_by:
+        return Evidence(
+            False, f"{request} was to end by {asked.ends_by}, its cut says {cut.ended or 'nothing'}", details
+        )
+    if lasted_ns < asked.lasts_ns:
+        lasts_s = asked.lasts_ns / NS_PER_S
+        return Evidence(False, f"{request} was stopped for {lasted_ns / NS_PER_S:.3f} s of {lasts_s:g}", details)
+    if asked.where == BEFORE:
+        limit_ns = cut.gone_ns - CLOCKS_NS
+        early = [at_ns for at_ns in answered_ns if at_ns < limit_ns or asked.ends_by == DROP]
+        if early:
+            return Evidence(False, f"{request} reached the broker all the same: its log has it", details)
+        where = "before the broker had it"
+    else:
+        if not any(at_ns <= cut.hit_ns + CLOCKS_NS for at_ns in answered_ns):
+            return Evidence(False, f"{request}: the broker's log does not have it as answered by then", details)
+        where = "when it was answered" if asked.where == ANSWERED else "after its answer had arrived"
+    did = {HOLD: f"held for {lasted_ns / NS_PER_S:.1f} s", CLOSE: "closed", DELAY: f"held for {asked.delay_ms} ms"}
+    besides = "" if asked.then == NOTHING else f"; {seen.message}"
+    return Evidence(True, f"{request} was cut {where}, its connection {did[asked.action]}{besides}", details)
+
+
+def _whom(asked: CutAsked, cut: CutRequest | None) -> dict[str, Any]:
+    """Whom it hits besides its member: a broker that dies is lost to all of them."""
+    return {"member": None, "broker": cut.broker} if cut is not None and asked.then == KILL_BROKER else {}
+
+
+def _hit(seen: LaneSeen) -> bool:
+    return seen.cut is not None and seen.cut.hit_ns > 0
+
+
+def _acted(
+    asked: CutAsked, before: ProcessSnapshot, after: Sequence[ProcessSnapshot], injection: Injection, cut: CutRequest
+) -> Evidence:
+    """What `then` did, by the process it was done to."""
+    if asked.then == KILL:
+        return evidence.killed(before, after[-1])
+    if asked.then == PAUSE:
+        return evidence.paused(before, after)
+    if asked.then == KILL_BROKER:
+        handle = injection.context.cluster.brokers[cut.broker]
+        return Evidence(not handle.alive, f"broker {cut.broker} {'lives on' if handle.alive else 'was killed'}")
+    return Evidence(True, "cut, and still in force")
+
+
+@contextmanager
+def _acting(injection: Injection, asked: CutAsked) -> Iterator[Any]:
+    """Yields what does to the member or the broker what `then` asks; undone afterwards."""
+    group, brokers = injection.context.group, injection.context.cluster.brokers
+    killed: list[int] = []
+    member = injection.member()
+
+    def act(cut: CutRequest) -> None:
+        if asked.then == KILL:
+            group.kill(member)
+        elif asked.then == PAUSE:
+            group.pause(member)
+        elif asked.then == KILL_BROKER:
+            killed.append(cut.broker)
+            brokers[cut.broker].kill()
+
+    try:
+        yield act
+    finally:
+        if asked.then == PAUSE:
+            group.resume(member)
+        for broker in killed:
+            if not brokers[broker].alive:
+                brokers[broker].start()
+        injection.member_again()
+
+
+def _logged(injection: Injection, cut: CutRequest, asked: CutAsked) -> list[int]:
+    """Returns when the broker logged the request as answered, on CLOCK_MONOTONIC; waits where it must have."""
+    found: list[int] = []
+
+    def look() -> bool:
+        found[:] = injection.answered_ns(cut)
+        return bool(found)
+
+    if asked.where == BEFORE and asked.ends_by == DROP:
+        look()
+        return found
+    with suppress(WaitTimeout):  # one that never comes is told by the judge
+        wait_until(look, within_s=LOGGED_WITHIN_S, what="the request log to have the request that was cut", every_s=0.1)
+    return found
