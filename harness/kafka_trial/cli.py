@@ -27,6 +27,7 @@ EXAMPLES = {
     "doctor": "kafka-trial doctor --fetch 4.3.1",
     "cluster": "kafka-trial cluster up --detach --kafka 4.3.1",
     "demo": "kafka-trial demo --seed 7",
+    "cuts": "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
     "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
     "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in (_run, _check, _report, _show, _explain, _list, _doctor, _cluster, _demo, _audit):
+    for add in (_run, _check, _report, _show, _explain, _list, _doctor, _cluster, _demo, _cuts, _audit):
         add(verb_parsers)
     return parser
 
@@ -181,6 +182,34 @@ def _demo(parsers: _Subparsers) -> None:
     parser.add_argument("--faulty", default="commits-backwards", metavar="FILE", help="must be convicted")
     parser.add_argument("--scenario", default="member-paused", help="the scenario both go through")
     _trial_options(parser)
+
+
+def _cuts(parsers: _Subparsers) -> None:
+    parser = _verb(
+        parsers,
+        "cuts",
+        verbs.cuts,
+        "cut a member at every place of every API that it uses: a matrix of trials",
+    )
+    parser.add_argument(
+        "--consumer",
+        required=True,
+        metavar="FILE",
+        help="consumer.toml, a folder with one in it, or a name of `list consumers`",
+    )
+    parser.add_argument("--api", nargs="+", metavar="NAME", help="only these: OffsetCommit, JoinGroup, Fetch, …")
+    parser.add_argument("--place", nargs="+", metavar="NAME", help="only these: before, answered, after")
+    parser.add_argument("--action", nargs="+", metavar="NAME", help="only these: hold, close, delay, kill")
+    parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
+    parser.add_argument("--seed", type=int, default=1, help="of every trial (default 1)")
+    parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
+    parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
+    parser.add_argument(
+        "--retry-unknown", type=int, default=0, metavar="N", help="try a trial again that its environment made unknown"
+    )
+    parser.add_argument(
+        "--out", default="cuts", metavar="DIR", help="rows, page, and what did not pass (default: cuts); goes on there"
+    )
 
 
 def _audit(parsers: _Subparsers) -> None:

@@ -144,6 +144,37 @@ def cluster(options: Namespace) -> int:
     return detached.list_clusters()
 
 
+def cuts(options: Namespace) -> int:
+    """`cuts --consumer FILE`: cuts a member at every place of every API that it uses, and shows the matrix."""
+    from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
+    from kafka_trial.report.cut_page import PAGE, matrix_text
+    from kafka_trial.trial.cut_cells import MATRIX_ACTIONS, named
+    from kafka_trial.trial.cut_matrix import Walk, lanes_for, walk
+    from kafka_trial.trial.session import Session
+
+    if options.side_by_side is not None and options.side_by_side < 1:
+        raise InputError("--side-by-side", f"{options.side_by_side} must be 1 or more")
+    asked = Walk(
+        registry.find_consumer(options.consumer),
+        Path(options.out),
+        kafka_version=options.kafka,
+        seed=options.seed,
+        apis=named("--api", options.api or (), API_KEYS),
+        places=named("--place", options.place or WHERE, WHERE),
+        actions=named("--action", options.action or MATRIX_ACTIONS, MATRIX_ACTIONS),
+        minutes=options.minutes,
+        side_by_side=options.side_by_side,
+        retry_unknown=options.retry_unknown,
+    )
+    with (
+        Console() as console,
+        Session(lanes=lanes_for(asked)) as session,
+    ):
+        matrix = walk(session, asked, say=console.say)
+    print(matrix_text(matrix), Path(options.out) / PAGE, sep="\n")
+    return matrix.exit_status
+
+
 def demo(options: Namespace) -> int:
     """`demo`: a sound and a faulty consumer; 0 when acquitted and convicted as they must be."""
     from kafka_trial.trial.runs import demonstrate, demonstration_told

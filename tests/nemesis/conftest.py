@@ -10,6 +10,7 @@ import pytest
 
 from fault_arena import MEMBERS, SPARE, Arena, group_at_work
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.process.children import ChildProcesses
@@ -21,6 +22,7 @@ def arena(cluster_pool: ClusterPool, tmp_path_factory: pytest.TempPathFactory) -
     with ExitStack() as stack:
         cluster = stack.enter_context(cluster_pool.cluster_for(DEFAULT_VERSION))
         lanes = stack.enter_context(cluster.lease_lanes(MEMBERS + SPARE + 3))
+        stack.enter_context(cuts_on(cluster.toxiproxy, lanes))
         child_processes = stack.enter_context(ChildProcesses("arena"))
         admin = stack.enter_context(Admin(cluster.observer_bootstrap))
         for topic in ("bites", "around"):

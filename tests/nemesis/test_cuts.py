@@ -150,6 +150,8 @@ def test_a_client_that_comes_back_may_count_anew(tmp_path: Path) -> None:
     ]
     log.write_text("".join(LINE.format(**row) for row in rows) + '{"ts":1')
     hit_ns = time.monotonic_ns() - 5 * S
-    (found,) = when_answered(log, lane=1, api=8, correlation_id=7, hit_ns=hit_ns)
+    about = {"lane": 1, "correlation_id": 7, "hit_ns": hit_ns}
+    (found,) = when_answered(log, api=8, seen_ns=hit_ns, **about)
     assert abs(found - (time.monotonic_ns() - S)) < S // 2
-    assert when_answered(log, lane=1, api=1, correlation_id=7, hit_ns=hit_ns) == []
+    assert when_answered(log, api=1, seen_ns=hit_ns, **about) == []
+    assert when_answered(log, api=8, seen_ns=time.monotonic_ns(), **about) == []

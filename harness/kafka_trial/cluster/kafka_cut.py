@@ -1,21 +1,22 @@
 """Cuts: the toxic `kafka-cut` on the proxies of a lane, armed and released, and what it has seen.
 
-Its source stands in `toxiproxy_build/kafkacut`. A pair of toxics is put on every proxy before the first client connects
-and stays there. It reads Kafka's frames and changes none; armed, it acts once: on the nth request of an API that comes
-over the lane from then on, whichever broker it goes to.
+Its source stands in `toxiproxy_build/kafkacut`. In a trial with cuts a pair of toxics is put on every proxy of the
+members before the first of them connects. It reads Kafka's frames and changes none; armed, it acts once: on the nth
+request of an API that comes over the lane from then on, whichever broker it goes to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Final
 
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.toxiproxy import CUT, Toxiproxy
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.errors import StartError, UnjudgeableError
 
 REQUESTS, ANSWERS = "cut-requests", "cut-answers"  # the two toxics of a pair, by name
 BEFORE, ANSWERED, AFTER = "before", "answered", "after"
@@ -99,18 +100,6 @@ class LaneCuts:
         self._lane = lane
         self._first = next(iter(lane.proxies.values()))  # what one of its toxics is told, all of a lane's know
 
-    def require(self) -> None:
-        """Makes sure that this lane's proxies can cut.
-
-        Raises:
-            UnjudgeableError: the server is a plain Toxiproxy.
-        """
-        if not self._toxiproxy.proxy(self._first).cuts:
-            raise UnjudgeableError(
-                "cuts need the Toxiproxy that kafka-trial builds, and this cluster has a plain one: unset "
-                "KAFKA_TRIAL_TOXIPROXY, or start the cluster again"
-            )
-
     @contextmanager
     def armed(self, arming: Arming, *, by: str = PASS) -> Iterator[None]:
         """Arms the lane for as long as the `with` lasts; what is held then passes, or is dropped."""
@@ -120,8 +109,8 @@ class LaneCuts:
         finally:
             self._toxiproxy.update_toxic(self._first, REQUESTS, {"release": {"id": arming.id, "by": by}})
 
-    def seen(self) -> LaneSeen:
-        """Returns what the lane's toxics have seen.
+    def seen(self, arming_id: str) -> LaneSeen:
+        """Returns what the lane's toxics have seen since that arming; nothing, where they were not armed so.
 
         Raises:
             UnjudgeableError: they are not there, or the server does not answer.
@@ -129,21 +118,48 @@ class LaneCuts:
         toxic = self._toxiproxy.toxic(self._first, REQUESTS)
         if toxic is None:
             raise UnjudgeableError(f"{self._first} has lost its toxic {REQUESTS}")
-        evidence = toxic["attributes"]["evidence"]
-        cuts = [self._cut(event) for event in evidence["events"]]
-        return LaneSeen(evidence["matched"], evidence["connections"], evidence["strange"], cuts[0] if cuts else None)
+        attributes, evidence = toxic["attributes"], toxic["attributes"]["evidence"]
+        asked = [attributes[name]["id"] for name in ("arm", "release") if name in attributes]
+        cuts = [self._cut(event) for event in evidence["events"] if event["arming"] == arming_id]
+        matched = evidence["matched"] if arming_id in asked else 0
+        return LaneSeen(matched, evidence["connections"], evidence["strange"], cuts[0] if cuts else None)
 
     def _cut(self, event: Mapping[str, object]) -> CutRequest:
-        proxy = str(event["connection"]).partition("#")[0]
+        proxy = str(event["connection"]).partition("@")[0]
         broker = next(broker for broker, name in self._lane.proxies.items() if name == proxy)
         fields = {name: value for name, value in event.items() if name != "arming"}
         return CutRequest(broker=broker, **fields)  # type: ignore[arg-type]
 
 
-def put_cuts(toxiproxy: Toxiproxy, lanes: Iterable[Lane]) -> None:
-    """Puts a passive pair of toxics on every proxy of the lanes; requests first, and before any client connects."""
-    for lane in lanes:
-        first = next(iter(lane.proxies.values()))
-        for proxy in lane.proxies.values():
-            for name, stream, side in ((REQUESTS, "upstream", "requests"), (ANSWERS, "downstream", "answers")):
-                toxiproxy.add_toxic(proxy, name, CUT, stream, {"pair": proxy, "lane": first, "side": side})
+@contextmanager
+def cuts_on(toxiproxy: Toxiproxy, lanes: Sequence[Lane]) -> Iterator[None]:
+    """Puts a passive pair of toxics on every proxy of the lanes for as long as the `with` lasts.
+
+    Enter it before any client connects, and leave it when all have gone: a connection that was there before passes
+    unread.
+
+    Raises:
+        StartError: the server is a plain Toxiproxy.
+    """
+    token = secrets.token_hex(4)  # the name of a pair is used once
+    with ExitStack() as undo:
+        for lane in lanes:
+            first = next(iter(lane.proxies.values()))
+            for proxy in lane.proxies.values():
+                undo.callback(_remove, toxiproxy, proxy)
+                _remove(toxiproxy, proxy)  # of a trial that was killed
+                for name, stream, side in ((REQUESTS, "upstream", "requests"), (ANSWERS, "downstream", "answers")):
+                    about = {"pair": f"{proxy}@{token}", "lane": f"{first}@{token}", "side": side}
+                    try:
+                        toxiproxy.add_toxic(proxy, name, CUT, stream, about)
+                    except UnjudgeableError as error:
+                        raise StartError(
+                            "cuts need the Toxiproxy that kafka-trial builds, and this is another: unset "
+                            f"KAFKA_TRIAL_TOXIPROXY, and start a warm cluster again ({error})"
+                        ) from error
+        yield
+
+
+def _remove(toxiproxy: Toxiproxy, proxy: str) -> None:
+    for name in (ANSWERS, REQUESTS):
+        toxiproxy.remove_toxic(proxy, name)

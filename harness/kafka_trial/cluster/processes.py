@@ -20,9 +20,8 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.archive import archive_place, formatted_template, train_archive
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.java import base_archive_flags, find_java
-from kafka_trial.cluster.kafka_cut import put_cuts
 from kafka_trial.cluster.kafka_jars import class_path
-from kafka_trial.cluster.toxiproxy import Toxiproxy, can_cut, toxiproxy_server
+from kafka_trial.cluster.toxiproxy import Toxiproxy, toxiproxy_server
 from kafka_trial.cluster.user_cache import made_once
 from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, block_of_ports, hosts_file, logging_config, server_properties
@@ -240,10 +239,6 @@ def _boot(cluster: ProcessCluster, server: Path, child_processes: ChildProcesses
             alive=lambda: None if toxiproxy.alive else f"it exited with {toxiproxy.exit_code}",
         )
         cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name))
-        if can_cut(server):
-            put_cuts(
-                cluster.toxiproxy, (cluster.wiring.lane(index, cluster.name) for index in range(cluster.wiring.lanes))
-            )
         with Admin(cluster.observer_bootstrap, answer_within_s=1) as asking:
             wait_until(
                 lambda: asking.broker_ids() == set(cluster.brokers),

@@ -28,7 +28,7 @@ from kafka_trial.cluster.user_cache import cache_folder, locked, run_tool, tail
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
 
 TOXIPROXY_VERSION = "2.12.0"
-CUT = "kafka-cut"  # the type of the toxic that is ours; it stays on its proxy for good and is no fault by itself
+CUT = "kafka-cut"  # the type of the toxic that is ours; it is there for a whole trial, and no fault by itself
 BUILD = Path(__file__).parent / "toxiproxy_build"
 
 
@@ -143,7 +143,6 @@ class Proxy:
     upstream: str
     enabled: bool
     toxics: tuple[Mapping[str, Any], ...] = ()
-    cuts: bool = False  # whether it has the pair of toxics that cuts are made by
 
 
 class Toxiproxy:
@@ -247,7 +246,7 @@ class Toxiproxy:
 
     def toxic(self, proxy: str, name: str) -> Mapping[str, Any] | None:
         """Returns a toxic as the server describes it; None where it is not there."""
-        toxics = self._call("GET", f"/proxies/{proxy}/toxics")
+        toxics = self._call("GET", f"/proxies/{proxy}").get("toxics") or ()
         return next((toxic for toxic in toxics if toxic["name"] == name), None)
 
     def _expect(self, holds: bool, what: str) -> None:
@@ -277,8 +276,5 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def _proxy(body: Mapping[str, Any]) -> Proxy:
-    toxics = body.get("toxics") or ()
-    faults = tuple(toxic for toxic in toxics if toxic["type"] != CUT)
-    return Proxy(
-        body["name"], body["listen"], body["upstream"], body["enabled"], faults, cuts=len(toxics) - len(faults) == 2
-    )
+    faults = tuple(toxic for toxic in body.get("toxics") or () if toxic["type"] != CUT)
+    return Proxy(body["name"], body["listen"], body["upstream"], body["enabled"], faults)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Final
 
 from kafka_trial.witness.request_lines import Line, LineError, answered_ns, parse_line
 
+CLOCKS_NS: Final = 50_000_000  # the log counts milliseconds of the wall clock, the toxics those of CLOCK_MONOTONIC
 
-def when_answered(log: Path, *, lane: int, api: int, correlation_id: int, hit_ns: int) -> list[int]:
+
+def when_answered(log: Path, *, lane: int, api: int, correlation_id: int, seen_ns: int, hit_ns: int) -> list[int]:
     """Returns when the request was logged as answered, in nanoseconds of CLOCK_MONOTONIC; empty: the log lacks it.
 
-    A client may count its correlation ids anew on each connection. So a line counts only where its connection had
-    one before `hit_ns`: a client that comes back has a connection of its own.
+    A client may count its correlation ids anew on each connection. So a line counts only from `seen_ns` on, when the
+    request came, and where its connection had one before `hit_ns`, when it was cut: a client that comes back has a
+    connection of its own.
     """
     own_key = f'"requestApiKey":{api},'.encode()
     own_id = f'"correlationId":{correlation_id},'.encode()
@@ -34,7 +38,9 @@ def when_answered(log: Path, *, lane: int, api: int, correlation_id: int, hit_ns
     return sorted(
         line.source_wall_ns + to_monotonic_ns
         for line in found
-        if line.correlation_id == correlation_id and line.connection.encode() in earlier
+        if line.correlation_id == correlation_id
+        and line.connection.encode() in earlier
+        and line.source_wall_ns + to_monotonic_ns >= seen_ns - CLOCKS_NS
     )
 
 

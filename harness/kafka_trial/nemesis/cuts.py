@@ -16,7 +16,8 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from signal import SIGKILL
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_trial.cluster.kafka_cut import (
     ACTIONS,
@@ -36,18 +37,22 @@ from kafka_trial.cluster.kafka_cut import (
 )
 from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence
+from kafka_trial.nemesis.broker_log import CLOCKS_NS
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import fault
 from kafka_trial.nemesis.injection import Injection
 from kafka_trial.nemesis.samples import ProcessSnapshot
+from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
+
+if TYPE_CHECKING:
+    from kafka_trial.consumers.consumer import Member
 
 NOTHING, KILL, PAUSE, KILL_BROKER = "nothing", "kill", "pause", "kill-broker"
 THEN: Final = (NOTHING, KILL, PAUSE, KILL_BROKER)
 LOOK_EVERY_S = 0.005
 LOGGED_WITHIN_S = 5.0
-BROKER_EXIT_WITHIN_S = 12.0
-CLOCKS_NS: Final = 50_000_000  # the request log counts wall clock milliseconds, the toxics CLOCK_MONOTONIC
+STARTED_WITHIN_S = 60.0
 NS_PER_S: Final = 1_000_000_000
 
 
@@ -73,9 +78,9 @@ class CutAsked:
         """The fault whose consequences it has for the consumer."""
         if self.then != NOTHING:
             return {KILL: "kill", PAUSE: "pause", KILL_BROKER: "broker-kill"}[self.then]
-        if self.action == HOLD:
-            return "requests-held" if self.where == BEFORE else "answers-held"
-        return {CLOSE: "close", DELAY: "latency"}[self.action]
+        if self.action == CLOSE:
+            return "close"
+        return "requests-held" if self.where == BEFORE else "answers-held"
 
     @property
     def ends_by(self) -> str:
@@ -88,7 +93,7 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     if not seen.bit:
         return seen.with_details(**injection.group_since())
     asked = CutAsked(**seen.details["asked"])
-    cut = injection.lane_seen("after").cut
+    cut = injection.lane_seen("after", seen.details["arming"]).cut
     if cut is None:
         return Evidence(False, "the cut was armed anew before it was looked at", seen.details)
     logged = _logged(injection, cut, asked)
@@ -127,36 +132,45 @@ def cut(
     then: str = NOTHING,
     delay_ms: int = 1000,
     answer_bytes_min: int = 0,
+    fresh: bool = False,
     within_s: float = 20.0,
 ) -> Iterator[Evidence]:
     """Cuts a member off at its nth request of an API: before, answered or after; holds, closes or delays it.
 
     It is armed when the step begins and waited for `within_s` seconds; held for as long as the step lasts. With
-    `answer_bytes_min` only requests count whose answer has so many bytes: a Fetch that brought records.
+    `answer_bytes_min` only requests count whose answer has so many bytes: a Fetch that brought records. With `fresh`
+    the member is ended and started again when it is armed, for what one sends only as it leaves and as it starts.
     """
     asked = CutAsked(api, int(nth), where, action, then, int(delay_ms), injection.for_s)
     cuts = LaneCuts(injection.context.cluster.toxiproxy, injection.member().lane)
-    cuts.require()
-    process = injection.process("before")
     name = f"{injection.context.group_name}-f{injection.no}-{secrets.token_hex(4)}"
     arming = Arming(name, API_KEYS[api], asked.nth, where, action, asked.delay_ms, int(answer_bytes_min))
-    with _acting(injection, asked) as act, cuts.armed(arming, by=asked.ends_by):
+    with (
+        _acting(injection, asked) as act,
+        ThreadGroup(f"cut {injection.no}", join_within_s=STARTED_WITHIN_S) as thread_group,
+        cuts.armed(arming, by=asked.ends_by),
+    ):
+        if fresh:
+            injection.injecting()  # from here on it is hindered: it has no partition any more when it is cut
+            thread_group.start("again", _start_afresh, injection, asked)
         with suppress(WaitTimeout):
             wait_until(
-                lambda: injection.stop.is_set() or _hit(cuts.seen()),
+                lambda: injection.stop.is_set() or _hit(cuts.seen(name)),
                 within_s=within_s,
                 what=f"request {nth} of {api}",
                 every_s=LOOK_EVERY_S,
             )
         injection.injecting()
-        seen = injection.lane_seen("inside")
+        seen = injection.lane_seen("inside", name)
         injection.injected(acts_as=asked.acts_as, **_whom(asked, seen.cut))
         if seen.cut is None or not seen.cut.hit_ns:
             yield not_reached(asked, seen, within_s=within_s)
             return
+        victim = injection.member()
+        process = injection.process_of("before", victim)
         act(seen.cut)
-        after = injection.hold(lambda: injection.process("inside"))
-        yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked))
+        after = injection.hold(lambda: injection.process_of("inside", victim))
+        yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked), arming=name)
 
 
 def not_reached(asked: CutAsked, seen: LaneSeen, *, within_s: float) -> Evidence:
@@ -227,13 +241,14 @@ def _acting(injection: Injection, asked: CutAsked) -> Iterator[Any]:
     """Yields what does to the member or the broker what `then` asks; undone afterwards."""
     group, brokers = injection.context.group, injection.context.cluster.brokers
     killed: list[int] = []
-    member = injection.member()
+    paused: list[Member] = []
 
     def act(cut: CutRequest) -> None:
         if asked.then == KILL:
-            group.kill(member)
+            group.kill(injection.member())
         elif asked.then == PAUSE:
-            group.pause(member)
+            paused.append(injection.member())
+            group.pause(paused[0])
         elif asked.then == KILL_BROKER:
             killed.append(cut.broker)
             brokers[cut.broker].kill()
@@ -241,12 +256,21 @@ def _acting(injection: Injection, asked: CutAsked) -> Iterator[Any]:
     try:
         yield act
     finally:
-        if asked.then == PAUSE:
+        for member in paused:
             group.resume(member)
         for broker in killed:
             if not brokers[broker].alive:
                 brokers[broker].start()
         injection.member_again()
+
+
+def _start_afresh(injection: Injection, asked: CutAsked) -> None:
+    """Ends the member and starts it again; one that is killed as it leaves stays dead until the fault is healed."""
+    group, member = injection.context.group, injection.member()
+    group.leave(member)
+    killed = asked.then == KILL and member.exit_code == -SIGKILL
+    if not killed and not injection.stop.is_set():
+        group.restart(member)
 
 
 def _logged(injection: Injection, cut: CutRequest, asked: CutAsked) -> list[int]:

@@ -233,9 +233,9 @@ class Injection:
         lanes = {member_named(self.context, name).lane.index for name in self.target.members}
         return self._requests.count(lanes)
 
-    def lane_seen(self, phase: str) -> LaneSeen:
-        """What the toxics on the member's proxies have seen of its requests since they were armed."""
-        return self._keep(phase, LaneCuts(self.context.cluster.toxiproxy, self.member().lane).seen())
+    def lane_seen(self, phase: str, arming_id: str) -> LaneSeen:
+        """What the toxics on the member's proxies have seen of its requests since they were armed so."""
+        return self._keep(phase, LaneCuts(self.context.cluster.toxiproxy, self.member().lane).seen(arming_id))
 
     def answered_ns(self, cut: CutRequest) -> list[int]:
         """When the request that was cut was answered, by its broker's own log, on CLOCK_MONOTONIC; empty: not yet."""
@@ -244,6 +244,7 @@ class Injection:
             lane=self.member().lane.index,
             api=cut.api,
             correlation_id=cut.correlation_id,
+            seen_ns=cut.seen_ns,
             hit_ns=cut.hit_ns,
         )
 

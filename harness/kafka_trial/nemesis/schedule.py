@@ -51,6 +51,11 @@ class Plan:
         return max((planned.at_s + planned.for_s + (planned.reached_s or 0.0) for planned in self.faults), default=0.0)
 
     @property
+    def cuts(self) -> bool:
+        """Whether the members' requests are followed, for one of them is to be cut."""
+        return any(planned.fault == "cut" for planned in self.faults)
+
+    @property
     def breaks_brokers(self) -> bool:
         return any(find_fault(one.fault).scope_of(one.options) == "brokers" for one in self.faults)
 

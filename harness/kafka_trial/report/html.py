@@ -63,6 +63,11 @@ def _pages() -> Environment:
     )
 
 
+def page_of(template: str, **shown: Any) -> str:
+    """Returns a page of one of our templates."""
+    return _pages().get_template(template).render(**shown) + "\n"
+
+
 def write_reports(folder: RunFolder) -> None:
     """Writes report.txt, report.html and report.json into a judged run folder, each whole or not at all.
 

@@ -23,6 +23,7 @@ import psutil
 from kafka_trial import __version__, registry
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.patched_consumer import (
@@ -88,6 +89,8 @@ def _opened(
     trial_spec = _with_consumer_built(trial_spec, folder)
     _write_trial_spec(trial_spec, cluster, folder)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
+    if trial_spec.plan.cuts:
+        stack.enter_context(cuts_on(cluster.toxiproxy, lanes[:-1]))
     thread_group.start("clock", sample_clock, run, thread_group.stop)
     topic = _create_topic(trial_spec.scenario, cluster, admin, f"kt-{secrets.token_hex(4)}")
     stack.callback(_delete_topic, cluster, admin, topic)

@@ -1,0 +1,139 @@
+"""The matrix of cuts as rows, as text, and as a page: what became of a consumer at each place where it was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import orjson
+
+from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError
+from kafka_trial.report.html import page_of
+
+NOT_REACHED = "not reached"
+NOT_TRIED = "not tried"
+ROWS, PAGE, TEXT = "cuts.jsonl", "cuts.html", "cuts.txt"
+MARKS: Mapping[str, str] = {"pass": "pass", "fail": "FAIL", "unknown": "unknown", NOT_REACHED: "-", NOT_TRIED: "."}
+
+
+@dataclass(frozen=True)
+class CutRow:
+    """One cell that was tried. `verdict` may be `not reached`; `told` is the fault's evidence, or what left it open.
+
+    `run`: where its run folder is, relative to the rows; empty where it passed, for then it is not kept.
+    """
+
+    api: str
+    where: str
+    action: str
+    verdict: str
+    anomalies: tuple[str, ...]
+    told: str
+    run: str
+    consumer: str
+    consumer_digest: str
+    source_digest: str
+    kafka_version: str
+    seed: int
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """What it is a row of."""
+        return self.api, self.where, self.action
+
+
+def read_rows(file: Path) -> list[CutRow]:
+    """Returns the rows of a matrix, oldest first; none where there is no file.
+
+    Raises:
+        InputError: a line is none of its rows.
+    """
+    rows = []
+    for number, line in enumerate(file.read_bytes().splitlines() if file.exists() else (), start=1):
+        try:
+            table = orjson.loads(line)
+            rows.append(CutRow(**{**table, "anomalies": tuple(table["anomalies"])}))
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{file}:{number}", f"expected a row of `kafka-trial cuts`, seen {line[:80]!r}") from error
+    return rows
+
+
+def append_row(file: Path, row: CutRow) -> None:
+    """Adds one row."""
+    with file.open("ab") as out:
+        out.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The cells of one consumer, and the newest row of each that was tried."""
+
+    consumer: str
+    kafka_version: str
+    cells: Sequence[tuple[str, str, str]]
+    rows: Mapping[tuple[str, str, str], CutRow]
+
+    def word(self, cell: tuple[str, str, str]) -> str:
+        """Returns what stands in a cell."""
+        return self.rows[cell].verdict if cell in self.rows else NOT_TRIED
+
+    def count(self, word: str) -> int:
+        """Returns in how many cells a word stands."""
+        return sum(self.word(cell) == word for cell in self.cells)
+
+    @property
+    def exit_status(self) -> int:
+        """The worst of its cells; one that was not reached says nothing, and where all are so nothing is known."""
+        if self.count("fail"):
+            return FAIL
+        return UNKNOWN if self.count("unknown") or self.count(NOT_TRIED) or not self.count("pass") else PASS
+
+    @property
+    def table(self) -> list[tuple[str, str, list[tuple[str, CutRow | None]]]]:
+        """Its lines: API, place, and for each action the word and the row."""
+        places = list(dict.fromkeys((api, where) for api, where, _ in self.cells))
+        return [
+            (
+                api,
+                where,
+                [(self.word((api, where, action)), self.rows.get((api, where, action))) for action in self.actions],
+            )
+            for api, where in places
+        ]
+
+    @property
+    def actions(self) -> list[str]:
+        """Its columns."""
+        return list(dict.fromkeys(action for _, _, action in self.cells))
+
+    @property
+    def told(self) -> str:
+        """Counts its cells in one sentence."""
+        words = ("fail", "unknown", "pass", NOT_REACHED, NOT_TRIED)
+        counted = ", ".join(f"{self.count(word)} {word}" for word in words if self.count(word))
+        return f"{self.consumer} on Kafka {self.kafka_version}: {len(self.cells)} cuts: {counted or 'none'}"
+
+
+def matrix_text(matrix: Matrix) -> str:
+    """Returns the matrix for a terminal, then every cell that did not pass with what was found there."""
+    lines = [matrix.told, ""]
+    lines.append(f"{'':24}{'':10}" + "".join(f"{action:>9}" for action in matrix.actions))
+    before = ""
+    for api, where, words in matrix.table:
+        lines.append(f"{api if api != before else '':24}{where:10}" + "".join(f"{MARKS[word]:>9}" for word, _ in words))
+        before = api
+    lines.append("")
+    for cell in matrix.cells:
+        row = matrix.rows.get(cell)
+        if row is not None and row.verdict != "pass":
+            found = ", ".join(row.anomalies) or row.told
+            lines.append(f"{row.verdict}: {' '.join(cell)}: {found}" + (f"  ({row.run})" if row.run else ""))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def write_matrix(matrix: Matrix, folder: Path) -> None:
+    """Writes the page and the text beside the rows."""
+    (folder / TEXT).write_text(matrix_text(matrix))
+    (folder / PAGE).write_text(page_of("cuts.html.j2", matrix=matrix, marks=MARKS))

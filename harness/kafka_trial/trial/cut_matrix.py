@@ -1,0 +1,162 @@
+"""The matrix of cuts: a consumer is cut at every place of every API that it uses, one trial a cell.
+
+Every trial becomes one row of `cuts.jsonl`, appended and never rewritten: a walk that was stopped goes on where it
+stopped. A row counts while the consumer, the harness, the Kafka version and the seed are the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_trial import registry
+from kafka_trial.cluster.kafka_cut import WHERE
+from kafka_trial.cluster.wiring import LANES
+from kafka_trial.consumers.consumer import ConsumerSpec
+from kafka_trial.errors import PASS, KafkaTrialError, StartError
+from kafka_trial.report.cut_page import NOT_REACHED, ROWS, CutRow, Matrix, append_row, read_rows, write_matrix
+from kafka_trial.scenario import Scenario
+from kafka_trial.trial.cut_cells import MATRIX_ACTIONS, Cell, apis_used, cells_of, scenario_of
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.setup import folder_digest
+from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+
+FIRST = "control"  # the trial that shows which APIs the consumer uses
+RUNS = "runs"
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What is asked: which consumer, and where rows, page and the run folders of what did not pass go.
+
+    `apis`: only these (empty: those that a first trial shows it to use); of each only these `places` and `actions`. No
+    trial is begun after `minutes`.
+    """
+
+    consumer: Path
+    out: Path
+    kafka_version: str | None = None
+    seed: int = 1
+    apis: Sequence[str] = ()
+    places: Sequence[str] = WHERE
+    actions: Sequence[str] = MATRIX_ACTIONS
+    minutes: float | None = None
+    side_by_side: int | None = None
+    retry_unknown: int = 0
+
+
+def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matrix:
+    """Tries what is missing of the matrix, writes rows and pages as it goes and says so, and returns the matrix.
+
+    Raises:
+        InputError: the consumer, an API or a row is wrong.
+        StartError: the first trial, which shows what it uses, did not come to its end.
+    """
+    until_s = None if asked.minutes is None else time.monotonic() + asked.minutes * 60
+    first = _spec(asked, registry.find_scenario(FIRST))
+    asked.out.mkdir(parents=True, exist_ok=True)
+    rows, source, consumer = asked.out / ROWS, folder_digest(registry.PACKAGE), folder_digest(first.consumer.folder)
+    ours = {
+        row.cell: row
+        for row in read_rows(rows)
+        if (row.consumer_digest, row.source_digest) == (consumer, source)
+        and (row.kafka_version, row.seed) == (first.kafka_version, asked.seed)
+    }
+    apis = asked.apis or _apis(session, first, asked.out, say)
+    cells = cells_of(apis, places=asked.places, actions=asked.actions)
+    matrix = Matrix(first.consumer.name, first.kafka_version, [_key(cell) for cell in cells], ours)
+    requests = {_request(asked, cell, first.consumer): cell for cell in cells if _key(cell) not in ours}
+    tried = session.try_many(
+        list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
+    )
+    for ended, (request, outcome) in enumerate(tried, start=1):
+        row = _row(asked, requests[request], outcome, request, consumer=consumer, source=source)
+        append_row(rows, row)
+        ours[row.cell] = row
+        write_matrix(matrix, asked.out)
+        told = ", ".join([row.verdict, *row.anomalies])
+        say(f"{ended}/{len(requests)} {row.api} {row.where} {row.action}: {told}")
+    write_matrix(matrix, asked.out)
+    return matrix
+
+
+def lanes_for(asked: Walk) -> int:
+    """Returns how many lanes a cluster needs for its trials at once.
+
+    Raises:
+        InputError: the consumer or the version is wrong.
+    """
+    return max(LANES, (asked.side_by_side or os.cpu_count() or 1) * _spec(asked, registry.find_scenario(FIRST)).lanes)
+
+
+def _apis(session: Session, first: TrialSpec, out: Path, say: Callable[[str], object]) -> list[str]:
+    """Returns the APIs that the consumer uses in a trial without faults, kept in `out`.
+
+    Raises:
+        StartError: that trial was cut short.
+    """
+    place = out / FIRST
+    shutil.rmtree(place, ignore_errors=True)
+    folder = session.run_one(first, out=place)
+    if because := folder.end_told():
+        raise StartError(f"the trial {place} that shows which APIs the consumer uses was cut short: {because}")
+    apis = apis_used(folder)
+    say(f"it uses {', '.join(apis)}")
+    return apis
+
+
+def _request(asked: Walk, cell: Cell, consumer: ConsumerSpec) -> TrialRequest:
+    place = asked.out / RUNS / cell.name
+    for left in place.parent.glob(f"{cell.name}*"):  # of a walk that was stopped in the midst of this one
+        shutil.rmtree(left)
+    return TrialRequest(_spec(asked, scenario_of(cell, consumer)), place)
+
+
+def _spec(asked: Walk, scenario: Scenario) -> TrialSpec:
+    return make_trial_spec(scenario, asked.consumer, kafka_version=asked.kafka_version, seed=asked.seed)
+
+
+def _row(
+    asked: Walk,
+    cell: Cell,
+    outcome: Trialed | KafkaTrialError,
+    request: TrialRequest,
+    *,
+    consumer: str,
+    source: str,
+) -> CutRow:
+    word, anomalies, told, run, versions = "unknown", set[str](), "", "", {}
+    if isinstance(outcome, KafkaTrialError):
+        told = str(outcome)
+    else:
+        verdict, folder = outcome.verdict, outcome.folder
+        facts = folder.read_json("run.json")
+        versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
+        word, anomalies = verdict.verdict, {violation.anomaly for violation in verdict.violations}
+        told = "; ".join(fault.evidence for fault in verdict.faults)
+        if word == "unknown":
+            not_reached = any(fault.evidence.startswith(NOT_REACHED) for fault in verdict.faults)
+            word, told = (NOT_REACHED, told) if not_reached else (word, "; ".join(verdict.reasons))
+        run = folder.path.relative_to(asked.out.resolve() if folder.path.is_absolute() else asked.out).as_posix()
+        if verdict.exit == PASS:
+            run = ""
+            shutil.rmtree(folder.path)
+    spec = request.trial_spec
+    return CutRow(
+        *(cell.api, cell.where, cell.action, word, tuple(sorted(anomalies)), told, run),
+        consumer=spec.consumer.name,
+        consumer_digest=consumer,
+        source_digest=source,
+        kafka_version=spec.kafka_version,
+        seed=spec.seed,
+        versions=versions,
+    )
+
+
+def _key(cell: Cell) -> Key:
+    return cell.api, cell.where, cell.action

@@ -1,0 +1,215 @@
+"""The matrix of cuts: its cells, how a stopped walk goes on, what it says in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafka_trial.cli import main
+from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
+from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
+from kafka_trial.history.recorder import Recorder
+from kafka_trial.history.store import create_run_folder
+from kafka_trial.nemesis.schedule import make_plan
+from kafka_trial.registry import find_consumer
+from kafka_trial.report.cut_page import CutRow, Matrix, append_row, matrix_text, read_rows, write_matrix
+from kafka_trial.scenario import scenario_problems
+from kafka_trial.trial.cut_cells import MATRIX_ACTIONS, Cell, apis_used, cells_of, scenario_of
+from kafka_trial.trial.cut_matrix import Walk, walk
+from kafka_trial.trial.session import TrialRequest
+
+CONSUMER = find_consumer("python-at-least-once")
+ROW = CutRow("Fetch", "after", "kill", "pass", (), "cut", "", "c", "d1", "d2", "4.3.1", 1)
+
+
+def test_every_cell_is_a_sound_scenario_with_one_cut() -> None:
+    """For all APIs, places and actions: nothing of it is refused, and it waits for an answer where it needs one."""
+    spec = spec_from_toml(CONSUMER)
+    cells = cells_of(API_KEYS)
+    assert len(cells) == len(API_KEYS) * len(WHERE) * len(MATRIX_ACTIONS) == len({cell.name for cell in cells})
+    for cell in cells:
+        scenario = scenario_of(cell, spec)
+        assert scenario_problems(scenario) == []
+        assert make_plan(scenario.schedule, seed=1).cuts
+
+
+def test_a_hold_outlasts_the_session_where_it_is_short() -> None:
+    """Of ten seconds at most: with a session of 45 s a hold of that length says nothing of expiry."""
+    spec, cell = spec_from_toml(CONSUMER), Cell("Heartbeat", "before", "hold")
+    long = replace(spec, kafka=replace(spec.kafka, session_timeout_s=45.0))
+    assert [scenario_of(cell, one).schedule[0].for_s for one in (spec, long)] == [7.5, 10.0]
+
+
+def test_the_apis_are_those_of_its_members(tmp_path: Path) -> None:
+    """Not the load's, on a lane of its own; Fetch and Metadata are there always."""
+    folder = create_run_folder(tmp_path / "run", "control", "c")
+    with Recorder(folder.history, "consumer-m0-1") as told:
+        told.record("started", member="m0", incarnation=1, lane=0)
+    with Recorder(folder.history, "requests-b0") as told:
+        told.record("request", api="OFFSET_COMMIT", lane=0)
+        told.record("request", api="INIT_PRODUCER_ID", lane=3)
+        told.record("request", api="CONSUMER_GROUP_HEARTBEAT", lane=0)
+    assert apis_used(folder) == ["Fetch", "Metadata", "OffsetCommit", "ConsumerGroupHeartbeat"]
+
+
+def matrix(**words: str) -> Matrix:
+    rows = {
+        ("Fetch", "after", action): replace(ROW, action=action, verdict=word.replace("_", " "))
+        for action, word in words.items()
+    }
+    return Matrix("c", "4.3.1", [("Fetch", "after", action) for action in MATRIX_ACTIONS], rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ({"hold": "pass", "close": "pass", "delay": "pass", "kill": "pass"}, PASS),
+        ({"hold": "pass", "close": "pass", "delay": "pass", "kill": "not_reached"}, PASS),
+        ({"hold": "not_reached", "close": "not_reached", "delay": "not_reached", "kill": "not_reached"}, UNKNOWN),
+        ({"hold": "pass", "close": "unknown", "delay": "pass", "kill": "pass"}, UNKNOWN),
+        ({"hold": "pass", "close": "pass", "delay": "pass"}, UNKNOWN),
+        ({"hold": "fail", "close": "unknown"}, FAIL),
+    ],
+)
+def test_the_status_is_that_of_the_worst_cell(words: dict[str, str], status: int) -> None:
+    """A cell that was not tried leaves the whole unknown; one that was not reached says nothing."""
+    assert matrix(**words).exit_status == status
+
+
+def test_the_text_has_a_word_in_every_cell_and_names_what_did_not_pass() -> None:
+    """As a terminal shows it."""
+    shown = matrix(hold="pass", close="not_reached", delay="fail")
+    failed = replace(shown.rows["Fetch", "after", "delay"], anomalies=("skipped",), run="runs/x")
+    text = matrix_text(replace(shown, rows={**shown.rows, failed.cell: failed}))
+    assert text.splitlines() == [
+        "c on Kafka 4.3.1: 4 cuts: 1 fail, 1 pass, 1 not reached, 1 not tried",
+        "",
+        "                                       hold    close    delay     kill",
+        "Fetch                   after          pass        -     FAIL        .",
+        "",
+        "not reached: Fetch after close: cut",
+        "fail: Fetch after delay: skipped  (runs/x)",
+    ]
+
+
+def test_rows_are_read_as_they_were_written_and_bad_ones_named(tmp_path: Path) -> None:
+    """By file and line."""
+    file = tmp_path / "cuts.jsonl"
+    append_row(file, replace(ROW, anomalies=("skipped", "reordered-key")))
+    append_row(file, ROW)
+    assert read_rows(file) == [replace(ROW, anomalies=("skipped", "reordered-key")), ROW]
+    file.write_text('{"api": 1}\n')
+    with pytest.raises(InputError, match=r"cuts\.jsonl:1"):
+        read_rows(file)
+
+
+def test_the_page_shows_what_a_consumer_says_as_text(tmp_path: Path) -> None:
+    """Nothing in it is taken for markup."""
+    shown = matrix(hold="unknown")
+    row = replace(shown.rows["Fetch", "after", "hold"], told="<b>&")
+    write_matrix(replace(shown, rows={row.cell: row}), tmp_path)
+    assert "&lt;b&gt;&amp;" in (tmp_path / "cuts.html").read_text()
+
+
+@dataclass
+class Sitting:
+    """A session that runs nothing: every trial ends as `words` say, by the cell's name; else it passes."""
+
+    words: dict[str, str] = field(default_factory=dict)
+    begun: list[str] = field(default_factory=list)
+    most: int = 1000
+    cut_short: bool = False
+
+    def run_one(self, spec: Any, *, out: Path) -> Any:
+        folder = create_run_folder(out, spec.scenario.name, "c")
+        with Recorder(folder.history, "run") as told:
+            told.record("end", outcome="info" if self.cut_short else "ok", message="no disk" if self.cut_short else "")
+        with Recorder(folder.history, "consumer-m0-1") as told:
+            told.record("started", member="m0", incarnation=1, lane=0)
+        self.begun.append(spec.scenario.name)
+        return folder
+
+    def try_many(self, asked: Sequence[TrialRequest], **_: object) -> Iterator[tuple[TrialRequest, Any]]:
+        for one in asked[: self.most]:
+            name, word = one.trial_spec.scenario.name, self.words.get(one.trial_spec.scenario.name, "pass")
+            self.begun.append(name)
+            folder = create_run_folder(one.out, name, "c")
+            facts = dict.fromkeys(("kafka_trial", "kafka", "toxiproxy", "python"), "1")
+            folder.write_json("run.json", {**facts, "libraries": {}})
+            evidence = "not reached: 0 of 1" if word == "not reached" else "cut"
+            verdict = SimpleNamespace(
+                verdict="unknown" if word == "not reached" else word,
+                exit={"pass": PASS, "fail": FAIL}.get(word, UNKNOWN),
+                violations=[SimpleNamespace(anomaly="skipped")] if word == "fail" else [],
+                faults=[SimpleNamespace(evidence=evidence)],
+                reasons=["a witness died"],
+            )
+            yield one, SimpleNamespace(verdict=verdict, folder=folder)
+
+
+def go(sitting: Sitting, out: Path, **words: Any) -> Matrix:
+    session: Any = sitting
+    return walk(session, Walk(CONSUMER, out, **words), say=lambda _: None)
+
+
+def test_a_stopped_walk_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """What has its row is not tried again; another seed is another matrix."""
+    stopped, went_on, again = Sitting(most=5), Sitting(), Sitting()
+    assert go(stopped, tmp_path, apis=["Fetch"]).count("not tried") == 7
+    assert go(went_on, tmp_path, apis=["Fetch"]).exit_status == PASS
+    assert (len(stopped.begun), len(went_on.begun)) == (5, 7)
+    assert set(stopped.begun).isdisjoint(went_on.begun)
+    go(again, tmp_path, apis=["Fetch"], seed=2)
+    assert len(again.begun) == 12
+
+
+def test_the_first_trial_says_which_apis_there_are(tmp_path: Path) -> None:
+    """Without an API that is asked for it is run, and kept."""
+    sitting = Sitting()
+    shown = go(sitting, tmp_path, places=["before"], actions=["kill"])
+    assert sitting.begun == ["control", "cut-Fetch-before-kill", "cut-Metadata-before-kill"]
+    assert (shown.exit_status, (tmp_path / "control" / "history").is_dir()) == (PASS, True)
+
+
+def test_a_first_trial_that_was_cut_short_shows_nothing(tmp_path: Path) -> None:
+    """Then nothing is known of what it uses."""
+    with pytest.raises(StartError, match="no disk"):
+        go(Sitting(cut_short=True), tmp_path)
+
+
+def test_what_did_not_pass_keeps_its_run_folder(tmp_path: Path) -> None:
+    """And its row says where; of what passed nothing stays."""
+    words = {
+        "cut-Fetch-before-hold": "fail",
+        "cut-Fetch-before-close": "not reached",
+        "cut-Fetch-before-delay": "unknown",
+    }
+    shown = go(Sitting(words), tmp_path, apis=["Fetch"], places=["before"])
+    assert [shown.word(cell) for cell in shown.cells] == ["fail", "not reached", "unknown", "pass"]
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == sorted(words)
+    row = shown.rows["Fetch", "before", "hold"]
+    assert (row.anomalies, row.run, (tmp_path / row.run).is_dir()) == (("skipped",), "runs/cut-Fetch-before-hold", True)
+    assert shown.rows["Fetch", "before", "delay"].told == "a witness died"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--api", "OffsetComit"], "OffsetCommit"),
+        (["--place", "between"], "after, answered, before"),
+        (["--action", "swallow"], "close, delay, hold, kill"),
+        (["--side-by-side", "0"], "must be 1 or more"),
+    ],
+)
+def test_what_does_not_exist_is_told_before_anything_starts(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what there is."""
+    status = main(["cuts", "--consumer", "python-at-least-once", "--out", str(tmp_path / "cuts"), *words])
+    assert (status, said in capsys.readouterr().err, (tmp_path / "cuts").exists()) == (2, True, False)
