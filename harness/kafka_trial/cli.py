@@ -198,7 +198,7 @@ def _cuts(parsers: _Subparsers) -> None:
         help="consumer.toml, a folder with one in it, or a name of `list consumers`",
     )
     parser.add_argument("--api", nargs="+", metavar="NAME", help="only these: OffsetCommit, JoinGroup, Fetch, …")
-    parser.add_argument("--place", nargs="+", metavar="NAME", help="only these: before, answered, after")
+    parser.add_argument("--where", nargs="+", metavar="NAME", help="only these: before, answered, after")
     parser.add_argument("--action", nargs="+", metavar="NAME", help="only these: hold, close, delay, kill")
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
     parser.add_argument("--seed", type=int, default=1, help="of every trial (default 1)")

@@ -160,7 +160,7 @@ def cuts(options: Namespace) -> int:
         kafka_version=options.kafka,
         seed=options.seed,
         apis=named("--api", options.api or (), API_KEYS),
-        places=named("--place", options.place or WHERE, WHERE),
+        places=named("--where", options.where or WHERE, WHERE),
         actions=named("--action", options.action or MATRIX_ACTIONS, MATRIX_ACTIONS),
         minutes=options.minutes,
         side_by_side=options.side_by_side,

@@ -202,7 +202,7 @@ def test_what_did_not_pass_keeps_its_run_folder(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--api", "OffsetComit"], "OffsetCommit"),
-        (["--place", "between"], "after, answered, before"),
+        (["--where", "between"], "after, answered, before"),
         (["--action", "swallow"], "close, delay, hold, kill"),
         (["--side-by-side", "0"], "must be 1 or more"),
     ],

@@ -93,15 +93,11 @@ class Matrix:
     @property
     def table(self) -> list[tuple[str, str, list[tuple[str, CutRow | None]]]]:
         """Its lines: API, place, and for each action the word and the row."""
-        places = list(dict.fromkeys((api, where) for api, where, _ in self.cells))
-        return [
-            (
-                api,
-                where,
-                [(self.word((api, where, action)), self.rows.get((api, where, action))) for action in self.actions],
-            )
-            for api, where in places
-        ]
+        lines = []
+        for api, where in dict.fromkeys((api, where) for api, where, _ in self.cells):
+            cells = [(api, where, action) for action in self.actions]
+            lines.append((api, where, [(self.word(cell), self.rows.get(cell)) for cell in cells]))
+        return lines
 
     @property
     def actions(self) -> list[str]:

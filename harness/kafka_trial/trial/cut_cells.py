@@ -1,4 +1,4 @@
-"""Which cuts a consumer can be put to: one cell for each API that it uses, place and action, and the scenario of each."""
+"""Which cuts a consumer can be put to: a cell for each API that it uses, place and action; and the scenario of each."""
 
 from __future__ import annotations
 
