@@ -7,7 +7,7 @@ ARGS ?=
 TESTED = trial-runs/tests-$(shell (git rev-parse HEAD; git diff HEAD) 2>/dev/null | cksum | cut -d' ' -f1).jsonl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint bench clients calibrate mutate clean
+.PHONY: help setup demo test test-all lint bench clients calibrate cuts mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ clients: setup  ## build the example consumers in Go, Java and JavaScript, as fa
 calibrate: setup clients  ## both judges on a fresh seed, then all consumers on their suites, five times, resumable: see reports/
 	$(BIN)/python -m lab.agreement
 	$(BIN)/python -m lab.calibration $(ARGS)
+
+cuts: setup clients  ## cut references of four libraries at every place of every API, resumable: rows and page in reports/
+	$(BIN)/python -m lab.cuts $(ARGS)
 
 mutate: setup  ## plant bugs in the invariants and see whether the tests notice, resumable: rows and page in reports/
 	PYTHONPATH=tests $(BIN)/python -m lab.mutation $(ARGS)

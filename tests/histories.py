@@ -79,10 +79,10 @@ def on(partition: int, line: Line) -> Line:
     return replace(line, fields=line.fields | (there if "partition" in line.fields else {}) | entries)
 
 
-def fault(name: str, member: str | None, *, number: int = 0) -> Line:
-    """A fault is in force from here on."""
+def fault(name: str, member: str | None, *, number: int = 0, acts_as: str | None = None) -> Line:
+    """A fault is in force from here on; `acts_as`: the one whose consequences it has."""
     about = {"fault_no": number, "fault": name, "target": f"role: {member}", "member": member}
-    return Line("nemesis", "injected", about)
+    return Line("nemesis", "injected", about | ({"acts_as": acts_as} if acts_as else {}))
 
 
 def healed(number: int = 0) -> Line:

@@ -56,6 +56,11 @@ def killed(member: str, number: int = 0) -> list[Line]:
     return [fault("kill", member, number=number), after(2), healed(number)]
 
 
+def cut(member: str, acts_as: str, *, for_s: float, number: int = 0) -> list[Line]:
+    """A member is cut at one of its requests."""
+    return [fault("cut", member, number=number, acts_as=acts_as), after(for_s), healed(number)]
+
+
 def bound_s(lines: list[Line | list[Line]], **changes: object) -> float:
     """Returns B of a history."""
     return judgement(lines, settings=with_settings(**changes)).bounds_s["converge"]
@@ -291,3 +296,13 @@ def test_a_close_may_wait_for_an_answer_that_never_comes(timeout_s: float | None
     end.fields.update(asked_ns=asked_ns, within_s=5.0)
     judged_ = finding("unbounded-close", [*lines, after(5), end], settings=with_settings(request_timeout_s=timeout_s))
     assert (judged_.count, sum(judged_.undecided.values())) == (found, 1 - found)
+
+
+def test_a_cut_costs_what_the_fault_costs_that_it_acts_as() -> None:
+    """Two that kill cost two sessions, one after the other, as two kills do; two closed connections cost none."""
+    kills = [*killed("m0"), *killed("m1", 1)]
+    killing = [*cut("m0", "kill", for_s=2), *cut("m1", "kill", for_s=2, number=1)]
+    closing = [*cut("m0", "close", for_s=2), *cut("m1", "close", for_s=2, number=1)]
+    none, by_kill, by_cut, by_close = (bound_s([*STOPPED, *middle, *END]) for middle in ([], kills, killing, closing))
+    assert by_cut == by_kill > by_close + 30
+    assert by_close == pytest.approx(none, abs=0.1)

@@ -136,6 +136,15 @@ def test_a_failed_commit_is_in_flight() -> None:
     assert excused(held) == [True]
 
 
+@pytest.mark.parametrize(("acts_as", "excuse"), [("answers-held", True), ("kill", True), ("restart", False)])
+def test_a_commit_whose_answer_a_cut_held_is_in_flight(acts_as: str, excuse: bool) -> None:
+    """As under the fault that it acts as; one that leaves answers alone excuses nothing."""
+    cut = fault("cut", "m0", acts_as=acts_as)
+    assert excused([cut, after(1), commit("m0", 2), TWO, after(1), commit("m0", 2, "fail"), after(1), healed()]) == [
+        excuse
+    ]
+
+
 def test_another_members_failure_excuses_nothing() -> None:
     """m1 failed to commit the same position; m0, which had committed it, knew."""
     assert excused([commit("m0", 2), TWO, commit("m0", 2, "ok"), commit("m1", 2), commit("m1", 2, "fail")]) == [False]

@@ -37,6 +37,7 @@ class CutRow:
     kafka_version: str
     seed: int
     versions: Mapping[str, str] = field(default_factory=dict)
+    commit: str = ""
 
     @property
     def cell(self) -> tuple[str, str, str]:

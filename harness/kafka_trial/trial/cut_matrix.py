@@ -34,6 +34,8 @@ Key = tuple[str, str, str]
 class Walk:
     """What is asked: which consumer, and where rows, page and the run folders of what did not pass go.
 
+    `rows` None: `cuts.jsonl` in `out`; one file may hold rows of several consumers. `source_digest` says which harness its
+    rows count for (empty: this very one), `commit` goes into them.
     `apis`: only these (empty: those that a first trial shows it to use); of each only these `places` and `actions`. No
     trial is begun after `minutes`.
     """
@@ -45,6 +47,9 @@ class Walk:
     apis: Sequence[str] = ()
     places: Sequence[str] = WHERE
     actions: Sequence[str] = MATRIX_ACTIONS
+    rows: Path | None = None
+    source_digest: str = ""
+    commit: str = ""
     minutes: float | None = None
     side_by_side: int | None = None
     retry_unknown: int = 0
@@ -60,11 +65,12 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
     until_s = None if asked.minutes is None else time.monotonic() + asked.minutes * 60
     first = _spec(asked, registry.find_scenario(FIRST))
     asked.out.mkdir(parents=True, exist_ok=True)
-    rows, source, consumer = asked.out / ROWS, folder_digest(registry.PACKAGE), folder_digest(first.consumer.folder)
+    rows, consumer = asked.rows or asked.out / ROWS, folder_digest(first.consumer.folder)
+    source = asked.source_digest or folder_digest(registry.PACKAGE)
     ours = {
         row.cell: row
         for row in read_rows(rows)
-        if (row.consumer_digest, row.source_digest) == (consumer, source)
+        if (row.consumer, row.consumer_digest, row.source_digest) == (first.consumer.name, consumer, source)
         and (row.kafka_version, row.seed) == (first.kafka_version, asked.seed)
     }
     apis = asked.apis or _apis(session, first, asked.out, say)
@@ -155,6 +161,7 @@ def _row(
         kafka_version=spec.kafka_version,
         seed=spec.seed,
         versions=versions,
+        commit=asked.commit,
     )
 
 

@@ -27,6 +27,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from kafka_trial.witness.witness import snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
+from lab.bench.cuts import frames_through_a_lane
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, machine, page_of, ratios
 from lab.bench.reader import start_reader
 from lab.repository import git_revision, reports_folder
@@ -124,6 +125,13 @@ def bench_producer(runs: int) -> Iterator[Figure]:
     yield ratios("producer: with recording ÷ without", speeds[True], speeds[False])
 
 
+def bench_cuts(runs: int) -> Iterator[Figure]:
+    """Frames through a proxy that follows them, against a bare one."""
+    for size, speeds in frames_through_a_lane(runs).items():
+        yield Figure(f"frames of {size} through a bare proxy", "MB/s", tuple(speeds["bare"]))
+        yield ratios(f"frames of {size}: followed ÷ bare", speeds["cuts"], speeds["bare"], aim="0.9")
+
+
 def bench_consumer(runs: int) -> Iterator[Figure]:
     """A plain consumer of 100-byte records through a lane, against directly at the brokers."""
     speeds: dict[str, list[float]] = {"through a lane": [], "direct": []}
@@ -197,6 +205,7 @@ MEASUREMENTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
     "consumer": bench_consumer,
     "witnesses": bench_witnesses,
     "check": bench_check,
+    "cuts": bench_cuts,
 }
 SCALE = "scale"  # a campaign of its own: hours, not minutes, and resumable
 NAMES = (*MEASUREMENTS, SCALE)

@@ -145,19 +145,29 @@ func tap(t *testing.T, proxy *toxiproxy.Proxy, lane string) tapped {
 	t.Helper()
 	pairNo++
 	pair := fmt.Sprintf("pair%d", pairNo)
-	for _, side := range [][2]string{{"upstream", requestsSide}, {"downstream", answersSide}} {
-		body := fmt.Sprintf(`{"name":"%s","type":"kafka-cut","stream":"%s","attributes":{"pair":"%s","lane":"%s","side":"%s"}}`,
-			side[1], side[0], pair, lane, side[1])
-		_, err := proxy.Toxics.AddToxicJson(strings.NewReader(body))
-		noError(t, err)
-	}
+	check(t, putPair(proxy, pair, lane))
 	return tapped{proxy, pair}
 }
 
-// noError takes the API's errors, which are nil pointers where there is none.
+func putPair(proxy *toxiproxy.Proxy, pair, lane string) error {
+	for _, side := range [][2]string{{"upstream", requestsSide}, {"downstream", answersSide}} {
+		body := fmt.Sprintf(`{"name":"%s","type":"kafka-cut","stream":"%s","attributes":{"pair":"%s","lane":"%s","side":"%s"}}`,
+			side[1], side[0], pair, lane, side[1])
+		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(body)); !none(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// none tells whether one of the API's errors is none: they are pointers in an interface, and may be nil pointers.
+func none(err error) bool {
+	return err == nil || fmt.Sprint(err) == "<nil>"
+}
+
 func noError(t *testing.T, err error) {
 	t.Helper()
-	if err != nil && fmt.Sprint(err) != "<nil>" {
+	if !none(err) {
 		t.Fatal(err)
 	}
 }

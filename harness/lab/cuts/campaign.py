@@ -1,0 +1,106 @@
+"""The references' matrices of cuts: rows in `reports/cuts.jsonl`, and the page that is made of them and of nothing else.
+
+A row counts for the harness that made its history, and for its consumer; a change of either asks for new trials.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from kafka_trial import registry
+from kafka_trial.errors import FAIL, PASS
+from kafka_trial.report.cut_page import CutRow, Matrix, matrix_text, read_rows
+from kafka_trial.trial.console import Console
+from kafka_trial.trial.cut_cells import Cell, cells_of
+from kafka_trial.trial.cut_matrix import Walk, lanes_for, walk
+from kafka_trial.trial.session import Session
+from lab.calibration.source_digests import making_digest
+from lab.repository import git_revision, reports_folder
+
+ROWS_NAME, PAGE_NAME = "cuts.jsonl", "cuts.md"
+RUNS = Path("trial-runs") / "cuts"
+REFERENCES = (  # librdkafka, kafka-python, aiokafka and Java; classic, KIP-848, transactions
+    "python-at-least-once",
+    "python-at-least-once/consumer-protocol",
+    "python-transactional",
+    "kafka-python-at-least-once",
+    "aiokafka-long-orders",
+    "kafka-verifiable-consumer",
+)
+HEAD = """# Cuts of the references
+
+Each cell is one trial: a member is cut at its first request of that API, at that place (docs/cuts.md). Made by
+`make cuts` of the rows in cuts.jsonl, and of nothing else. `-` was not reached, `.` was not tried.
+"""
+
+
+def try_all(names: Sequence[str], *, minutes: float | None, side_by_side: int | None) -> int:
+    """Tries what is missing of each consumer's matrix, one consumer after the other, then writes the page.
+
+    Raises:
+        InputError: there is no such consumer, or this is no checkout.
+    """
+    rows = reports_folder() / ROWS_NAME
+    until_s = None if minutes is None else time.monotonic() + minutes * 60
+    with Console() as console:
+        for name in names:
+            left = None if until_s is None else (until_s - time.monotonic()) / 60
+            if left is not None and left <= 0:
+                console.say(f"time is up before {name}")
+                break
+            asked = Walk(
+                registry.find_consumer(name),
+                RUNS / name.replace("/", "-"),
+                rows=rows,
+                source_digest=making_digest(),
+                commit=git_revision(),
+                minutes=left,
+                side_by_side=side_by_side,
+                retry_unknown=1,
+            )
+            console.say(f"== {name}")
+            with Session(lanes=lanes_for(asked)) as session:
+                walk(session, asked, say=console.say)
+    return write_page()
+
+
+def write_page() -> int:
+    """Writes the page of the newest row of each cell of the newest harness; 1 where one of them failed."""
+    folder = reports_folder()
+    rows = read_rows(folder / ROWS_NAME)
+    (folder / PAGE_NAME).write_text(page_of(rows))
+    return FAIL if any(row.verdict == "fail" for row in _newest(rows)) else PASS
+
+
+def page_of(rows: Sequence[CutRow]) -> str:
+    """Returns the page of these rows."""
+    counting = _newest(rows)
+    commits = ", ".join(dict.fromkeys(row.commit for row in counting if row.commit))
+    lines = [HEAD, f"{len(counting)} trials, measured at {commits or 'no commit'}; {_counted(counting)}.", ""]
+    if len(rows) > len(counting):
+        lines += [
+            f"{len(rows) - len(counting)} older rows are set aside: of another harness, or of an earlier try.",
+            "",
+        ]
+    for consumer, version in dict.fromkeys((row.consumer, row.kafka_version) for row in counting):
+        own = {row.cell: row for row in counting if (row.consumer, row.kafka_version) == (consumer, version)}
+        apis = {row.api for row in own.values()}
+        cells = [(cell.api, cell.where, cell.action) for cell in cells_of(apis)]
+        text = matrix_text(Matrix(consumer, version, cells, own))
+        lines += [f"## {consumer}", "", "```text", text.rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _counted(rows: Sequence[CutRow]) -> str:
+    counts = Counter(row.verdict for row in rows)
+    return ", ".join(f"{counts[word]} {word}" for word in sorted(counts)) or "none"
+
+
+def _newest(rows: Sequence[CutRow]) -> list[CutRow]:
+    """Returns the newest row of each cell, of the harness of the last row."""
+    harness = rows[-1].source_digest if rows else ""
+    newest = {(row.consumer, row.kafka_version, Cell(*row.cell)): row for row in rows if row.source_digest == harness}
+    return list(newest.values())
