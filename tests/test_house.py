@@ -76,6 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "judge.warm_up",
             "verdict",
             "report.text",
+            "report.cut_page",
             "check",
         ),
     },

@@ -9,17 +9,17 @@ import pytest
 
 from kafka_trial.cluster.kafka_cut import API_KEYS, CutRequest, LaneSeen
 from kafka_trial.nemesis.broker_log import when_answered
-from kafka_trial.nemesis.cuts import CutAsked, judge, not_reached
+from kafka_trial.nemesis.cuts import CutSpec, judge, not_reached
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import find_fault, step_problems
 
 S = 1_000_000_000
-ASKED = CutAsked("OffsetCommit", 3, "before", "hold", "nothing", 1000, 2.0)
+ASKED = CutSpec("OffsetCommit", 3, "before", "hold", "nothing", 1000, 2.0)
 HELD = CutRequest(1, "b1#4", API_KEYS["OffsetCommit"], 9, 77, 100 * S, 100 * S, 102 * S, "pass")
 SEEN = Evidence(True, "cut, and still in force")
 
 
-def told(asked: CutAsked, cut: CutRequest, answered_ns: Sequence[int] = ()) -> tuple[bool, str]:
+def told(asked: CutSpec, cut: CutRequest, answered_ns: Sequence[int] = ()) -> tuple[bool, str]:
     found = judge(asked, cut, answered_ns, SEEN)
     return found.bit, found.message
 

@@ -57,7 +57,7 @@ NS_PER_S: Final = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class CutAsked:
+class CutSpec:
     """What a cut is to do; `for_s` how long a hold lasts, in seconds."""
 
     api: str
@@ -92,7 +92,7 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     """Adds what became of the request: by the toxics, and by the log of the broker that it was sent to."""
     if not seen.bit:
         return seen.with_details(**injection.group_since())
-    asked = CutAsked(**seen.details["asked"])
+    asked = CutSpec(**seen.details["asked"])
     cut = injection.lane_seen("after", seen.details["arming"]).cut
     if cut is None:
         return Evidence(False, "the cut was armed anew before it was looked at", seen.details)
@@ -141,7 +141,7 @@ def cut(
     `answer_bytes_min` only requests count whose answer has so many bytes: a Fetch that brought records. With `fresh`
     the member is ended and started again when it is armed, for what one sends only as it leaves and as it starts.
     """
-    asked = CutAsked(api, int(nth), where, action, then, int(delay_ms), injection.for_s)
+    asked = CutSpec(api, int(nth), where, action, then, int(delay_ms), injection.for_s)
     cuts = LaneCuts(injection.context.cluster.toxiproxy, injection.member().lane)
     name = f"{injection.context.group_name}-f{injection.no}-{secrets.token_hex(4)}"
     arming = Arming(name, API_KEYS[api], asked.nth, where, action, asked.delay_ms, int(answer_bytes_min))
@@ -173,7 +173,7 @@ def cut(
         yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked), arming=name)
 
 
-def not_reached(asked: CutAsked, seen: LaneSeen, *, within_s: float) -> Evidence:
+def not_reached(asked: CutSpec, seen: LaneSeen, *, within_s: float) -> Evidence:
     """The request never came; or it came, and its answer did not."""
     told = f"not reached: {seen.matched} of {asked.nth} {asked.api} came in {within_s:g} s"
     if seen.cut is not None:
@@ -181,7 +181,7 @@ def not_reached(asked: CutAsked, seen: LaneSeen, *, within_s: float) -> Evidence
     return Evidence(False, told, {"matched": seen.matched, "strange": seen.strange, "connections": seen.connections})
 
 
-def judge(asked: CutAsked, cut: CutRequest, answered_ns: Sequence[int], seen: Evidence) -> Evidence:
+def judge(asked: CutSpec, cut: CutRequest, answered_ns: Sequence[int], seen: Evidence) -> Evidence:
     """Tells whether the request was cut as asked: `answered_ns` is when its broker logged it as answered, if it did.
 
     All times are of CLOCK_MONOTONIC. `seen` is what was known before healing, of what `then` did too.
@@ -213,7 +213,7 @@ def judge(asked: CutAsked, cut: CutRequest, answered_ns: Sequence[int], seen: Ev
     return Evidence(True, f"{request} was cut {where}, its connection {did[asked.action]}{besides}", details)
 
 
-def _whom(asked: CutAsked, cut: CutRequest | None) -> dict[str, Any]:
+def _whom(asked: CutSpec, cut: CutRequest | None) -> dict[str, Any]:
     """Whom it hits besides its member: a broker that dies is lost to all of them."""
     return {"member": None, "broker": cut.broker} if cut is not None and asked.then == KILL_BROKER else {}
 
@@ -223,7 +223,7 @@ def _hit(seen: LaneSeen) -> bool:
 
 
 def _acted(
-    asked: CutAsked, before: ProcessSnapshot, after: Sequence[ProcessSnapshot], injection: Injection, cut: CutRequest
+    asked: CutSpec, before: ProcessSnapshot, after: Sequence[ProcessSnapshot], injection: Injection, cut: CutRequest
 ) -> Evidence:
     """What `then` did, by the process it was done to."""
     if asked.then == KILL:
@@ -237,7 +237,7 @@ def _acted(
 
 
 @contextmanager
-def _acting(injection: Injection, asked: CutAsked) -> Iterator[Any]:
+def _acting(injection: Injection, asked: CutSpec) -> Iterator[Any]:
     """Yields what does to the member or the broker what `then` asks; undone afterwards."""
     group, brokers = injection.context.group, injection.context.cluster.brokers
     killed: list[int] = []
@@ -264,7 +264,7 @@ def _acting(injection: Injection, asked: CutAsked) -> Iterator[Any]:
         injection.member_again()
 
 
-def _start_afresh(injection: Injection, asked: CutAsked) -> None:
+def _start_afresh(injection: Injection, asked: CutSpec) -> None:
     """Ends the member and starts it again; one that is killed as it leaves stays dead until the fault is healed."""
     group, member = injection.context.group, injection.member()
     group.leave(member)
@@ -273,7 +273,7 @@ def _start_afresh(injection: Injection, asked: CutAsked) -> None:
         group.restart(member)
 
 
-def _logged(injection: Injection, cut: CutRequest, asked: CutAsked) -> list[int]:
+def _logged(injection: Injection, cut: CutRequest, asked: CutSpec) -> list[int]:
     """Returns when the broker logged the request as answered, on CLOCK_MONOTONIC; waits where it must have."""
     found: list[int] = []
 

@@ -34,8 +34,8 @@ Key = tuple[str, str, str]
 class Walk:
     """What is asked: which consumer, and where rows, page and the run folders of what did not pass go.
 
-    `rows` None: `cuts.jsonl` in `out`; one file may hold rows of several consumers. `source_digest` says which harness its
-    rows count for (empty: this very one), `commit` goes into them.
+    `rows` None: `cuts.jsonl` in `out`; one file may hold rows of several consumers. `source_digest` says which harness
+    its rows count for (empty: this very one), `commit` goes into them.
     `apis`: only these (empty: those that a first trial shows it to use); of each only these `places` and `actions`. No
     trial is begun after `minutes`.
     """

@@ -14,14 +14,14 @@ SIZES = {"100": "100 B", "1048576": "1 MB"}
 LINE = re.compile(r"BenchmarkLane/(\d+)/(bare|cuts)\S*\s.*?([0-9.]+) MB/s")
 
 
-def frames_through_a_lane(runs: int) -> dict[str, dict[str, list[float]]]:
+def lane_throughput(runs: int) -> dict[str, dict[str, list[float]]]:
     """Returns megabytes a second, by the size of the frames and by `bare` or `cuts`, one value a run.
 
     Raises:
         UnjudgeableError: the benchmark failed.
     """
     found: dict[str, dict[str, list[float]]] = {told: {"bare": [], "cuts": []} for told in SIZES.values()}
-    command = [find_go(), "test", "-run", "^$", "-bench", "Lane", "-benchtime", "2s", "./kafkacut"]
+    command = [str(find_go()), "test", "-run", "^$", "-bench", "Lane", "-benchtime", "2s", "./kafkacut"]
     for _ in range(runs):
         environment = os.environ | {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
         done = subprocess.run(command, cwd=BUILD, env=environment, capture_output=True, text=True, check=False)

@@ -27,7 +27,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from kafka_trial.witness.witness import snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
-from lab.bench.cuts import frames_through_a_lane
+from lab.bench.cuts import lane_throughput
 from lab.bench.figures import PAGE_NAME, ROWS_NAME, Figure, Row, append_row, machine, page_of, ratios
 from lab.bench.reader import start_reader
 from lab.repository import git_revision, reports_folder
@@ -127,7 +127,7 @@ def bench_producer(runs: int) -> Iterator[Figure]:
 
 def bench_cuts(runs: int) -> Iterator[Figure]:
     """Frames through a proxy that follows them, against a bare one."""
-    for size, speeds in frames_through_a_lane(runs).items():
+    for size, speeds in lane_throughput(runs).items():
         yield Figure(f"frames of {size} through a bare proxy", "MB/s", tuple(speeds["bare"]))
         yield ratios(f"frames of {size}: followed ÷ bare", speeds["cuts"], speeds["bare"], aim="0.9")
 

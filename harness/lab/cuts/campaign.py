@@ -1,4 +1,4 @@
-"""The references' matrices of cuts: rows in `reports/cuts.jsonl`, and the page that is made of them and of nothing else.
+"""The references' matrices of cuts: rows in `reports/cuts.jsonl`, and the page that is made of them alone.
 
 A row counts for the harness that made its history, and for its consumer; a change of either asks for new trials.
 """
