@@ -212,6 +212,19 @@ def test_a_step_waits_until_those_before_it_are_over_and_the_group_is_stable(
     assert plan_from_table(orjson.loads(orjson.dumps(plan_to_table(played)))) == played
 
 
+def test_a_step_after_the_healing_does_not_wait_for_traffic(
+    context: FaultContext, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins when the one before it is healed, while that one still waits for bytes to move again."""
+    monkeypatch.setitem(faults._REGISTRY, "note", replace(find_fault("note"), recovers_within_s=1.0))
+    plan = make_plan([note_step("a", 0, 0.1), replace(note_step("b", 0, 0), after="healed")], seed=1)
+    played, _ = run_schedule(context, plan)
+    assert notes == ["a injected", "a healed", "b injected", "b healed"]
+    reached_s = played.faults[1].reached_s
+    assert reached_s is not None
+    assert 0.1 < reached_s < 0.9
+
+
 def test_a_replay_keeps_to_the_instant_that_was_reached(context: FaultContext, notes: list[str]) -> None:
     """It waits for no condition: who was slower then is no slower now."""
     plan = make_plan([note_step("a", 0.4, 0), replace(note_step("b", 0, 0), after="stable")], seed=1)
