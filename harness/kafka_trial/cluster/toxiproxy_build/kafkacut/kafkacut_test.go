@@ -480,6 +480,24 @@ func TestOnlyAnswersWithSomethingInThemCount(t *testing.T) {
 	}
 }
 
+func TestOneThatIsNeverAnsweredDoesNotCount(t *testing.T) {
+	b := newBroker(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { silent.Close() })
+	deaf := tap(t, newProxy(t, &broker{listener: silent}), laneOf(t))
+	proxy := tap(t, newProxy(t, b), laneOf(t))
+	proxy.arm(t, offsetCommit, 1, Answered, Close)
+	gone := dial(t, deaf.Proxy)
+	send(t, gone, request(offsetCommit, 1, nil))
+	link := dial(t, proxy.Proxy)
+	send(t, link, request(offsetCommit, 2, nil))
+	expectClosed(t, link)
+	if seen := proxy.gone(t); seen.CorrelationID != 2 || proxy.evidence(t).Matched != 1 {
+		t.Fatalf("%+v", seen)
+	}
+}
+
 func TestDelay(t *testing.T) {
 	b := newBroker(t)
 	proxy := tap(t, newProxy(t, b), laneOf(t))
@@ -526,7 +544,7 @@ func TestHalvesPairUp(t *testing.T) {
 			expectAnswer(t, link, request(offsetCommit, int32(no), nil))
 		}
 	}
-	if seen := proxy.evidence(t); seen.Strange != 0 || seen.Matched != clients {
+	if seen := proxy.evidence(t); seen.Strange != 0 || seen.Matched != 23 {
 		t.Fatalf("%+v", seen)
 	}
 }

@@ -29,8 +29,9 @@ const (
 	Drop = "drop"
 )
 
-// Arming asks for one cut: at the nth request of an API since then, on whichever connection of the lane it comes. With
-// AnswerBytesMin only those count whose answer has so many bytes, as they are answered: a Fetch that brought records.
+// Arming asks for one cut: at the nth request of an API since then, on whichever connection of the lane it comes. Before
+// the broker requests count as they come; behind it as they are answered, for a client that leaves waits for no answer.
+// With AnswerBytesMin only those count whose answer has so many bytes: a Fetch that brought records.
 type Arming struct {
 	ID             string `json:"id"`
 	API            int16  `json:"api"`
@@ -152,7 +153,10 @@ func (l *lane) request(connection string, h requestHeader) *cut {
 	if l.arming == nil || l.arming.API != h.api {
 		return nil
 	}
-	byAnswer := l.arming.AnswerBytesMin > 0
+	byAnswer := l.arming.Where != Before
+	if byAnswer && l.matched >= l.arming.Nth {
+		return nil
+	}
 	if !byAnswer {
 		l.matched++
 		if l.matched != l.arming.Nth {
@@ -172,12 +176,9 @@ func (l *lane) request(connection string, h requestHeader) *cut {
 
 // answered tells whether the answer of that size is the one that is asked for.
 func (l *lane) answered(one *cut, size int) bool {
-	if one.arming.AnswerBytesMin == 0 {
-		return true
-	}
 	l.Lock()
 	defer l.Unlock()
-	if l.arming == nil || *l.arming != one.arming || size < one.arming.AnswerBytesMin {
+	if l.arming == nil || *l.arming != one.arming || size < one.arming.AnswerBytesMin || l.matched >= one.arming.Nth {
 		return false
 	}
 	l.matched++
