@@ -102,7 +102,7 @@ def test_a_request_without_an_answer_is_not_reached() -> None:
     found = not_reached(ASKED, LaneSeen(3, 5, 0, replace(HELD, hit_ns=0, gone_ns=0, ended="")), within_s=20.0)
     assert (found.bit, found.message) == (
         False,
-        "not reached: request 3 of OffsetCommit came, and was not answered in 20 s",
+        "not reached: request 3 of OffsetCommit came, and its answer did not arrive in 20 s",
     )
 
 

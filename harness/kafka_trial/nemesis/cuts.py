@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 NOTHING, KILL, PAUSE, KILL_BROKER = "nothing", "kill", "pause", "kill-broker"
 THEN: Final = (NOTHING, KILL, PAUSE, KILL_BROKER)
+LEAVE_GROUP = "LeaveGroup"
 LOOK_EVERY_S = 0.005
 LOGGED_WITHIN_S = 5.0
 STARTED_WITHIN_S = 60.0
@@ -145,39 +146,42 @@ def cut(
     cuts = LaneCuts(injection.context.cluster.toxiproxy, injection.member().lane)
     name = f"{injection.context.group_name}-f{injection.no}-{secrets.token_hex(4)}"
     arming = Arming(name, API_KEYS[api], asked.nth, where, action, asked.delay_ms, int(answer_bytes_min))
-    with (
-        _acting(injection, asked) as act,
-        ThreadGroup(f"cut {injection.no}", join_within_s=STARTED_WITHIN_S) as thread_group,
-        cuts.armed(arming, by=asked.ends_by),
-    ):
+    with _acting(injection, asked) as act:
         if fresh:
             injection.injecting()  # from here on it is hindered: it has no partition any more when it is cut
-            thread_group.start("again", _start_afresh, injection, asked)
-        with suppress(WaitTimeout):
-            wait_until(
-                lambda: injection.stop.is_set() or _hit(cuts.seen(name)),
-                within_s=within_s,
-                what=f"request {nth} of {api}",
-                every_s=LOOK_EVERY_S,
-            )
-        injection.injecting()
-        seen = injection.lane_seen("inside", name)
-        injection.injected(acts_as=asked.acts_as, **_whom(asked, seen.cut))
-        if seen.cut is None or not seen.cut.hit_ns:
-            yield not_reached(asked, seen, within_s=within_s)
-            return
-        victim = injection.member()
-        process = injection.process_of("before", victim)
-        act(seen.cut)
-        after = injection.hold(lambda: injection.process_of("inside", victim))
-        yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked), arming=name)
+            if api != LEAVE_GROUP:
+                injection.context.group.leave(injection.member())  # what it sends as it leaves is not what is meant
+        with (
+            ThreadGroup(f"cut {injection.no}", join_within_s=STARTED_WITHIN_S) as thread_group,
+            cuts.armed(arming, by=asked.ends_by),
+        ):
+            if fresh:
+                thread_group.start("again", _start_afresh, injection, asked)
+            with suppress(WaitTimeout):
+                wait_until(
+                    lambda: injection.stop.is_set() or _hit(cuts.seen(name)),
+                    within_s=within_s,
+                    what=f"request {nth} of {api}",
+                    every_s=LOOK_EVERY_S,
+                )
+            injection.injecting()
+            seen = injection.lane_seen("inside", name)
+            injection.injected(acts_as=asked.acts_as, **_whom(asked, seen.cut))
+            if seen.cut is None or not seen.cut.hit_ns:
+                yield not_reached(asked, seen, within_s=within_s)
+                return
+            victim = injection.member()
+            process = injection.process_of("before", victim)
+            act(seen.cut)
+            after = injection.hold(lambda: injection.process_of("inside", victim))
+            yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked), arming=name)
 
 
 def not_reached(asked: CutSpec, seen: LaneSeen, *, within_s: float) -> Evidence:
     """The request never came; or it came, and its answer did not."""
     told = f"not reached: {seen.matched} of {asked.nth} {asked.api} came in {within_s:g} s"
     if seen.cut is not None:
-        told = f"not reached: request {asked.nth} of {asked.api} came, and was not answered in {within_s:g} s"
+        told = f"not reached: request {asked.nth} of {asked.api} came, and its answer did not arrive in {within_s:g} s"
     return Evidence(False, told, {"matched": seen.matched, "strange": seen.strange, "connections": seen.connections})
 
 
@@ -267,7 +271,8 @@ def _acting(injection: Injection, asked: CutSpec) -> Iterator[Any]:
 def _start_afresh(injection: Injection, asked: CutSpec) -> None:
     """Ends the member and starts it again; one that is killed as it leaves stays dead until the fault is healed."""
     group, member = injection.context.group, injection.member()
-    group.leave(member)
+    if member.alive:
+        group.leave(member)
     killed = asked.then == KILL and member.exit_code == -SIGKILL
     if not killed and not injection.stop.is_set():
         group.restart(member)
