@@ -84,7 +84,7 @@ def test_a_plain_toxiproxy_is_told_before_a_trial_begins() -> None:
 
 def evidence(arming: str, matched: int) -> dict[str, Any]:
     event = {"arming": arming, "connection": "k-b1-lane0@ab#3", "api": 8, "version": 9, "correlation_id": 5}
-    times = {"seen_ns": 1, "hit_ns": 2, "gone_ns": 0, "ended": ""}
+    times = {"seen_ns": 1, "hit_ns": 2, "gone_ns": 0, "ended": "", "alike": 0}
     return {"matched": matched, "connections": 2, "strange": 0, "events": [{**event, **times}]}
 
 

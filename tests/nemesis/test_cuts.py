@@ -43,6 +43,13 @@ def test_a_request_that_its_broker_had_meanwhile_was_not_held_before_it() -> Non
     )
 
 
+def test_a_line_of_a_request_that_looks_the_same_says_nothing() -> None:
+    """A member with two clients: the other one's request of that correlation id went through meanwhile."""
+    alike = replace(HELD, alike=1)
+    assert told(ASKED, alike, [101 * S, 102 * S + 1])[0]
+    assert not told(ASKED, alike, [101 * S, 101 * S + 1])[0]
+
+
 def test_a_hold_that_ends_early_did_not_hold() -> None:
     """Held for a second of two."""
     bit, message = told(ASKED, replace(HELD, gone_ns=101 * S), [101 * S + 1])

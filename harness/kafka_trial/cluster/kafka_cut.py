@@ -66,7 +66,8 @@ class Arming:
 @dataclass(frozen=True, slots=True)
 class CutRequest:
     """The request that was cut. Times are of CLOCK_MONOTONIC, 0 is not yet: when it came, when the cut began to act on
-    its connection, when it no longer did. `ended`: `pass` or `drop`."""
+    its connection, when it no longer did. `ended`: `pass` or `drop`. `alike`: how many requests its broker's log cannot
+    tell from it, of the same API and correlation id on other connections, since it was armed."""
 
     broker: int
     connection: str
@@ -77,6 +78,7 @@ class CutRequest:
     hit_ns: int
     gone_ns: int
     ended: str
+    alike: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -568,6 +568,24 @@ func TestALaneCountsOverItsProxies(t *testing.T) {
 	}
 }
 
+func TestRequestsThatALogCannotTellApartAreCounted(t *testing.T) {
+	b := newBroker(t)
+	proxy := tap(t, newProxy(t, b), laneOf(t))
+	proxy.arm(t, offsetCommit, 1, Before, Hold)
+	held, other := dial(t, proxy.Proxy), dial(t, proxy.Proxy)
+	send(t, held, request(offsetCommit, 5, nil))
+	b.gotNothing(t)
+	for no, api := range []int16{offsetCommit, heartbeat, offsetCommit} {
+		sent := request(api, []int32{5, 5, 6}[no], nil)
+		send(t, other, sent)
+		expectAnswer(t, other, sent)
+	}
+	if seen := proxy.event(t); seen.Alike != 1 {
+		t.Fatalf("one other commit has the same correlation id: %+v", seen)
+	}
+	proxy.release(t, Pass)
+}
+
 func TestTakenAwayWhileItHolds(t *testing.T) {
 	b := newBroker(t)
 	proxy := tap(t, newProxy(t, b), laneOf(t))

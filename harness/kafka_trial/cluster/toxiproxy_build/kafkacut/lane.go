@@ -2,6 +2,7 @@ package kafkacut
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +68,8 @@ type Release struct {
 }
 
 // Event is one request that was cut. Times are of CLOCK_MONOTONIC, in nanoseconds; 0 is not yet. SeenNs is when the
-// request came, HitNs when the cut began to act, GoneNs when it no longer did.
+// request came, HitNs when the cut began to act, GoneNs when it no longer did. Alike counts the requests since it was
+// armed that a log of its broker cannot tell from this one: of the same API and correlation id, on another connection.
 type Event struct {
 	Arming        string `json:"arming"`
 	Connection    string `json:"connection"`
@@ -78,6 +80,13 @@ type Event struct {
 	HitNs         int64  `json:"hit_ns"`
 	GoneNs        int64  `json:"gone_ns"`
 	Ended         string `json:"ended"`
+	Alike         int    `json:"alike"`
+}
+
+// place is what a broker's log tells a request by, of the API that is armed.
+type place struct {
+	pair        string
+	correlation int32
 }
 
 // Evidence is what a lane has seen: requests of the API since it was armed, connections that are followed, those that
@@ -106,6 +115,7 @@ type lane struct {
 	cuts        []*cut
 	connections int
 	strange     int
+	seen        map[place]int // requests of the API since it was armed
 }
 
 func (l *lane) arm(a Arming) error {
@@ -122,7 +132,7 @@ func (l *lane) arm(a Arming) error {
 			return fmt.Errorf("arm: %s was armed before; an id is used once", a.ID)
 		}
 	}
-	l.arming, l.released, l.matched, l.cuts = &a, nil, 0, nil
+	l.arming, l.released, l.matched, l.cuts, l.seen = &a, nil, 0, nil, make(map[place]int)
 	return nil
 }
 
@@ -153,6 +163,7 @@ func (l *lane) request(connection string, h requestHeader) *cut {
 	if l.arming == nil || l.arming.API != h.api {
 		return nil
 	}
+	l.seen[placeOf(connection, h.correlation)]++
 	byAnswer := l.arming.Where != Before
 	if byAnswer && l.matched >= l.arming.Nth {
 		return nil
@@ -234,9 +245,16 @@ func (l *lane) evidence() Evidence {
 	defer l.Unlock()
 	events := make([]Event, 0, len(l.cuts))
 	for _, one := range l.cuts {
-		events = append(events, one.event)
+		event := one.event
+		event.Alike = l.seen[placeOf(event.Connection, event.CorrelationID)] - 1
+		events = append(events, event)
 	}
 	return Evidence{Matched: l.matched, Connections: l.connections, Strange: l.strange, Events: events}
+}
+
+func placeOf(connection string, correlation int32) place {
+	pair, _, _ := strings.Cut(connection, "#")
+	return place{pair, correlation}
 }
 
 func monotonicNs() int64 {
