@@ -33,6 +33,10 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
     "make test": (".ci/run", "exec make test"),
     "make setup": ("Makefile", "test: setup"),
     "make lint": ("Makefile", "test: setup lint"),
+    "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts": (
+        "tests/live/test_cuts.py",
+        '"cuts", "--consumer"',
+    ),
     "kafka-trial run member-killed --consumer consumer.toml --seeds 1..5": (
         "tests/live/test_warm_cluster.py",
         "--seeds",
@@ -50,7 +54,8 @@ def commands() -> dict[str, str]:
     """Returns every command that stands behind a prompt in a console block, or begins a block, and its page."""
     found = {}
     for page in PAGES:
-        for block in re.findall(r"^```(?:console|sh)?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+        for block in (text for language, text in blocks if language in ("", "console", "sh")):
             for line in block.replace("\\\n", " ").splitlines():
                 words = line.removeprefix("$ ").partition("   ")[0].strip()
                 if line.startswith("$ ") or re.match(r"kafka-trial |make |pytest ", line):
