@@ -25,6 +25,7 @@ from kafka_trial.trial.cut_matrix import Walk, walk
 from kafka_trial.trial.session import TrialRequest
 
 CONSUMER = find_consumer("python-at-least-once")
+RUNS = Path("runs") / "python-at-least-once-4.3.1-seed-1"
 ROW = CutRow("Fetch", "after", "kill", "pass", (), "cut", "", "c", "d1", "d2", "4.3.1", 1)
 
 
@@ -148,7 +149,7 @@ class Sitting:
                 exit={"pass": PASS, "fail": FAIL}.get(word, UNKNOWN),
                 violations=[SimpleNamespace(anomaly="skipped")] if word == "fail" else [],
                 faults=[SimpleNamespace(evidence=evidence)],
-                reasons=["a witness died"],
+                reasons=[f"fault 0: {evidence}" if word == "not reached" else "a witness died"],
             )
             yield one, SimpleNamespace(verdict=verdict, folder=folder)
 
@@ -174,7 +175,7 @@ def test_the_first_trial_says_which_apis_there_are(tmp_path: Path) -> None:
     sitting = Sitting()
     shown = go(sitting, tmp_path, places=["before"], actions=["kill"])
     assert sitting.begun == ["control", "cut-Fetch-before-kill", "cut-Metadata-before-kill"]
-    assert (shown.exit_status, (tmp_path / "control" / "history").is_dir()) == (PASS, True)
+    assert (shown.exit_status, (tmp_path / RUNS / "control" / "history").is_dir()) == (PASS, True)
 
 
 def test_a_first_trial_that_was_cut_short_shows_nothing(tmp_path: Path) -> None:
@@ -192,10 +193,31 @@ def test_what_did_not_pass_keeps_its_run_folder(tmp_path: Path) -> None:
     }
     shown = go(Sitting(words), tmp_path, apis=["Fetch"], places=["before"])
     assert [shown.word(cell) for cell in shown.cells] == ["fail", "not reached", "unknown", "pass"]
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == sorted(words)
+    runs = tmp_path / "runs" / "python-at-least-once-4.3.1-seed-1"
+    assert sorted(path.name for path in runs.iterdir()) == sorted(words)
     row = shown.rows["Fetch", "before", "hold"]
-    assert (row.anomalies, row.run, (tmp_path / row.run).is_dir()) == (("skipped",), "runs/cut-Fetch-before-hold", True)
+    assert (row.anomalies, row.run, (tmp_path / row.run).is_dir()) == (
+        ("skipped",),
+        "runs/python-at-least-once-4.3.1-seed-1/cut-Fetch-before-hold",
+        True,
+    )
     assert shown.rows["Fetch", "before", "delay"].told == "a witness died"
+
+
+def test_what_was_unknown_is_tried_again(tmp_path: Path) -> None:
+    """It is no answer; what was not reached is one."""
+    ended = {"cut-Fetch-before-hold": "unknown", "cut-Fetch-before-close": "not reached"}
+    go(Sitting(ended), tmp_path, apis=["Fetch"], places=["before"])
+    again = Sitting()
+    assert go(again, tmp_path, apis=["Fetch"], places=["before"]).exit_status == PASS
+    assert again.begun == ["cut-Fetch-before-hold"]
+
+
+def test_a_folder_that_is_named_by_a_detour_is_the_same(tmp_path: Path) -> None:
+    """The run folder in a row is relative to where the rows are."""
+    (tmp_path / "here").mkdir()
+    shown = go(Sitting({"cut-Fetch-before-kill": "fail"}), tmp_path / "here" / ".." / "cuts", apis=["Fetch"])
+    assert (tmp_path / "cuts" / shown.rows["Fetch", "before", "kill"].run).is_dir()
 
 
 @pytest.mark.parametrize(

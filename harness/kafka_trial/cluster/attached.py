@@ -19,6 +19,7 @@ import psutil
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.detached import State, find, holder_of
+from kafka_trial.cluster.kafka_cut import remove_cuts
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
@@ -133,6 +134,7 @@ class AttachedCluster:
                     f"{count} lanes are needed, {len(lanes)} of {self.wiring.lanes} are free: fewer members or trials"
                 )
                 raise StartError(f"cluster {self.state.name}: {told}")
+            remove_cuts(self.toxiproxy, lanes)
             try:
                 yield lanes
             finally:

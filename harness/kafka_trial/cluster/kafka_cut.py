@@ -162,6 +162,12 @@ def cuts_on(toxiproxy: Toxiproxy, lanes: Sequence[Lane]) -> Iterator[None]:
         yield
 
 
+def remove_cuts(toxiproxy: Toxiproxy, lanes: Sequence[Lane]) -> None:
+    """Takes the toxics off lanes that a trial had which was killed: armed, they would act on the next one."""
+    for proxy in (proxy for lane in lanes for proxy in lane.proxies.values()):
+        _remove(toxiproxy, proxy)
+
+
 def _remove(toxiproxy: Toxiproxy, proxy: str) -> None:
     for name in (ANSWERS, REQUESTS):
         toxiproxy.remove_toxic(proxy, name)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Faults under which an answer may come late, or when the process runs again.
 DELAYING: Final = frozenset({"latency", "slow-link", "pause"})
 # Faults under which an answer is held until the heal, or never comes.
-CUTTING: Final = frozenset({"stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point"})
+CUTTING: Final = frozenset({"stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point", "cut"})
 # Faults that leave a member's answers alone: a broker that is down sends none, and what it had sent arrives.
 HARMLESS: Final = frozenset(
     {

@@ -11,12 +11,14 @@ from kafka_trial.witness.request_lines import Line, LineError, answered_ns, pars
 CLOCKS_NS: Final = 50_000_000  # the log counts milliseconds of the wall clock, the toxics those of CLOCK_MONOTONIC
 
 
-def when_answered(log: Path, *, lane: int, api: int, correlation_id: int, seen_ns: int, hit_ns: int) -> list[int]:
+def when_answered(
+    log: Path, *, lane: int, api: int, correlation_id: int, seen_ns: int, hit_ns: int, from_byte: int = 0
+) -> list[int]:
     """Returns when the request was logged as answered, in nanoseconds of CLOCK_MONOTONIC; empty: the log lacks it.
 
     A client may count its correlation ids anew on each connection. So a line counts only from `seen_ns` on, when the
     request came, and where its connection had one before `hit_ns`, when it was cut: a client that comes back has a
-    connection of its own.
+    connection of its own. The log is read from `from_byte` on, or its beginning.
     """
     own_key = f'"requestApiKey":{api},'.encode()
     own_id = f'"correlationId":{correlation_id},'.encode()
@@ -24,7 +26,10 @@ def when_answered(log: Path, *, lane: int, api: int, correlation_id: int, seen_n
     found: list[Line] = []
     earlier: set[bytes] = set()
     to_monotonic_ns = time.monotonic_ns() - time.time_ns()
-    for raw in log.read_bytes().splitlines():
+    with log.open("rb") as file:
+        file.seek(max(0, from_byte))
+        read = file.read()
+    for raw in read.splitlines():
         if own_lane not in raw:
             continue
         at_ns = answered_ns(raw)

@@ -13,14 +13,15 @@ bite, and says how many requests it saw.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from signal import SIGKILL
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_trial.cluster.kafka_cut import (
     ACTIONS,
+    AFTER,
     ANSWERED,
     API_KEYS,
     BEFORE,
@@ -53,6 +54,10 @@ THEN: Final = (NOTHING, KILL, PAUSE, KILL_BROKER)
 LEAVE_GROUP = "LeaveGroup"
 LOOK_EVERY_S = 0.005
 LOGGED_WITHIN_S = 5.0
+LOGGED_LATE_NS: Final = 1_000_000_000  # a line is written, and stamped, after its answer: on a busy machine much later
+LOOKED_AFTER_NS: Final = 150_000_000  # a hit is seen by looking; from so long before it on its answer may be unheard
+DELAY_SEEN_S = 0.3
+NOT_REACHED = "not reached"
 STARTED_WITHIN_S = 60.0
 NS_PER_S: Final = 1_000_000_000
 
@@ -81,7 +86,9 @@ class CutSpec:
             return {KILL: "kill", PAUSE: "pause", KILL_BROKER: "broker-kill"}[self.then]
         if self.action == CLOSE:
             return "close"
-        return "requests-held" if self.where == BEFORE else "answers-held"
+        return (
+            "stall" if self.where == BEFORE else "answers-held"
+        )  # what was held may come when nobody hears its answer
 
     @property
     def ends_by(self) -> str:
@@ -94,9 +101,9 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     if not seen.bit:
         return seen.with_details(**injection.group_since())
     asked = CutSpec(**seen.details["asked"])
-    cut = injection.lane_seen("after", seen.details["arming"]).cut
+    cut = injection.lane_after.cut if injection.lane_after else None
     if cut is None:
-        return Evidence(False, "the cut was armed anew before it was looked at", seen.details)
+        return Evidence(False, "what became of the cut was not seen: its healing failed", seen.details)
     logged = _logged(injection, cut, asked)
     return judge(asked, cut, logged, seen).with_details(**injection.group_since())
 
@@ -109,6 +116,13 @@ def _problems(options: Mapping[str, Any]) -> list[str]:
         found.append(f"answer_bytes_min needs an answer: where must be {' or '.join(WHERE[1:])}")
     if options.get("action") == DELAY and options.get("delay_ms", 1) < 1:
         found.append("delay_ms must be 1 or more")
+    then = options.get("then", NOTHING)
+    if options.get("action") == DELAY and then in (KILL, KILL_BROKER):
+        found.append(f"a request is delayed to go on, and after {then} it does not: take the action {HOLD}")
+    if then == KILL_BROKER and options.get("where", BEFORE) == ANSWERED:
+        found.append(
+            f"{KILL_BROKER} needs where = {BEFORE} or {AFTER}: what a broker had answered would be lost with it"
+        )
     return found
 
 
@@ -142,13 +156,17 @@ def cut(
     `answer_bytes_min` only requests count whose answer has so many bytes: a Fetch that brought records. With `fresh`
     the member is ended and started again when it is armed, for what one sends only as it leaves and as it starts.
     """
+    if action == DELAY:
+        injection.for_s = max(injection.for_s, delay_ms / 1000 + DELAY_SEEN_S)
     asked = CutSpec(api, int(nth), where, action, then, int(delay_ms), injection.for_s)
+    began_ns = time.monotonic_ns()
     cuts = LaneCuts(injection.context.cluster.toxiproxy, injection.member().lane)
     name = f"{injection.context.group_name}-f{injection.no}-{secrets.token_hex(4)}"
     arming = Arming(name, API_KEYS[api], asked.nth, where, action, asked.delay_ms, int(answer_bytes_min))
     with _acting(injection, asked) as act:
         if fresh:
             injection.injecting()  # from here on it is hindered: it has no partition any more when it is cut
+            victim = injection.member()
             if api != LEAVE_GROUP:
                 injection.context.group.leave(injection.member())  # what it sends as it leaves is not what is meant
         with (
@@ -164,24 +182,32 @@ def cut(
                     what=f"request {nth} of {api}",
                     every_s=LOOK_EVERY_S,
                 )
-            injection.injecting()
             seen = injection.lane_seen("inside", name)
+            hit_ns = seen.cut.hit_ns if seen.cut else time.monotonic_ns()
+            injection.injecting(time_ns=max(began_ns, hit_ns - LOOKED_AFTER_NS))
             injection.injected(acts_as=asked.acts_as, **_whom(asked, seen.cut))
             if seen.cut is None or not seen.cut.hit_ns:
                 yield not_reached(asked, seen, within_s=within_s)
                 return
-            victim = injection.member()
+            if not (fresh and api == LEAVE_GROUP):
+                victim = injection.member()
             process = injection.process_of("before", victim)
-            act(seen.cut)
+            if then == KILL and not victim.alive:
+                yield Evidence(False, f"{NOT_REACHED}: {victim.name} had gone by itself before it could be killed")
+                return
+            act(seen.cut, victim)
             after = injection.hold(lambda: injection.process_of("inside", victim))
-            yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked), arming=name)
+            yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked))
+        injection.lane_after = injection.lane_seen("after", name)  # the next cut of this lane forgets it
 
 
 def not_reached(asked: CutSpec, seen: LaneSeen, *, within_s: float) -> Evidence:
     """The request never came; or it came, and its answer did not."""
-    told = f"not reached: {seen.matched} of {asked.nth} {asked.api} came in {within_s:g} s"
+    told = f"{NOT_REACHED}: {seen.matched} of {asked.nth} {asked.api} came in {within_s:g} s"
     if seen.cut is not None:
-        told = f"not reached: request {asked.nth} of {asked.api} came, and its answer did not arrive in {within_s:g} s"
+        told = (
+            f"{NOT_REACHED}: request {asked.nth} of {asked.api} came, and its answer did not arrive in {within_s:g} s"
+        )
     return Evidence(False, told, {"matched": seen.matched, "strange": seen.strange, "connections": seen.connections})
 
 
@@ -209,7 +235,7 @@ def judge(asked: CutSpec, cut: CutRequest, answered_ns: Sequence[int], seen: Evi
             return Evidence(False, f"{request} reached the broker all the same: its log has it", details)
         where = "before the broker had it"
     else:
-        if not any(at_ns <= cut.hit_ns + CLOCKS_NS for at_ns in answered_ns):
+        if not any(at_ns <= cut.hit_ns + LOGGED_LATE_NS for at_ns in answered_ns):
             return Evidence(False, f"{request}: the broker's log does not have it as answered by then", details)
         where = "when it was answered" if asked.where == ANSWERED else "after its answer had arrived"
     did = {HOLD: f"held for {lasted_ns / NS_PER_S:.1f} s", CLOSE: "closed", DELAY: f"held for {asked.delay_ms} ms"}
@@ -247,12 +273,12 @@ def _acting(injection: Injection, asked: CutSpec) -> Iterator[Any]:
     killed: list[int] = []
     paused: list[Member] = []
 
-    def act(cut: CutRequest) -> None:
+    def act(cut: CutRequest, victim: Member) -> None:
         if asked.then == KILL:
-            group.kill(injection.member())
+            group.kill(victim)
         elif asked.then == PAUSE:
-            paused.append(injection.member())
-            group.pause(paused[0])
+            paused.append(victim)
+            group.pause(victim)
         elif asked.then == KILL_BROKER:
             killed.append(cut.broker)
             brokers[cut.broker].kill()
@@ -269,12 +295,13 @@ def _acting(injection: Injection, asked: CutSpec) -> Iterator[Any]:
 
 
 def _start_afresh(injection: Injection, asked: CutSpec) -> None:
-    """Ends the member and starts it again; one that is killed as it leaves stays dead until the fault is healed."""
+    """Ends the member, where it has not gone yet, and starts it again; one to be killed as it leaves starts when the
+    fault is healed."""
     group, member = injection.context.group, injection.member()
-    if member.alive:
+    leaving = asked.api == LEAVE_GROUP
+    if leaving:
         group.leave(member)
-    killed = asked.then == KILL and member.exit_code == -SIGKILL
-    if not killed and not injection.stop.is_set():
+    if not (leaving and asked.then == KILL) and not injection.stop.is_set():
         group.restart(member)
 
 
@@ -290,5 +317,5 @@ def _logged(injection: Injection, cut: CutRequest, asked: CutSpec) -> list[int]:
         look()
         return found
     with suppress(WaitTimeout):  # one that never comes is told by the judge
-        wait_until(look, within_s=LOGGED_WITHIN_S, what="the request log to have the request that was cut", every_s=0.1)
+        wait_until(look, within_s=LOGGED_WITHIN_S, what="the request log to have the request that was cut", every_s=0.5)
     return found

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_trial.cluster.kafka_cut import CutRequest, LaneCuts, LaneSeen
@@ -36,6 +37,7 @@ LOOK_EVERY_S = 0.5
 LOOKS_MAX = 12
 OUTLASTING = 1.25  # sessions: one expires at its end, or at the coordinator's next look
 STARTS_WITHIN_S = 20.0  # a member's process, from its start to its first connection
+LOG_BEFORE_BYTES = 4 * 1024 * 1024  # of a broker's log before the injection, for what connections there were
 WITNESSES = {
     LinkSnapshot: "S",
     Probe: "P",
@@ -104,6 +106,8 @@ class Injection:
         self.topic_before = TopicSnapshot(0)
         self.links_before: LinkSnapshot | None = None
         self.links_after: LinkSnapshot | None = None
+        self.lane_after: LaneSeen | None = None
+        self._log_bytes = {number: _size(handle.request_log) for number, handle in context.cluster.brokers.items()}
         self._requests = context.request_log()
         self._injected = False
         self._injecting = False
@@ -148,11 +152,11 @@ class Injection:
             looks.append(look())
         return looks
 
-    def injecting(self) -> None:
-        """Journals the instant at which the fault begins to be put in force; once."""
+    def injecting(self, *, time_ns: int | None = None) -> None:
+        """Journals the instant at which the fault begins to be put in force, now or at `time_ns`; once."""
         if not self._injecting:
             self._injecting = True
-            self.journal("injecting")
+            self.journal("injecting", **({} if time_ns is None else {"time_ns": time_ns}))
 
     def injected(self, **fields: Any) -> None:
         """Journals the instant from which the fault is in force; once. `fields` replace those that it has otherwise."""
@@ -246,6 +250,7 @@ class Injection:
             correlation_id=cut.correlation_id,
             seen_ns=cut.seen_ns,
             hit_ns=cut.hit_ns,
+            from_byte=self._log_bytes.get(cut.broker, 0) - LOG_BEFORE_BYTES,
         )
 
     def member_again(self) -> None:
@@ -324,3 +329,7 @@ class Injection:
 
     def _process_groups(self) -> dict[str, int]:
         return {member.name: member.process_group for member in self.context.group.members if member.alive}
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0

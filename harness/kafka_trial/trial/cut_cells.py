@@ -81,12 +81,10 @@ def apis_used(folder: RunFolder) -> list[str]:
 def scenario_of(cell: Cell, spec: ConsumerSpec) -> Scenario:
     """Returns the scenario of a cell: a steady load, the cut, and what comes of it."""
     hold_s = min(HOLD_S_MAX, OUTLASTING * spec.kafka.session_timeout_s)
-    options: dict[str, Any] = {
-        "api": cell.api,
-        "where": cell.where,
-        "action": cell.action,
-        "fresh": cell.api in STARTING,
-    }
+    options: dict[str, Any] = {"api": cell.api, "where": cell.where, "action": cell.action}
+    options["fresh"] = cell.api in STARTING
+    if cell.api == "JoinGroup":
+        options["nth"] = 2  # the first is sent without a member id, only to be told one (KIP-394)
     for_s = {HOLD: hold_s, CLOSE: 1.0, DELAY: DELAY_MS / 1000 + 1.0, KILL: KILLED_S}[cell.action]
     if cell.action == KILL:
         options |= {"action": HOLD, "then": KILL}

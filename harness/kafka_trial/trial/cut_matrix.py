@@ -27,6 +27,7 @@ from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 
 FIRST = "control"  # the trial that shows which APIs the consumer uses
 RUNS = "runs"
+VACUOUS = "proves nothing about the consumer"  # what is said besides of a fault that was not reached
 Key = tuple[str, str, str]
 
 
@@ -72,11 +73,15 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
         for row in read_rows(rows)
         if (row.consumer, row.consumer_digest, row.source_digest) == (first.consumer.name, consumer, source)
         and (row.kafka_version, row.seed) == (first.kafka_version, asked.seed)
+        and row.verdict != "unknown"  # it is tried again
     }
-    apis = asked.apis or _apis(session, first, asked.out, say)
+    place = asked.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{asked.seed}"
+    apis = asked.apis or _apis(session, first, place / FIRST, say)
     cells = cells_of(apis, places=asked.places, actions=asked.actions)
     matrix = Matrix(first.consumer.name, first.kafka_version, [_key(cell) for cell in cells], ours)
-    requests = {_request(asked, cell, first.consumer): cell for cell in cells if _key(cell) not in ours}
+    requests = {
+        _request(asked, cell, first.consumer, place / cell.name): cell for cell in cells if _key(cell) not in ours
+    }
     tried = session.try_many(
         list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
     )
@@ -100,13 +105,12 @@ def lanes_for(asked: Walk) -> int:
     return max(LANES, (asked.side_by_side or os.cpu_count() or 1) * _spec(asked, registry.find_scenario(FIRST)).lanes)
 
 
-def _apis(session: Session, first: TrialSpec, out: Path, say: Callable[[str], object]) -> list[str]:
-    """Returns the APIs that the consumer uses in a trial without faults, kept in `out`.
+def _apis(session: Session, first: TrialSpec, place: Path, say: Callable[[str], object]) -> list[str]:
+    """Returns the APIs that the consumer uses in a trial without faults, kept at `place`.
 
     Raises:
         StartError: that trial was cut short.
     """
-    place = out / FIRST
     shutil.rmtree(place, ignore_errors=True)
     folder = session.run_one(first, out=place)
     if because := folder.end_told():
@@ -116,8 +120,7 @@ def _apis(session: Session, first: TrialSpec, out: Path, say: Callable[[str], ob
     return apis
 
 
-def _request(asked: Walk, cell: Cell, consumer: ConsumerSpec) -> TrialRequest:
-    place = asked.out / RUNS / cell.name
+def _request(asked: Walk, cell: Cell, consumer: ConsumerSpec, place: Path) -> TrialRequest:
     for left in place.parent.glob(f"{cell.name}*"):  # of a walk that was stopped in the midst of this one
         shutil.rmtree(left)
     return TrialRequest(_spec(asked, scenario_of(cell, consumer)), place)
@@ -146,9 +149,9 @@ def _row(
         word, anomalies = verdict.verdict, {violation.anomaly for violation in verdict.violations}
         told = "; ".join(fault.evidence for fault in verdict.faults)
         if word == "unknown":
-            not_reached = any(fault.evidence.startswith(NOT_REACHED) for fault in verdict.faults)
+            not_reached = all(NOT_REACHED in reason or VACUOUS in reason for reason in verdict.reasons)
             word, told = (NOT_REACHED, told) if not_reached else (word, "; ".join(verdict.reasons))
-        run = folder.path.relative_to(asked.out.resolve() if folder.path.is_absolute() else asked.out).as_posix()
+        run = folder.path.relative_to(asked.out.absolute()).as_posix()
         if verdict.exit == PASS:
             run = ""
             shutil.rmtree(folder.path)

@@ -1,23 +1,27 @@
 """The references' matrices of cuts: rows in `reports/cuts.jsonl`, and the page that is made of them alone.
 
-A row counts for the harness that made its history, and for its consumer; a change of either asks for new trials.
+A row counts for the harness that made and judged it, and for its consumer; a change of either asks for new trials.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from kafka_trial import registry
 from kafka_trial.errors import FAIL, PASS
 from kafka_trial.report.cut_page import CutRow, Matrix, matrix_text, read_rows
+from kafka_trial.trial import cut_cells
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.cut_cells import Cell, cells_of
 from kafka_trial.trial.cut_matrix import Walk, lanes_for, walk
 from kafka_trial.trial.session import Session
-from lab.calibration.source_digests import making_digest
+from lab.calibration.source_digests import judging_digest, making_digest
 from lab.repository import git_revision, reports_folder
 
 ROWS_NAME, PAGE_NAME = "cuts.jsonl", "cuts.md"
@@ -55,7 +59,7 @@ def try_all(names: Sequence[str], *, minutes: float | None, side_by_side: int | 
                 registry.find_consumer(name),
                 RUNS / name.replace("/", "-"),
                 rows=rows,
-                source_digest=making_digest(),
+                source_digest=f"{making_digest()}-{judging_digest()}-{_digest(cut_cells)}",
                 commit=git_revision(),
                 minutes=left,
                 side_by_side=side_by_side,
@@ -65,6 +69,10 @@ def try_all(names: Sequence[str], *, minutes: float | None, side_by_side: int | 
             with Session(lanes=lanes_for(asked)) as session:
                 walk(session, asked, say=console.say)
     return write_page()
+
+
+def _digest(module: ModuleType) -> str:
+    return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:8]
 
 
 def write_page() -> int:
@@ -102,5 +110,10 @@ def _counted(rows: Sequence[CutRow]) -> str:
 def _newest(rows: Sequence[CutRow]) -> list[CutRow]:
     """Returns the newest row of each cell, of the harness of the last row."""
     harness = rows[-1].source_digest if rows else ""
-    newest = {(row.consumer, row.kafka_version, Cell(*row.cell)): row for row in rows if row.source_digest == harness}
+    consumers = {row.consumer: row.consumer_digest for row in rows}  # the newest of each
+    newest = {
+        (row.consumer, row.kafka_version, Cell(*row.cell)): row
+        for row in rows
+        if (row.source_digest, row.consumer_digest) == (harness, consumers[row.consumer])
+    }
     return list(newest.values())

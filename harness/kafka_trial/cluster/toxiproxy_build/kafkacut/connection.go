@@ -17,6 +17,7 @@ type connection struct {
 	closing atomic.Bool
 	sync.Mutex
 	awaited map[int32]*cut // by the correlation id whose answer is cut
+	awaits  atomic.Int32   // how many those are, for those who hold no lock
 }
 
 func newConnection(name string, l *lane) *connection {
@@ -50,13 +51,18 @@ func (c *connection) await(correlation int32, one *cut) {
 	c.Lock()
 	defer c.Unlock()
 	c.awaited[correlation] = one
+	c.awaits.Store(int32(len(c.awaited)))
 }
 
 func (c *connection) answerOf(correlation int32) *cut {
+	if c.awaits.Load() == 0 {
+		return nil
+	}
 	c.Lock()
 	defer c.Unlock()
 	one := c.awaited[correlation]
 	delete(c.awaited, correlation)
+	c.awaits.Store(int32(len(c.awaited)))
 	return one
 }
 
@@ -178,7 +184,7 @@ func (h *half) take(chunk *stream.StreamChunk) {
 			h.pass(append(carry, chunk.Data...), chunk.Timestamp)
 		}
 	}()
-	steps, rest, ok := h.frames.split(chunk.Data)
+	steps, rest, ok := h.frames.split(chunk.Data, h.asked())
 	for _, one := range steps {
 		h.follow(one, chunk.Timestamp)
 	}
@@ -186,6 +192,14 @@ func (h *half) take(chunk *stream.StreamChunk) {
 		h.connection.stopReading()
 		h.pass(rest, chunk.Timestamp)
 	}
+}
+
+// asked tells whether anybody wants to know of single frames now.
+func (h *half) asked() bool {
+	if h.requests {
+		return h.connection.lane.armed.Load()
+	}
+	return h.ending != nil || h.connection.awaits.Load() > 0
 }
 
 func (h *half) follow(one step, came time.Time) {
@@ -226,9 +240,21 @@ func (h *half) begins(header []byte) *cut {
 }
 
 func (h *half) pass(data []byte, came time.Time) {
-	if len(data) > 0 {
-		h.queue = append(h.queue, passing{chunk: &stream.StreamChunk{Data: data, Timestamp: came}})
+	if len(data) == 0 {
+		return
 	}
+	if last := len(h.queue) - 1; last >= 0 && h.queue[last].chunk != nil && follows(h.queue[last].chunk.Data, data) {
+		before := h.queue[last].chunk
+		before.Data = before.Data[:len(before.Data)+len(data)]
+		return
+	}
+	h.queue = append(h.queue, passing{chunk: &stream.StreamChunk{Data: data, Timestamp: came}})
+}
+
+// follows tells whether data stands right behind what is to be written before it: frames that came together go together.
+func follows(before, data []byte) bool {
+	end := len(before)
+	return end > 0 && cap(before) >= end+len(data) && &before[:end+1][end] == &data[0]
 }
 
 // empty returns a chunk of no bytes; nil bytes would end the stream.

@@ -21,6 +21,7 @@ type frames struct {
 	headerSize int
 	carry      []byte // of a header that is not whole; they are not passed on yet
 	left       int    // bytes of the frame that are still to come
+	steps      []step // of the last split; a client sends hundreds of frames at once
 }
 
 // step is a run of bytes that can be passed on as they are; header is set where they begin a frame, ends where their
@@ -32,36 +33,50 @@ type step struct {
 }
 
 // split cuts what came into steps; ok is false where the bytes are no frames: the steps before that are good, rest is
-// what remains.
-func (f *frames) split(data []byte) (steps []step, rest []byte, ok bool) {
+// what remains. The steps are good until the next split. Where no frame is asked for, all that is good is one step.
+func (f *frames) split(data []byte, each bool) (steps []step, rest []byte, ok bool) {
+	steps = f.steps[:0]
+	defer func() { f.steps = steps }()
 	if len(f.carry) > 0 {
 		data = append(f.carry, data...)
 		f.carry = nil
 	}
+	all, ok := data, true
 	for len(data) > 0 {
 		one := step{}
 		if f.left == 0 {
 			if len(data) < f.headerSize {
 				f.carry = append([]byte(nil), data...)
-				return steps, nil, true
+				break
 			}
-			length := int(int32(binary.BigEndian.Uint32(data)))
-			if length < f.headerSize-4 || length > frameBytesMax {
-				return steps, data, false
+			if ok = f.begins(data); !ok {
+				rest = data
+				break
 			}
 			one.header = data[:f.headerSize]
-			if f.headerSize == requestHeaderSize && !sane(readRequest(one.header)) {
-				return steps, data, false
-			}
-			f.left = 4 + length
 		}
 		size := min(f.left, len(data))
 		one.data, data = data[:size], data[size:]
 		f.left -= size
 		one.ends = f.left == 0
-		steps = append(steps, one)
+		if each {
+			steps = append(steps, one)
+		}
 	}
-	return steps, nil, true
+	if good := len(all) - len(data); !each && good > 0 {
+		steps = append(steps, step{data: all[:good]})
+	}
+	return steps, rest, ok
+}
+
+// begins reads the length of a frame; false where none begins here.
+func (f *frames) begins(data []byte) bool {
+	length := int(int32(binary.BigEndian.Uint32(data)))
+	if length < f.headerSize-4 || length > frameBytesMax {
+		return false
+	}
+	f.left = 4 + length
+	return f.headerSize != requestHeaderSize || sane(readRequest(data))
 }
 
 func readRequest(header []byte) requestHeader {

@@ -321,7 +321,7 @@ func TestSplitAtEveryByte(t *testing.T) {
 		var passed []byte
 		var begun, ended int
 		for _, part := range [][]byte{whole[:at], whole[at:]} {
-			steps, rest, ok := f.split(part)
+			steps, rest, ok := f.split(part, true)
 			if !ok || len(rest) > 0 {
 				t.Fatalf("cut at %d: taken for something else", at)
 			}
@@ -696,6 +696,7 @@ func TestAPanicPassesTheBytesOn(t *testing.T) {
 	l := new(lane)
 	own := newHalf(newConnection("c", l), true)
 	own.frames.headerSize = 2 // too short for what is read from it
+	check(t, l.arm(Arming{ID: "c1", API: offsetCommit, Nth: 1, Where: Before, Action: Hold}))
 	in, out := make(chan *stream.StreamChunk), make(chan *stream.StreamChunk, 10)
 	stub := toxics.NewToxicStub(in, out)
 	stub.State = own

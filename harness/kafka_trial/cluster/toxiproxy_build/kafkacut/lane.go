@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -116,6 +117,7 @@ type lane struct {
 	connections int
 	strange     int
 	seen        map[place]int // requests of the API since it was armed
+	armed       atomic.Bool   // whether there is anything to count, for those who hold no lock
 }
 
 func (l *lane) arm(a Arming) error {
@@ -133,6 +135,7 @@ func (l *lane) arm(a Arming) error {
 		}
 	}
 	l.arming, l.released, l.matched, l.cuts, l.seen = &a, nil, 0, nil, make(map[place]int)
+	l.armed.Store(true)
 	return nil
 }
 
@@ -153,11 +156,15 @@ func (l *lane) release(r Release) error {
 		close(one.over)
 	}
 	l.arming, l.released = nil, &r
+	l.armed.Store(false)
 	return nil
 }
 
 // request counts a request, and returns its cut when it is the one that is asked for, or may be by its answer.
 func (l *lane) request(connection string, h requestHeader) *cut {
+	if !l.armed.Load() {
+		return nil
+	}
 	l.Lock()
 	defer l.Unlock()
 	if l.arming == nil || l.arming.API != h.api {
