@@ -41,7 +41,7 @@ def test_values_that_make_no_sense_are_told() -> None:
         "load.aborted_ratio must be at least 0 and below 1",
         "topic.replication_factor must be between 1 and brokers",
         "schedule[0] (kill): at_s and for_s must not be negative",
-        "schedule[0] (kill): after = 'ready' is none of: stable",
+        "schedule[0] (kill): after = 'ready' is none of: stable, healed",
     ]
 
 
