@@ -12,6 +12,8 @@ from kafka_trial.nemesis.broker_log import when_answered
 from kafka_trial.nemesis.cuts import CutSpec, judge, not_reached
 from kafka_trial.nemesis.evidence import Evidence
 from kafka_trial.nemesis.fault import find_fault, step_problems
+from kafka_trial.nemesis.schedule import schedule_problems
+from kafka_trial.scenario import Step
 
 S = 1_000_000_000
 ASKED = CutSpec("OffsetCommit", 3, "before", "hold", "nothing", 1000, 2.0)
@@ -132,6 +134,23 @@ def test_what_cannot_be_cut_is_refused_by_name(options: dict[str, object], said:
     """Each with what would do."""
     (problem,) = step_problems("cut", "member", options)
     assert said in problem
+
+
+@pytest.mark.parametrize(
+    ("targets", "after", "refused"),
+    [
+        (("member:0", "member:0"), "", True),
+        (("member", "member:0"), "", True),
+        (("member:0", "member"), "", True),
+        (("member:0", "member:0"), "healed", False),
+        (("member", "member"), "stable", False),
+        (("member:0", "member:1"), "", False),
+    ],
+)
+def test_two_cuts_of_one_member_come_one_after_the_other(targets: tuple[str, str], after: str, refused: bool) -> None:
+    """Else the second could not be armed, in the middle of the trial; told before anything starts."""
+    first, second = Step("cut", targets[0]), Step("cut", targets[1], at_s=1.0, after=after)
+    assert [problem[:12] for problem in schedule_problems([first, second])] == ["schedule[1]:"] * refused
 
 
 def test_a_cut_that_kills_a_broker_breaks_brokers() -> None:

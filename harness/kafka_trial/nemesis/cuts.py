@@ -86,9 +86,8 @@ class CutSpec:
             return {KILL: "kill", PAUSE: "pause", KILL_BROKER: "broker-kill"}[self.then]
         if self.action == CLOSE:
             return "close"
-        return (
-            "stall" if self.where == BEFORE else "answers-held"
-        )  # what was held may come when nobody hears its answer
+        # What is held before the broker may reach it when nobody hears the answer any more.
+        return "stall" if self.where == BEFORE else "answers-held"
 
     @property
     def ends_by(self) -> str:
@@ -154,7 +153,7 @@ def cut(
 
     It is armed when the step begins and waited for `within_s` seconds; held for as long as the step lasts. With
     `answer_bytes_min` only requests count whose answer has so many bytes: a Fetch that brought records. With `fresh`
-    the member is ended and started again when it is armed, for what one sends only as it leaves and as it starts.
+    the member is ended and started again when the step begins, for what one sends only as it leaves and as it starts.
     """
     if action == DELAY:
         injection.for_s = max(injection.for_s, delay_ms / 1000 + DELAY_SEEN_S)
@@ -168,7 +167,7 @@ def cut(
             injection.injecting()  # from here on it is hindered: it has no partition any more when it is cut
             victim = injection.member()
             if api != LEAVE_GROUP:
-                injection.context.group.leave(injection.member())  # what it sends as it leaves is not what is meant
+                injection.context.group.leave(victim)  # what it sends as it leaves is not what is meant
         with (
             ThreadGroup(f"cut {injection.no}", join_within_s=STARTED_WITHIN_S) as thread_group,
             cuts.armed(arming, by=asked.ends_by),
@@ -295,8 +294,8 @@ def _acting(injection: Injection, asked: CutSpec) -> Iterator[Any]:
 
 
 def _start_afresh(injection: Injection, asked: CutSpec) -> None:
-    """Ends the member, where it has not gone yet, and starts it again; one to be killed as it leaves starts when the
-    fault is healed."""
+    """Starts the member again; one that is to be cut as it leaves is ended first, and where it is killed then it starts
+    when the fault is healed."""
     group, member = injection.context.group, injection.member()
     leaving = asked.api == LEAVE_GROUP
     if leaving:

@@ -34,6 +34,7 @@ from kafka_trial.scenario import HEALED, Step
 
 PLAN_SCHEMA = 1
 TICK_S = 0.1
+ANY_MEMBER = "member"  # a target that is drawn
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,21 @@ def schedule_problems(steps: Sequence[Step | Planned]) -> list[str]:
     return [
         f"schedule[{number}]: {problem}"
         for number, step in enumerate(steps)
-        for problem in step_problems(step.fault, step.target, step.options)
+        for problem in [*step_problems(step.fault, step.target, step.options), *_cut_problems(steps[:number], step)]
+    ]
+
+
+def _cut_problems(before: Sequence[Step | Planned], step: Step | Planned) -> list[str]:
+    """Two cuts of one member at once: its requests are counted for one of them at a time."""
+    if step.fault != "cut" or step.after:
+        return []
+    others = {other.target for other in before if other.fault == "cut"}
+    drawn = others and ANY_MEMBER in (step.target, *others)
+    if not (drawn or step.target in others):
+        return []
+    return [
+        f'a second cut of {step.target} may come while the first is armed: give it after = "{HEALED}", or give '
+        f"each a member of its own ({ANY_MEMBER}:<index>)"
     ]
 
 

@@ -24,10 +24,10 @@ from kafka_trial.trial.cut_cells import MATRIX_ACTIONS, Cell, apis_used, cells_o
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
+from kafka_trial.verdict.unknown_reasons import PROVES_NOTHING
 
 FIRST = "control"  # the trial that shows which APIs the consumer uses
 RUNS = "runs"
-VACUOUS = "proves nothing about the consumer"  # what is said besides of a fault that was not reached
 Key = tuple[str, str, str]
 
 
@@ -149,7 +149,7 @@ def _row(
         word, anomalies = verdict.verdict, {violation.anomaly for violation in verdict.violations}
         told = "; ".join(fault.evidence for fault in verdict.faults)
         if word == "unknown":
-            not_reached = all(NOT_REACHED in reason or VACUOUS in reason for reason in verdict.reasons)
+            not_reached = all(NOT_REACHED in reason or PROVES_NOTHING in reason for reason in verdict.reasons)
             word, told = (NOT_REACHED, told) if not_reached else (word, "; ".join(verdict.reasons))
         run = folder.path.relative_to(asked.out.absolute()).as_posix()
         if verdict.exit == PASS:

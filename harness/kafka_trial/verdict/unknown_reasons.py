@@ -110,6 +110,7 @@ def _witnesses(trial_context: TrialContext) -> list[str]:
     ]
 
 
+PROVES_NOTHING = "proves nothing about the consumer"
 LETS_PASS = frozenset({"latency", "slow-link"})  # faults under which traffic must go on
 
 
@@ -150,7 +151,7 @@ def faults_without_traffic(coverage: Coverage, trial_context: TrialContext) -> l
     if not spoken and not any(through.moved for through in coverage.members.values()):
         return []  # nothing tells who did what
     return [
-        f"fault {window.number} ({window.fault}) proves nothing about the consumer: {idle}"
+        f"fault {window.number} ({window.fault}) {PROVES_NOTHING}: {idle}"
         for window in trial_context.windows
         if (idle := _idle(coverage, window, spoken=spoken)) is not None
     ]
