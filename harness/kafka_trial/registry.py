@@ -18,6 +18,7 @@ from types import ModuleType
 
 from kafka_trial.consumers.patched_consumer import read_consumer_toml
 from kafka_trial.errors import InputError, unknown_name
+from kafka_trial.nemesis.cut_scenarios import cut_name_problems, cut_scenario
 from kafka_trial.scenario import Scenario, scenario_from_json, scenario_from_toml, scenario_problems
 
 PACKAGE = Path(__file__).parent
@@ -103,25 +104,31 @@ def add_scenario(scenario: Scenario, *, where: str) -> None:
 
 
 def find_scenario(given: str) -> Scenario:
-    """Returns the scenario of a registered name, a TOML file, or the scenario.json of a run folder.
+    """Returns the scenario of a registered name, a cut by its name, a TOML file, or the scenario.json of a run folder.
 
     Raises:
         InputError: no such name or file, or the file is wrong; every problem at once.
     """
-    if given in scenarios():
-        return scenarios()[given]
+    if (named := named_scenario(given)) is not None:
+        return named
     path = Path(given)
     if path.suffix not in (".toml", ".json") and not path.exists():
-        raise InputError("scenario", unknown_name("scenario", given, scenarios()) + "; or a TOML file")
+        unknown = unknown_name("scenario", given, scenarios()) + "; or cut-API-WHERE-ACTION, or a TOML file"
+        raise InputError("scenario", cut_name_problems(given) or unknown)
     scenario, problems = (scenario_from_json if path.suffix == ".json" else scenario_from_toml)(path)
     if scenario is None:
         raise InputError(given, problems)
     return scenario
 
 
+def named_scenario(name: str) -> Scenario | None:
+    """Returns the scenario that is registered by this name, or is the cut of this name; None where there is none."""
+    return scenarios().get(name) or cut_scenario(name)
+
+
 def scenario_file(given: str) -> Path | None:
-    """Returns the file that `find_scenario` reads for these words; None for a registered name."""
-    return None if given in scenarios() else Path(given).absolute()
+    """Returns the file that `find_scenario` reads for these words; None for a name."""
+    return None if named_scenario(given) is not None else Path(given).absolute()
 
 
 @cache

@@ -147,9 +147,9 @@ def cluster(options: Namespace) -> int:
 def cuts(options: Namespace) -> int:
     """`cuts --consumer FILE`: cuts a member at every place of every API that it uses, and shows the matrix."""
     from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
+    from kafka_trial.nemesis.cut_scenarios import CUT_ACTIONS, MATRIX_ACTIONS
     from kafka_trial.report.cut_page import PAGE, matrix_text
-    from kafka_trial.trial.cut_cells import MATRIX_ACTIONS, named
-    from kafka_trial.trial.cut_matrix import Walk, lanes_for, walk
+    from kafka_trial.trial.cut_matrix import Walk, lanes_for, named, walk
     from kafka_trial.trial.session import Session
 
     if options.side_by_side is not None and options.side_by_side < 1:
@@ -161,7 +161,7 @@ def cuts(options: Namespace) -> int:
         seed=options.seed,
         apis=named("--api", options.api or (), API_KEYS),
         places=named("--where", options.where or WHERE, WHERE),
-        actions=named("--action", options.action or MATRIX_ACTIONS, MATRIX_ACTIONS),
+        actions=named("--action", options.action or MATRIX_ACTIONS, CUT_ACTIONS),
         minutes=options.minutes,
         side_by_side=options.side_by_side,
         retry_unknown=options.retry_unknown,

@@ -11,40 +11,18 @@ from typing import Any
 import pytest
 
 from kafka_trial.cli import main
-from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
-from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import create_run_folder
-from kafka_trial.nemesis.schedule import make_plan
+from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS
 from kafka_trial.registry import find_consumer
 from kafka_trial.report.cut_page import CutRow, Matrix, append_row, matrix_text, read_rows, write_matrix
-from kafka_trial.scenario import scenario_problems
-from kafka_trial.trial.cut_cells import MATRIX_ACTIONS, Cell, apis_used, cells_of, scenario_of
-from kafka_trial.trial.cut_matrix import Walk, walk
+from kafka_trial.trial.cut_matrix import Walk, apis_used, walk
 from kafka_trial.trial.session import TrialRequest
 
 CONSUMER = find_consumer("python-at-least-once")
 RUNS = Path("runs") / "python-at-least-once-4.3.1-seed-1"
 ROW = CutRow("Fetch", "after", "kill", "pass", (), "cut", "", "c", "d1", "d2", "4.3.1", 1)
-
-
-def test_every_cell_is_a_sound_scenario_with_one_cut() -> None:
-    """For all APIs, places and actions: nothing of it is refused, and it waits for an answer where it needs one."""
-    spec = spec_from_toml(CONSUMER)
-    cells = cells_of(API_KEYS)
-    assert len(cells) == len(API_KEYS) * len(WHERE) * len(MATRIX_ACTIONS) == len({cell.name for cell in cells})
-    for cell in cells:
-        scenario = scenario_of(cell, spec)
-        assert scenario_problems(scenario) == []
-        assert make_plan(scenario.schedule, seed=1).cuts
-
-
-def test_a_hold_outlasts_the_session_where_it_is_short() -> None:
-    """Of ten seconds at most: with a session of 45 s a hold of that length says nothing of expiry."""
-    spec, cell = spec_from_toml(CONSUMER), Cell("Heartbeat", "before", "hold")
-    long = replace(spec, kafka=replace(spec.kafka, session_timeout_s=45.0))
-    assert [scenario_of(cell, one).schedule[0].for_s for one in (spec, long)] == [7.5, 10.0]
 
 
 def test_the_apis_are_those_of_its_members(tmp_path: Path) -> None:
@@ -225,7 +203,7 @@ def test_a_folder_that_is_named_by_a_detour_is_the_same(tmp_path: Path) -> None:
     [
         (["--api", "OffsetComit"], "OffsetCommit"),
         (["--where", "between"], "after, answered, before"),
-        (["--action", "swallow"], "close, delay, hold, kill"),
+        (["--action", "swallow"], "close, delay, hold, kill, pause"),
         (["--side-by-side", "0"], "must be 1 or more"),
     ],
 )

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kafka_trial import registry
-from kafka_trial.cluster.kafka_cut import WHERE
+from kafka_trial.cluster.kafka_cut import API_KEYS, WHERE
 from kafka_trial.cluster.wiring import LANES
-from kafka_trial.consumers.consumer import ConsumerSpec
-from kafka_trial.errors import PASS, KafkaTrialError, StartError
+from kafka_trial.errors import PASS, InputError, KafkaTrialError, StartError, unknown_name
+from kafka_trial.history.store import RunFolder
+from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS, Cell, cells_of, scenario_of
 from kafka_trial.report.cut_page import NOT_REACHED, ROWS, CutRow, Matrix, append_row, read_rows, write_matrix
 from kafka_trial.scenario import Scenario
-from kafka_trial.trial.cut_cells import MATRIX_ACTIONS, Cell, apis_used, cells_of, scenario_of
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
@@ -28,6 +29,7 @@ from kafka_trial.verdict.unknown_reasons import PROVES_NOTHING
 
 FIRST = "control"  # the trial that shows which APIs the consumer uses
 RUNS = "runs"
+ALWAYS: Final = ("Fetch", "Metadata")  # every consumer sends them; the history keeps only those that tell something new
 Key = tuple[str, str, str]
 
 
@@ -79,9 +81,7 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
     apis = asked.apis or _apis(session, first, place / FIRST, say)
     cells = cells_of(apis, places=asked.places, actions=asked.actions)
     matrix = Matrix(first.consumer.name, first.kafka_version, [_key(cell) for cell in cells], ours)
-    requests = {
-        _request(asked, cell, first.consumer, place / cell.name): cell for cell in cells if _key(cell) not in ours
-    }
+    requests = {_request(asked, cell, place / cell.name): cell for cell in cells if _key(cell) not in ours}
     tried = session.try_many(
         list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
     )
@@ -94,6 +94,30 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
         say(f"{ended}/{len(requests)} {row.api} {row.where} {row.action}: {told}")
     write_matrix(matrix, asked.out)
     return matrix
+
+
+def apis_used(folder: RunFolder) -> list[str]:
+    """Returns the APIs that the members of a trial were seen to use, by the brokers' request logs."""
+    lanes, seen = set[int](), set[tuple[str, int]]()
+    for event in folder.events():
+        if event.kind == "started":
+            lanes.add(event.details["lane"])
+        elif event.kind == "request" and event.details.get("lane") is not None:
+            seen.add((event.details["api"].replace("_", "").lower(), event.details["lane"]))
+    names = {api for api, lane in seen if lane in lanes}
+    return [api for api in API_KEYS if api in ALWAYS or api.lower() in names]
+
+
+def named(option: str, given: Collection[str], known: Collection[str]) -> list[str]:
+    """Returns what was given of what is known, in that order.
+
+    Raises:
+        InputError: something that was given is not known.
+    """
+    problems = [unknown_name(option.removeprefix("--"), name, known) for name in given if name not in known]
+    if problems:
+        raise InputError(option, problems)
+    return [name for name in known if name in given]
 
 
 def lanes_for(asked: Walk) -> int:
@@ -120,10 +144,10 @@ def _apis(session: Session, first: TrialSpec, place: Path, say: Callable[[str], 
     return apis
 
 
-def _request(asked: Walk, cell: Cell, consumer: ConsumerSpec, place: Path) -> TrialRequest:
+def _request(asked: Walk, cell: Cell, place: Path) -> TrialRequest:
     for left in place.parent.glob(f"{cell.name}*"):  # of a walk that was stopped in the midst of this one
         shutil.rmtree(left)
-    return TrialRequest(_spec(asked, scenario_of(cell, consumer)), place)
+    return TrialRequest(_spec(asked, scenario_of(cell)), place)
 
 
 def _spec(asked: Walk, scenario: Scenario) -> TrialSpec:

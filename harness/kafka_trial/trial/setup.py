@@ -168,7 +168,7 @@ def _scenario_file(trial_spec: TrialSpec) -> str | None:
     """Returns the file that holds the scenario; that of the run folder for a value that is registered nowhere."""
     if trial_spec.scenario_file is not None:
         return str(trial_spec.scenario_file)
-    known = registry.scenarios().get(trial_spec.scenario.name) == trial_spec.scenario
+    known = registry.named_scenario(trial_spec.scenario.name) == trial_spec.scenario
     return None if known else "scenario.json"
 
 

@@ -5,20 +5,16 @@ A row counts for the harness that made and judged it, and for its consumer; a ch
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 from kafka_trial import registry
 from kafka_trial.errors import FAIL, PASS
+from kafka_trial.nemesis.cut_scenarios import Cell, cells_of
 from kafka_trial.report.cut_page import CutRow, Matrix, matrix_text, read_rows
-from kafka_trial.trial import cut_cells
 from kafka_trial.trial.console import Console
-from kafka_trial.trial.cut_cells import Cell, cells_of
 from kafka_trial.trial.cut_matrix import Walk, lanes_for, walk
 from kafka_trial.trial.session import Session
 from lab.calibration.source_digests import judging_digest, making_digest
@@ -60,7 +56,7 @@ def try_all(names: Sequence[str], *, minutes: float | None, side_by_side: int | 
                 registry.find_consumer(name),
                 RUNS / name.replace("/", "-"),
                 rows=rows,
-                source_digest=f"{making_digest()}-{judging_digest()}-{_digest(cut_cells)}",
+                source_digest=f"{making_digest()}-{judging_digest()}",
                 commit=git_revision(),
                 minutes=left,
                 side_by_side=side_by_side,
@@ -70,10 +66,6 @@ def try_all(names: Sequence[str], *, minutes: float | None, side_by_side: int | 
             with Session(lanes=lanes_for(asked)) as session:
                 walk(session, asked, say=console.say)
     return write_page()
-
-
-def _digest(module: ModuleType) -> str:
-    return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:8]
 
 
 def write_page() -> int:

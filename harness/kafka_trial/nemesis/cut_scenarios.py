@@ -1,4 +1,4 @@
-"""Which cuts a consumer can be put to: a cell for each API that it uses, place and action; and the scenario of each."""
+"""Cuts as scenarios: one for each API, place and action, known by its name, as `cut-OffsetCommit-answered-kill`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka_trial.cluster.kafka_cut import AFTER, ANSWERED, API_KEYS, BEFORE, CLOSE, DELAY, HOLD, WHERE
-from kafka_trial.consumers.consumer import ConsumerSpec
-from kafka_trial.errors import InputError, unknown_name
-from kafka_trial.history.store import RunFolder
+from kafka_trial.errors import unknown_name
 from kafka_trial.scenario import Scenario, Step
 
-KILL = "kill"
+PREFIX = "cut"
+KILL, PAUSE = "kill", "pause"
 MATRIX_ACTIONS: Final = (HOLD, CLOSE, DELAY, KILL)
+CUT_ACTIONS: Final = (*MATRIX_ACTIONS, PAUSE)
 MEMBER = "member:1"
 # What a client sends only as it leaves or starts: there the member is ended and started again.
 STARTING: Final = frozenset(
     {"FindCoordinator", "Metadata", "JoinGroup", "SyncGroup", "OffsetFetch", "InitProducerId", "LeaveGroup"}
 )
-ALWAYS: Final = ("Fetch", "Metadata")  # every consumer sends them; the history keeps only those that tell something new
 RECORDS_BYTES_MIN = 1000  # an answer to a Fetch with a record in it, of the kilobyte each that the load sends
-OUTLASTING = 1.25  # a hold lasts so many sessions, so that a member whose heartbeats are held is expelled …
-HOLD_S_MAX = 10.0  # … where sessions are no longer than this allows
+HOLD_S = 7.5  # longer than a session of 6 s: a member whose heartbeats are held is expelled
 DELAY_MS = 1000
 KILLED_S = 2.0
+PAUSED_S = 12.0  # others have its partitions, and have worked on them, before it goes on
 
 
 @dataclass(frozen=True, order=True)
@@ -38,7 +37,7 @@ class Cell:
     @property
     def name(self) -> str:
         """As a scenario: `cut-OffsetCommit-before-kill`."""
-        return f"cut-{self.api}-{self.where}-{self.action}"
+        return "-".join((PREFIX, self.api, self.where, self.action))
 
 
 def cells_of(
@@ -49,45 +48,36 @@ def cells_of(
         Cell(api, where, action)
         for api in API_KEYS
         for where in WHERE
-        for action in MATRIX_ACTIONS
+        for action in CUT_ACTIONS
         if api in apis and where in places and action in actions
     ]
 
 
-def named(option: str, given: Collection[str], known: Collection[str]) -> list[str]:
-    """Returns what was given of what is known, in that order.
-
-    Raises:
-        InputError: something that was given is not known.
-    """
-    problems = [unknown_name(option.removeprefix("--"), name, known) for name in given if name not in known]
-    if problems:
-        raise InputError(option, problems)
-    return [name for name in known if name in given]
+def cut_scenario(name: str) -> Scenario | None:
+    """Returns the scenario of a cut by its name; None where no cut has this name."""
+    parts = name.split("-")
+    if len(parts) != 4 or parts[0] != PREFIX or cut_name_problems(name):
+        return None
+    return scenario_of(Cell(*parts[1:]))
 
 
-def apis_used(folder: RunFolder) -> list[str]:
-    """Returns the APIs that the members of a trial were seen to use, by the brokers' request logs."""
-    lanes, seen = set[int](), set[tuple[str, int]]()
-    for event in folder.events():
-        if event.kind == "started":
-            lanes.add(event.details["lane"])
-        elif event.kind == "request" and event.details.get("lane") is not None:
-            seen.add((event.details["api"].replace("_", "").lower(), event.details["lane"]))
-    names = {api for api, lane in seen if lane in lanes}
-    return [api for api in API_KEYS if api in ALWAYS or api.lower() in names]
+def cut_name_problems(name: str) -> list[str]:
+    """Returns what is wrong with a name of the form `cut-API-WHERE-ACTION`; empty where it has not that form."""
+    parts = name.split("-")
+    if len(parts) != 4 or parts[0] != PREFIX:
+        return []
+    given = zip(("API", "place", "action"), parts[1:], (API_KEYS, WHERE, CUT_ACTIONS), strict=True)
+    return [unknown_name(kind, word, known) for kind, word, known in given if word not in known]
 
 
-def scenario_of(cell: Cell, spec: ConsumerSpec) -> Scenario:
+def scenario_of(cell: Cell) -> Scenario:
     """Returns the scenario of a cell: a steady load, the cut, and what comes of it."""
-    hold_s = min(HOLD_S_MAX, OUTLASTING * spec.kafka.session_timeout_s)
     options: dict[str, Any] = {"api": cell.api, "where": cell.where, "action": cell.action}
     options["fresh"] = cell.api in STARTING
     if cell.api == "JoinGroup":
         options["nth"] = 2  # the first is sent without a member id, only to be told one (KIP-394)
-    for_s = {HOLD: hold_s, CLOSE: 1.0, DELAY: DELAY_MS / 1000 + 1.0, KILL: KILLED_S}[cell.action]
-    if cell.action == KILL:
-        options |= {"action": HOLD, "then": KILL}
+    if cell.action in (KILL, PAUSE):
+        options |= {"action": HOLD, "then": cell.action}
     if cell.action == DELAY:
         options["delay_ms"] = DELAY_MS
     if cell.api == "Fetch" and cell.where != BEFORE:
@@ -97,11 +87,12 @@ def scenario_of(cell: Cell, spec: ConsumerSpec) -> Scenario:
         ANSWERED: "when the broker has answered it",
         AFTER: "after its answer has arrived",
     }[cell.where]
-    action = {
-        HOLD: f"its connection is held for {hold_s:g} s",
-        CLOSE: "its connection is closed",
-        DELAY: f"its connection is held for {DELAY_MS} ms",
-        KILL: "the member is killed with -9",
+    for_s, action = {
+        HOLD: (HOLD_S, f"its connection is held for {HOLD_S:g} s"),
+        CLOSE: (1.0, "its connection is closed"),
+        DELAY: (DELAY_MS / 1000 + 1.0, f"its connection is held for {DELAY_MS} ms"),
+        KILL: (KILLED_S, "the member is killed with -9"),
+        PAUSE: (PAUSED_S, f"the member is paused for {PAUSED_S:g} s"),
     }[cell.action]
     return Scenario(
         name=cell.name,
