@@ -16,13 +16,14 @@ MATRIX_ACTIONS: Final = (HOLD, CLOSE, DELAY, KILL)
 CUT_ACTIONS: Final = (*MATRIX_ACTIONS, PAUSE)
 MEMBER = "member:1"
 # What a client sends only as it leaves or starts: there the member is ended and started again.
-STARTING: Final = frozenset(
-    {"FindCoordinator", "Metadata", "JoinGroup", "SyncGroup", "OffsetFetch", "InitProducerId", "LeaveGroup"}
-)
+STARTING: Final = frozenset({"FindCoordinator", "Metadata", "InitProducerId", "LeaveGroup"})
+# What it sends when the group changes: there another member joins, so that this one has work in hand when it is cut.
+REBALANCING: Final = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch"})
 RECORDS_BYTES_MIN = 1000  # an answer to a Fetch with a record in it, of the kilobyte each that the load sends
 HOLD_S = 7.5  # longer than a session of 6 s: a member whose heartbeats are held is expelled
 DELAY_MS = 1000
 KILLED_S = 2.0
+JOINS_AT_S, JOINED_S = 0.5, 2.0  # the other one: when the cut is armed; it stays for so much longer than the cut
 PAUSED_S = 12.0  # others have its partitions, and have worked on them, before it goes on
 
 
@@ -74,8 +75,6 @@ def scenario_of(cell: Cell) -> Scenario:
     """Returns the scenario of a cell: a steady load, the cut, and what comes of it."""
     options: dict[str, Any] = {"api": cell.api, "where": cell.where, "action": cell.action}
     options["fresh"] = cell.api in STARTING
-    if cell.api == "JoinGroup":
-        options["nth"] = 2  # the first is sent without a member id, only to be told one (KIP-394)
     if cell.action in (KILL, PAUSE):
         options |= {"action": HOLD, "then": cell.action}
     if cell.action == DELAY:
@@ -94,8 +93,7 @@ def scenario_of(cell: Cell) -> Scenario:
         KILL: (KILLED_S, "the member is killed with -9"),
         PAUSE: (PAUSED_S, f"the member is paused for {PAUSED_S:g} s"),
     }[cell.action]
-    return Scenario(
-        name=cell.name,
-        summary=f"{cell.api} of a member: {place}, {action}",
-        schedule=(Step("cut", MEMBER, for_s=for_s, options=options),),
-    )
+    schedule = [Step("cut", MEMBER, for_s=for_s, options=options)]
+    if cell.api in REBALANCING:
+        schedule.append(Step("join", "all", at_s=JOINS_AT_S, for_s=for_s + JOINED_S))
+    return Scenario(cell.name, f"{cell.api} of a member: {place}, {action}", schedule=tuple(schedule))
