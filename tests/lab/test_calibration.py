@@ -14,6 +14,7 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import InputError
+from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import TABLE, calibrated
 from lab.calibration.__main__ import main
 from lab.calibration.attempts import (
@@ -24,6 +25,7 @@ from lab.calibration.attempts import (
     Row,
     append_row,
     ask,
+    at_times_of,
     expected_of,
     grid,
     header_of,
@@ -31,6 +33,7 @@ from lab.calibration.attempts import (
     shuffled,
 )
 from lab.calibration.campaign import PAGE, RUNS, calibrate, trial_digest
+from lab.calibration.chosen_cuts import BY_LUCK, CUT_OF
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
 from lab.calibration.table import calibration_table, table_bytes
@@ -126,7 +129,26 @@ def test_the_grid_is_whole() -> None:
     assert tries == everywhere | dict.fromkeys(twins.items(), 2)
     sins = Counter((one.consumer, one.sin) for one in attempts if one.sin is not None)
     sound = references | twins.keys() | unusual.keys()
-    assert sins == {(name, sin): 2 for name in registry.consumers().keys() - sound for sin in (True, False)}
+    times = {name: 4 if name in BY_LUCK else 2 for name in registry.consumers().keys() - sound}
+    assert sins == {(name, sin): count for name, count in times.items() for sin in (True, False)}
+    assert set(BY_LUCK) <= times.keys()
+
+
+def test_at_a_cut_a_sin_must_show_the_anomaly_for_which_it_was_chosen() -> None:
+    """And may show the others of its header; switched off none, and on its own suite all."""
+    cut = Attempt("commits-before-processing", CUT_OF["commit-ahead"], sin=True)
+    assert (expected_of(cut), at_times_of(cut)) == (("commit-ahead",), ("skipped",))
+    assert (expected_of(replace(cut, sin=False)), at_times_of(replace(cut, sin=False))) == ((), ())
+    suite = replace(cut, scenario="member-killed")
+    assert (expected_of(suite), at_times_of(suite)) == (("commit-ahead", "skipped"), ())
+    quiet = Attempt("works-though-commit-failed/quiet", CUT_OF["duplicate-effect"], sin=True)
+    assert (expected_of(quiet), at_times_of(quiet)) == (("duplicate-effect",), ("redelivered",))
+
+
+def test_the_cut_of_an_anomaly_is_a_scenario() -> None:
+    """Of an anomaly that a sin may promise."""
+    assert all(registry.find_scenario(cut).schedule for cut in CUT_OF.values())
+    assert CUT_OF.keys() <= {one.name for one in list_invariants()}
 
 
 def test_a_consumer_that_does_not_exist_is_refused() -> None:

@@ -21,6 +21,7 @@ from kafka_trial.consumers.patched_consumer import build_consumer_folder
 from kafka_trial.errors import InputError, unknown_name
 from kafka_trial.trial.session import TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
+from lab.calibration.chosen_cuts import chosen_cut
 from lab.calibration.fixture_header import FixtureHeader, fixture_header
 from lab.calibration.silent_variants import for_silence_alone, levels_of, shown_at
 from lab.calibration.source_digests import SAME
@@ -96,7 +97,8 @@ class Row:
 
 
 def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
-    """Yields every attempt: references on every scenario; each sin, on and off, and each twin, on its header's suite.
+    """Yields every attempt: references on every scenario; each sin, on and off, and each twin, on its header's suite; a
+    sin that an instant finds by luck at the cut of its anomaly besides.
 
     A reference that says nothing goes through a few scenarios only.
 
@@ -118,7 +120,8 @@ def grid(*, times: int, only: Sequence[str] | None = None) -> Iterator[Attempt]:
             elif header.sound:
                 yield Attempt(name, header.suite, seed=seed)
             else:
-                yield from (Attempt(name, header.suite, seed=seed, sin=sin) for sin in (True, False))
+                for scenario in (header.suite, *_chosen_cut(name)[1:]):
+                    yield from (Attempt(name, scenario, seed=seed, sin=sin) for sin in (True, False))
 
 
 def shuffled(attempts: Iterable[Attempt], *, seed: int) -> list[Attempt]:
@@ -147,17 +150,33 @@ def ask(attempt: Attempt, folder: Path) -> TrialRequest:
 
 def expected_of(attempt: Attempt) -> tuple[str, ...]:
     """Returns the anomalies that an attempt must show: where the sin is on, those of its header, as far as they can be
-    seen by the evidence that this variant of the consumer gives; else none."""
-    header = header_of(attempt.consumer)
-    if header is None or not attempt.sin:
+    seen by the evidence that this variant of the consumer gives; at a cut the one for which it is chosen; else none."""
+    if not attempt.sin:
         return ()
-    return shown_at(levels_of(spec_from_toml(registry.find_consumer(attempt.consumer)).evidence), header)
+    anomaly, cut = _chosen_cut(attempt.consumer) or ("", "")
+    return (anomaly,) if attempt.scenario == cut else _promised(attempt.consumer)
 
 
 def at_times_of(attempt: Attempt) -> tuple[str, ...]:
-    """Returns the anomalies that an attempt may show besides, by its header."""
+    """Returns the anomalies that an attempt may show besides, by its header; at a cut all others of it."""
     header = header_of(attempt.consumer)
-    return header.at_times if header is not None and attempt.sin else ()
+    if header is None or not attempt.sin:
+        return ()
+    must = expected_of(attempt)
+    return tuple(name for name in (*_promised(attempt.consumer), *header.at_times) if name not in must)
+
+
+def _promised(consumer: str) -> tuple[str, ...]:
+    """Returns the anomalies of a fixture's header that can be seen by the evidence of this variant."""
+    header = header_of(consumer)
+    return (
+        () if header is None else shown_at(levels_of(spec_from_toml(registry.find_consumer(consumer)).evidence), header)
+    )
+
+
+def _chosen_cut(consumer: str) -> tuple[str, ...]:
+    """Returns the anomaly and the cut that is chosen for it; empty where there is none."""
+    return chosen_cut(consumer, _promised(consumer)) or ()
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
