@@ -182,6 +182,16 @@ def test_what_did_not_pass_keeps_its_run_folder(tmp_path: Path) -> None:
     assert shown.rows["Fetch", "before", "delay"].told == "a witness died"
 
 
+def test_what_an_older_library_did_is_tried_again(tmp_path: Path) -> None:
+    """The consumer's folder is the same; what it imports is not."""
+    go(Sitting(), tmp_path, apis=["Fetch"], places=["before"])
+    rows = tmp_path / "cuts.jsonl"
+    rows.write_text(rows.read_text().replace('"versions":{', '"versions":{"kafka-python":"1.0",', 1))
+    again = Sitting()
+    assert go(again, tmp_path, apis=["Fetch"], places=["before"]).exit_status == PASS
+    assert len(again.begun) == 1
+
+
 def test_what_was_unknown_is_tried_again(tmp_path: Path) -> None:
     """It is no answer; what was not reached is one."""
     ended = {"cut-Fetch-before-hold": "unknown", "cut-Fetch-before-close": "not reached"}

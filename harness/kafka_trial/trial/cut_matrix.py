@@ -1,7 +1,8 @@
 """The matrix of cuts: a consumer is cut at every place of every API that it uses, one trial a cell.
 
 Every trial becomes one row of `cuts.jsonl`, appended and never rewritten: a walk that was stopped goes on where it
-stopped. A row counts while the consumer, the harness, the Kafka version and the seed are the same.
+stopped. A row counts while the consumer, the harness, the Kafka version, the client libraries of our own Python and the
+seed are the same.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kafka_trial.nemesis.cut_scenarios import MATRIX_ACTIONS, Cell, cells_of, sc
 from kafka_trial.report.cut_page import NOT_REACHED, ROWS, CutRow, Matrix, append_row, read_rows, write_matrix
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
-from kafka_trial.trial.setup import folder_digest
+from kafka_trial.trial.setup import folder_digest, run_metadata
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from kafka_trial.verdict.unknown_reasons import PROVES_NOTHING
 
@@ -70,11 +71,13 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
     asked.out.mkdir(parents=True, exist_ok=True)
     rows, consumer = asked.rows or asked.out / ROWS, folder_digest(first.consumer.folder)
     source = asked.source_digest or folder_digest(registry.PACKAGE)
+    libraries = run_metadata(seed=1, kafka_version="", consumer_file=first.consumer.path)["libraries"]
     ours = {
         row.cell: row
         for row in read_rows(rows)
         if (row.consumer, row.consumer_digest, row.source_digest) == (first.consumer.name, consumer, source)
         and (row.kafka_version, row.seed) == (first.kafka_version, asked.seed)
+        and all(row.versions.get(name, version) == version for name, version in libraries.items())
         and row.verdict != "unknown"  # it is tried again
     }
     place = asked.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{asked.seed}"

@@ -32,8 +32,7 @@ REFERENCES = (  # librdkafka, kafka-python, aiokafka and Java; classic, KIP-848,
 )
 HEAD = """# Cuts of the references
 
-Each cell is one trial: a member is cut at its first request of that API (its second
-JoinGroup: the first only asks for a member id), at that place (docs/cuts.md). Made by
+Each cell is one trial: a member is cut at its first request of that API, at that place (docs/cuts.md). Made by
 `make cuts` of the rows in cuts.jsonl, and of nothing else. `-` was not reached, `.` was not tried.
 """
 
