@@ -141,8 +141,8 @@ def test_at_a_cut_a_sin_must_show_the_anomaly_for_which_it_was_chosen() -> None:
     assert (expected_of(replace(cut, sin=False)), at_times_of(replace(cut, sin=False))) == ((), ())
     suite = replace(cut, scenario="member-killed")
     assert (expected_of(suite), at_times_of(suite)) == (("commit-ahead", "skipped"), ())
-    quiet = Attempt("works-though-commit-failed/quiet", CUT_OF["duplicate-effect"], sin=True)
-    assert (expected_of(quiet), at_times_of(quiet)) == (("duplicate-effect",), ("redelivered",))
+    quiet = Attempt("works-though-commit-failed/quiet", CUT_OF["redelivered"], sin=True)
+    assert (expected_of(quiet), at_times_of(quiet)) == (("redelivered",), ("duplicate-effect",))
 
 
 def test_the_cut_of_an_anomaly_is_a_scenario() -> None:

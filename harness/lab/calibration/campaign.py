@@ -81,13 +81,13 @@ def calibrate(
     with Console() as console:
         _judge_again([done[one] for one in wanted if one in done], rows, console)
     # Where there is no time at all none is begun, and what is kept of earlier trials stays.
-    asked = {_asked(attempt): attempt for attempt in (todo if minutes != 0 else ())}
+    asked = {request_of(attempt): attempt for attempt in (todo if minutes != 0 else ())}
     ended = 0
     lanes = max(LANES, LANES_EACH * (side_by_side or 1))
     with Console() as console, Session(console=Console(quiet=True), lanes=lanes) as session:
         for one, outcome in session.try_many(list(asked), side_by_side=side_by_side, until_s=until_s):
             ended += 1
-            row = _row(asked[one], outcome)
+            row = row_of(asked[one], outcome)
             try:
                 if store and isinstance(outcome, Trialed) and row.as_expected:
                     row = replace(row, stored=_store(row.attempt, outcome.folder))
@@ -166,14 +166,16 @@ def _folder(attempt: Attempt) -> Path:
     return RUNS / f"{attempt}-seed-{attempt.seed}"
 
 
-def _asked(attempt: Attempt) -> TrialRequest:
+def request_of(attempt: Attempt) -> TrialRequest:
+    """Returns the trial to ask for, in an empty folder of its own."""
     folder = _folder(attempt)
     shutil.rmtree(folder, ignore_errors=True)  # of a calibration that was stopped in the midst of this one
     folder.mkdir(parents=True)
     return ask(attempt, folder)
 
 
-def _row(attempt: Attempt, outcome: Trialed | KafkaTrialError) -> Row:
+def row_of(attempt: Attempt, outcome: Trialed | KafkaTrialError) -> Row:
+    """Returns what came out of an attempt, by the harness and the consumer of today."""
     header = header_of(attempt.consumer)
     about: dict[str, Any] = {
         "expected": expected_of(attempt),

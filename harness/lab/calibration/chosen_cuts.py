@@ -13,8 +13,8 @@ from typing import Final
 CUT_OF: Final[Mapping[str, str]] = MappingProxyType(
     {
         "commit-ahead": "cut-OffsetCommit-answered-kill",  # the commit is taken, and what it covers is not done yet
+        "redelivered": "cut-OffsetCommit-before-pause",  # the commit on which it relies comes when others have gone on
         "duplicate-effect": "cut-Fetch-after-pause",  # records are in hand, and others get them before they are done
-        "split-ownership": "cut-Fetch-after-pause",
     }
 )
 # At some time not found in every trial on the suite of their header (`reports/calibration.jsonl`).

@@ -17,7 +17,10 @@ from kafka_trial.report.cut_page import CutRow, Matrix, matrix_text, read_rows
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.cut_matrix import Walk, lanes_for, walk
 from kafka_trial.trial.session import Session
+from lab.calibration.attempts import ROWS_NAME as CALIBRATION_NAME
+from lab.calibration.attempts import read_rows as read_calibration
 from lab.calibration.source_digests import judging_digest, making_digest
+from lab.cuts.sins import INSTANTS_NAME, sins_section, try_suites
 from lab.repository import git_revision, reports_folder
 
 ROWS_NAME, PAGE_NAME = "cuts.jsonl", "cuts.md"
@@ -67,16 +70,33 @@ def try_all(names: Sequence[str], *, minutes: float | None, side_by_side: int | 
     return write_page()
 
 
+def try_sins(*, minutes: float | None, side_by_side: int | None) -> int:
+    """Tries the sins that only cuts find on every suite, then writes the page."""
+    with Console() as console:
+        try_suites(
+            until_s=None if minutes is None else time.monotonic() + minutes * 60,
+            side_by_side=side_by_side,
+            say=console.say,
+        )
+    return write_page()
+
+
 def write_page() -> int:
     """Writes the page of the newest row of each cell of the newest harness; 1 where one of them failed."""
     folder = reports_folder()
     rows = read_rows(folder / ROWS_NAME)
-    (folder / PAGE_NAME).write_text(page_of(rows))
+    (folder / PAGE_NAME).write_text(page_of_folder(folder))
     return FAIL if any(row.verdict == "fail" for row in _newest(rows)) else PASS
 
 
+def page_of_folder(folder: Path) -> str:
+    """Returns the page of all rows in a folder."""
+    sins = sins_section(read_calibration(folder / CALIBRATION_NAME), read_calibration(folder / INSTANTS_NAME))
+    return "\n".join([page_of(read_rows(folder / ROWS_NAME)), *sins])
+
+
 def page_of(rows: Sequence[CutRow]) -> str:
-    """Returns the page of these rows."""
+    """Returns the part of the page on the references: the matrix of each."""
     counting = _newest(rows)
     commits = ", ".join(dict.fromkeys(row.commit for row in counting if row.commit))
     lines = [HEAD, f"{len(counting)} trials, measured at {commits or 'no commit'}; {_counted(counting)}.", ""]

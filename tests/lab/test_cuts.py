@@ -1,0 +1,53 @@
+"""The page of cuts: of its rows alone, and what it says of sins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafka_trial import registry
+from lab.calibration.attempts import Attempt, Row
+from lab.cuts.campaign import PAGE_NAME, page_of_folder
+from lab.cuts.sins import cut_only_sins, sins_section
+from lab.repository import reports_folder
+
+CUT = "cut-OffsetCommit-answered-kill"
+FOUND = Row(
+    Attempt("commits-early", CUT, sin=True),
+    ("commit-ahead",),
+    "fail",
+    ("commit-ahead", "skipped"),
+    (),
+    (True,),
+    making_digest="m2",
+    trial_digest="t2",
+)
+MISSED = replace(FOUND, attempt=Attempt("commits-early", "member-killed", sin=True), verdict="pass", violations=())
+
+
+def test_the_page_is_what_its_rows_make() -> None:
+    """Whoever adds a row writes it again: `python -m lab.cuts --page`."""
+    assert (reports_folder() / PAGE_NAME).read_text() == page_of_folder(reports_folder())
+
+
+def test_a_sin_is_counted_at_its_cut_by_the_newest_rows_and_elsewhere_by_all() -> None:
+    """What was no answer counts nowhere; without rows at cuts there is no such part."""
+    older = replace(FOUND, making_digest="m1", verdict="pass", violations=())
+    off = replace(FOUND, attempt=replace(FOUND.attempt, sin=False), expected=(), verdict="pass", violations=())
+    elsewhere = replace(MISSED, verdict="fail", violations=("commit-ahead",), making_digest="m1")
+    unknown = replace(FOUND, verdict="unknown")
+    rows = [older, FOUND, FOUND, off, unknown, MISSED, elsewhere]
+    assert sins_section(rows, [])[-2] == f"| commits-early | {CUT} | 2 of 2 | 1 of 2 |"
+    assert sins_section([MISSED], []) == []
+
+
+def test_of_a_sin_that_only_cuts_find_any_conviction_elsewhere_counts() -> None:
+    """Nothing is promised there, so that whatever is found is a find."""
+    elsewhere = replace(MISSED, verdict="fail", violations=("reordered-key",))
+    assert sins_section([FOUND], [elsewhere, MISSED])[-2].endswith("| 1 of 1 | 1 of 2 |")
+
+
+def test_the_sins_that_only_cuts_find_have_a_cut_for_a_suite() -> None:
+    """Each once, by the variant that tells what it does."""
+    sins = cut_only_sins()
+    assert len(sins) >= 3
+    assert {registry.find_consumer(sin).name for sin in sins} == {"consumer.toml"}
