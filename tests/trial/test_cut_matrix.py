@@ -122,12 +122,14 @@ class Sitting:
             facts = dict.fromkeys(("kafka_trial", "kafka", "toxiproxy", "python"), "1")
             folder.write_json("run.json", {**facts, "libraries": {}})
             evidence = "not reached: 0 of 1" if word == "not reached" else "cut"
+            reason = f"fault 0: {evidence}" if word == "not reached" else "a witness died"
+            reason = "fault 0 (cut) proves nothing about the consumer: it was idle" if word == "idle" else reason
             verdict = SimpleNamespace(
-                verdict="unknown" if word == "not reached" else word,
+                verdict="unknown" if word in ("not reached", "idle") else word,
                 exit={"pass": PASS, "fail": FAIL}.get(word, UNKNOWN),
                 violations=[SimpleNamespace(anomaly="skipped")] if word == "fail" else [],
                 faults=[SimpleNamespace(evidence=evidence)],
-                reasons=[f"fault 0: {evidence}" if word == "not reached" else "a witness died"],
+                reasons=[reason],
             )
             yield one, SimpleNamespace(verdict=verdict, folder=folder)
 
@@ -194,11 +196,15 @@ def test_what_an_older_library_did_is_tried_again(tmp_path: Path) -> None:
 
 def test_what_was_unknown_is_tried_again(tmp_path: Path) -> None:
     """It is no answer; what was not reached is one."""
-    ended = {"cut-Fetch-before-hold": "unknown", "cut-Fetch-before-close": "not reached"}
+    ended = {
+        "cut-Fetch-before-hold": "unknown",
+        "cut-Fetch-before-close": "not reached",
+        "cut-Fetch-before-delay": "idle",
+    }
     go(Sitting(ended), tmp_path, apis=["Fetch"], places=["before"])
     again = Sitting()
     assert go(again, tmp_path, apis=["Fetch"], places=["before"]).exit_status == PASS
-    assert again.begun == ["cut-Fetch-before-hold"]
+    assert again.begun == ["cut-Fetch-before-hold", "cut-Fetch-before-delay"]
 
 
 def test_a_folder_that_is_named_by_a_detour_is_the_same(tmp_path: Path) -> None:

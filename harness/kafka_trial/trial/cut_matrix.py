@@ -176,7 +176,8 @@ def _row(
         word, anomalies = verdict.verdict, {violation.anomaly for violation in verdict.violations}
         told = "; ".join(fault.evidence for fault in verdict.faults)
         if word == "unknown":
-            not_reached = all(NOT_REACHED in reason or PROVES_NOTHING in reason for reason in verdict.reasons)
+            cut_only = all(NOT_REACHED in reason or PROVES_NOTHING in reason for reason in verdict.reasons)
+            not_reached = cut_only and any(NOT_REACHED in reason for reason in verdict.reasons)
             word, told = (NOT_REACHED, told) if not_reached else (word, "; ".join(verdict.reasons))
         run = folder.path.relative_to(asked.out.absolute()).as_posix()
         if verdict.exit == PASS:
