@@ -28,6 +28,8 @@ EXAMPLES = {
     "cluster": "kafka-trial cluster up --detach --kafka 4.3.1",
     "demo": "kafka-trial demo --seed 7",
     "cuts": "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts",
+    "certify": "kafka-trial certify --consumer consumer.toml --out certificate",
+    "verify": "kafka-trial verify certificate/certificate.json",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
     "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
     "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
@@ -62,7 +64,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kafka-trial {__version__}")
     verb_parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in (_run, _check, _report, _show, _explain, _list, _doctor, _cluster, _demo, _cuts, _audit):
+    for add in (
+        _run,
+        _check,
+        _report,
+        _show,
+        _explain,
+        _list,
+        _doctor,
+        _cluster,
+        _demo,
+        _cuts,
+        _certify,
+        _verify,
+        _audit,
+    ):
         add(verb_parsers)
     return parser
 
@@ -210,6 +226,41 @@ def _cuts(parsers: _Subparsers) -> None:
     parser.add_argument(
         "--out", default="cuts", metavar="DIR", help="rows, page, and what did not pass (default: cuts); goes on there"
     )
+
+
+def _certify(parsers: _Subparsers) -> None:
+    parser = _verb(
+        parsers, "certify", verbs.certify, "try a consumer on all suites, and write what came out with its evidence"
+    )
+    parser.add_argument(
+        "--consumer",
+        required=True,
+        metavar="FILE",
+        help="consumer.toml, a folder with one in it, or a name of `list consumers`",
+    )
+    parser.add_argument("--suite", nargs="+", metavar="NAME", help="only these (default: all of `list suites`)")
+    parser.add_argument("--kafka", nargs="+", metavar="VERSION", help="on these (default: the newest known)")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="each N times, with seeds 1 to N (default 1)"
+    )
+    parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
+    parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
+    parser.add_argument(
+        "--retry-unknown", type=int, default=0, metavar="N", help="try a trial again that its environment made unknown"
+    )
+    parser.add_argument(
+        "--out", default="certificate", metavar="DIR", help="certificate, page and run folders; goes on there"
+    )
+
+
+def _verify(parsers: _Subparsers) -> None:
+    parser = _verb(
+        parsers,
+        "verify",
+        verbs.verify,
+        "tell whether a certificate holds: no file has changed, and all is judged as it says",
+    )
+    parser.add_argument("certificate", metavar="FILE", help="certificate.json, with its run folders beside it")
 
 
 def _audit(parsers: _Subparsers) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from argparse import Namespace
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from kafka_trial.history.store import RunFolder
 
 Rows = list[dict[str, str]]
+
+
+def _at_least_one(option: str, given: int) -> int:
+    if given < 1:
+        raise InputError(option, f"{given} must be 1 or more")
+    return given
 
 
 def run(options: Namespace) -> int:
@@ -152,8 +159,8 @@ def cuts(options: Namespace) -> int:
     from kafka_trial.trial.cut_matrix import Walk, lanes_for, named, walk
     from kafka_trial.trial.session import Session
 
-    if options.side_by_side is not None and options.side_by_side < 1:
-        raise InputError("--side-by-side", f"{options.side_by_side} must be 1 or more")
+    if options.side_by_side is not None:
+        _at_least_one("--side-by-side", options.side_by_side)
     asked = Walk(
         registry.find_consumer(options.consumer),
         Path(options.out),
@@ -173,6 +180,40 @@ def cuts(options: Namespace) -> int:
         matrix = walk(session, asked, say=console.say)
     print(matrix_text(matrix), Path(options.out) / PAGE, sep="\n")
     return matrix.exit_status
+
+
+def certify(options: Namespace) -> int:
+    """`certify --consumer FILE`: all suites, one certificate; the status is that of the worst trial."""
+    from kafka_trial.cluster.wiring import LANES
+    from kafka_trial.report.certificate import PAGE
+    from kafka_trial.trial.certify import CertifyRequest, begin_certificate, lanes_of
+    from kafka_trial.trial.certify import certify as try_all
+    from kafka_trial.trial.session import Session
+
+    given = options.side_by_side
+    at_once = (os.cpu_count() or 1) if given is None else _at_least_one("--side-by-side", given)
+    asked = CertifyRequest(
+        registry.find_consumer(options.consumer),
+        Path(options.out),
+        suites=options.suite or (),
+        kafka_versions=options.kafka or (),
+        seeds=range(1, _at_least_one("--repeat", options.repeat) + 1),
+        minutes=options.minutes,
+        side_by_side=at_once,
+        retry_unknown=options.retry_unknown,
+    )
+    begun = begin_certificate(asked)
+    with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
+        certificate = try_all(session, asked, begun, say=console.say)
+    print(f"{certificate.verdict.upper()}: {certificate.told}", Path(options.out) / PAGE, sep="\n")
+    return certificate.exit
+
+
+def verify(options: Namespace) -> int:
+    """`verify FILE`: whether a certificate holds; 1 where it does not, whatever its verdict."""
+    from kafka_trial.trial.certify import verify as holds
+
+    return holds(Path(options.certificate), say=print)
 
 
 def demo(options: Namespace) -> int:

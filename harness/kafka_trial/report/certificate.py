@@ -1,0 +1,202 @@
+"""The certificate of a consumer: what was tried on all suites, what came out, and checksums of what it rests on.
+
+`certificate.json` names every trial with its verdict, its faults and their evidence, what was not judged, how to replay
+it, and the SHA-256 of every file of its run folder but those of `cache/`, which can be made again. `index.html` shows
+suites by Kafka versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kafka_trial.errors import PASS, UNKNOWN, InputError, worst
+from kafka_trial.history.store import RunFolder
+from kafka_trial.report.html import page_of
+
+CERTIFICATE, PAGE = "certificate.json", "index.html"
+CERTIFICATE_SCHEMA = 1
+REMADE = "cache"  # of a run folder: made again from the history
+WORDS: Mapping[int, str] = {PASS: "pass", 1: "fail", UNKNOWN: "unknown"}
+OF_VERDICT = ("violations", "tolerated", "not_judged", "faults", "reasons")
+Cell = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class CertifiedTrial:
+    """One trial: scenario, Kafka version and seed; what its verdict.json says; `run`: its folder, relative to the
+    certificate; `files`: the SHA-256 of each of its files, by the place inside that folder."""
+
+    scenario: str
+    kafka: str
+    seed: int
+    verdict: str
+    exit: int
+    violations: Sequence[Mapping[str, Any]]
+    tolerated: Sequence[Mapping[str, Any]]
+    not_judged: Sequence[Mapping[str, Any]]
+    faults: Sequence[Mapping[str, Any]]
+    reasons: Sequence[str]
+    versions: Mapping[str, str]
+    run: str
+    replay: str
+    files: Mapping[str, str]
+
+    @property
+    def cell(self) -> Cell:
+        """What it is a trial of."""
+        return self.scenario, self.kafka, self.seed
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """All trials of one consumer: those of `suites` on each of `kafka` (versions), once for each of `seeds`.
+
+    `consumer`: its name, digest, command and claim. `harness_digest` is of the harness that tried and judged it.
+    """
+
+    consumer: Mapping[str, Any]
+    kafka_trial: str
+    harness_digest: str
+    suites: Sequence[str]
+    kafka: Sequence[str]
+    seeds: Sequence[int]
+    trials: Mapping[Cell, CertifiedTrial] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every trial that is asked for, in the order of the page."""
+        return [(suite, version, seed) for suite in self.suites for version in self.kafka for seed in self.seeds]
+
+    @property
+    def missing(self) -> list[Cell]:
+        """What has not been tried."""
+        return [cell for cell in self.cells if cell not in self.trials]
+
+    @property
+    def exit(self) -> int:
+        """The worst of its trials; while one is missing, unknown at best."""
+        return worst([*(trial.exit for trial in self.trials.values()), *([UNKNOWN] if self.missing else [])])
+
+    @property
+    def verdict(self) -> str:
+        """pass, fail or unknown."""
+        return WORDS[self.exit]
+
+    @property
+    def not_judged(self) -> list[tuple[str, list[str]]]:
+        """What was claimed or can be judged, and was not in every trial: each reason with the anomalies."""
+        named: dict[str, set[str]] = {}
+        for trial in self.trials.values():
+            for row in trial.not_judged:
+                named.setdefault(row["because"], set()).add(row["anomaly"])
+        return [(because, sorted(names)) for because, names in sorted(named.items())]
+
+    @property
+    def told(self) -> str:
+        """Counts its trials in one sentence."""
+        counts = [
+            f"{count} {word}"
+            for word in WORDS.values()
+            if (count := sum(trial.verdict == word for trial in self.trials.values()))
+        ]
+        counts += [f"{len(self.missing)} not tried"] if self.missing else []
+        versions = ", ".join(self.kafka)
+        return f"{self.consumer['name']} on Kafka {versions}, {len(self.cells)} trials: {', '.join(counts)}"
+
+
+def write_certificate(certificate: Certificate, folder: Path) -> None:
+    """Writes certificate.json and index.html, each whole or not at all."""
+    trials = [asdict(trial) for _, trial in sorted(certificate.trials.items())]
+    table = {
+        "schema": CERTIFICATE_SCHEMA,
+        "kafka_trial": certificate.kafka_trial,
+        "harness_digest": certificate.harness_digest,
+        "consumer": certificate.consumer,
+        "suites": certificate.suites,
+        "kafka": certificate.kafka,
+        "seeds": certificate.seeds,
+        "trials": trials,
+        "not_tried": [dict(zip(("scenario", "kafka", "seed"), cell, strict=True)) for cell in certificate.missing],
+        "verdict": certificate.verdict,
+        "exit": certificate.exit,
+    }
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    _write(folder / CERTIFICATE, orjson.dumps(table, option=options))
+    _write(folder / PAGE, page_of("certificate.html.j2", certificate=certificate, name=CERTIFICATE).encode())
+
+
+def read_certificate(file: Path) -> Certificate:
+    """Returns a certificate as it was written.
+
+    Raises:
+        InputError: there is no such file, or it is no certificate, or a newer one, or says of itself what its trials do
+            not.
+    """
+    try:
+        table = orjson.loads(file.read_bytes())
+    except OSError as error:
+        raise InputError(str(file), f"cannot be read ({error.strerror}): name a {CERTIFICATE}") from error
+    except orjson.JSONDecodeError as error:
+        raise InputError(str(file), f"is not JSON ({error}): it was truncated or edited") from error
+    if isinstance(table, dict) and isinstance(table.get("schema"), int) and table["schema"] > CERTIFICATE_SCHEMA:
+        raise InputError(str(file), f"has schema {table['schema']}, this version reads up to {CERTIFICATE_SCHEMA}")
+    try:
+        trials = [CertifiedTrial(**trial) for trial in table["trials"]]
+        names = ("consumer", "kafka_trial", "harness_digest", "suites", "kafka", "seeds")
+        certificate = Certificate(**{name: table[name] for name in names}, trials={one.cell: one for one in trials})
+        holds = bool(certificate.consumer["name"]) and (table["verdict"], table["exit"]) == (
+            certificate.verdict,
+            certificate.exit,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(str(file), f"is no certificate ({type(error).__name__}: {error})") from error
+    if not holds:
+        raise InputError(str(file), f"says {table['verdict']!r}, and its trials say {certificate.verdict!r}: edited")
+    return certificate
+
+
+def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> CertifiedTrial:
+    """Returns what a certificate says of a judged trial.
+
+    Raises:
+        InputError: a file of the run folder is missing or damaged.
+    """
+    verdict, facts = folder.read_json("verdict.json"), folder.read_json("run.json")
+    versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
+    scenario, kafka, seed = cell
+    return CertifiedTrial(
+        scenario=scenario,
+        kafka=kafka,
+        seed=seed,
+        verdict=verdict["verdict"],
+        exit=verdict["exit"],
+        **{name: verdict[name] for name in OF_VERDICT},
+        versions=versions,
+        run=run,
+        replay=replay,
+        files=file_digests(folder.path),
+    )
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """Returns the SHA-256 of every file of a run folder, by its place inside; not of what can be made again."""
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    inside = ((file, file.relative_to(folder)) for file in files)
+    return {place.as_posix(): _digest(file) for file, place in inside if place.parts[0] != REMADE}
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _write(file: Path, content: bytes) -> None:
+    temporary = file.with_name(f".{file.name}.part")
+    temporary.write_bytes(content)
+    temporary.replace(file)

@@ -1,0 +1,207 @@
+"""Certifying: all suites for one consumer, resumable; and whether a certificate still holds.
+
+The certificate is written again after every trial, so that one that was stopped goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from kafka_trial import __version__, registry
+from kafka_trial.check import check_run
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, KafkaTrialError, unknown_name
+from kafka_trial.history.store import RunFolder, open_run_folder
+from kafka_trial.report.certificate import (
+    CERTIFICATE,
+    Cell,
+    Certificate,
+    CertifiedTrial,
+    certified,
+    file_digests,
+    read_certificate,
+    write_certificate,
+)
+from kafka_trial.report.report_data import read_report
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.setup import folder_digest
+from kafka_trial.trial.spec import make_trial_spec
+
+RUNS = "runs"
+JUDGED = ("verdict.json", "anomalies.jsonl", "series.parquet", "report.txt", "report.html", "report.json")
+
+
+@dataclass(frozen=True)
+class CertifyRequest:
+    """What is asked: which consumer, on which suites (empty: all) and Kafka versions (empty: the newest known), each
+    once for each of `seeds`; `out` is where certificate, page and run folders go. No trial is begun after `minutes`."""
+
+    consumer: Path
+    out: Path
+    suites: Sequence[str] = ()
+    kafka_versions: Sequence[str] = ()
+    seeds: Sequence[int] = (1,)
+    minutes: float | None = None
+    side_by_side: int | None = None
+    retry_unknown: int = 0
+
+
+def begin_certificate(asked: CertifyRequest) -> Certificate:
+    """Returns the certificate to go on with: what `out` holds already of this consumer, tried by this very harness.
+
+    A trial that ended unknown, or whose run folder has changed, is left out: it is tried again.
+
+    Raises:
+        InputError: a suite or a version is not known, the consumer is wrong, or `out` holds a certificate of something else.
+    """
+    names = list(registry.scenarios())
+    if problems := [unknown_name("suite", name, names) for name in asked.suites if name not in names]:
+        raise InputError("--suite", problems)
+    spec = spec_from_toml(asked.consumer)
+    new = Certificate(
+        consumer={
+            "name": spec.name,
+            "digest": folder_digest(asked.consumer.parent),
+            "command": list(spec.command),
+            "claim": asdict(spec.claim),
+        },
+        kafka_trial=__version__,
+        harness_digest=folder_digest(registry.PACKAGE),
+        suites=[name for name in names if name in (asked.suites or names)],
+        kafka=list(asked.kafka_versions or (DEFAULT_VERSION,)),
+        seeds=list(asked.seeds),
+    )
+    for version in new.kafka:
+        make_trial_spec(registry.scenarios()[new.suites[0]], asked.consumer, kafka_version=version)
+    file = asked.out / CERTIFICATE
+    if not file.exists():
+        return new
+    old = read_certificate(file)
+    for what, mine, theirs in (
+        ("consumer", new.consumer["digest"], old.consumer["digest"]),
+        ("kafka-trial", new.harness_digest, old.harness_digest),
+    ):
+        if mine != theirs:
+            raise InputError(str(file), f"is of another {what}, or of an earlier state of it: name another --out")
+    standing = {
+        cell: trial
+        for cell, trial in old.trials.items()
+        if cell in new.cells and trial.exit != UNKNOWN and not changed_files(asked.out, trial)
+    }
+    return replace(new, trials=standing)
+
+
+def certify(
+    session: Session, asked: CertifyRequest, begun: Certificate, *, say: Callable[[str], object]
+) -> Certificate:
+    """Tries what is missing of a certificate, writes it after every trial and says so, and returns it."""
+    until_s = None if asked.minutes is None else time.monotonic() + asked.minutes * 60
+    asked.out.mkdir(parents=True, exist_ok=True)
+    trials = dict(begun.trials)
+    certificate = replace(begun, trials=trials)
+    requests = {_request(asked, cell): cell for cell in certificate.missing}
+    tried = session.try_many(
+        list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
+    )
+    for ended, (request, outcome) in enumerate(tried, start=1):
+        cell = requests[request]
+        trials.update({cell: _certified(asked, cell, outcome)} if isinstance(outcome, Trialed) else {})
+        write_certificate(certificate, asked.out)
+        say(f"{ended}/{len(requests)} {' '.join(map(str, cell))}: {_told(outcome)}")
+    write_certificate(certificate, asked.out)
+    return certificate
+
+
+def lanes_of(asked: CertifyRequest) -> int:
+    """Returns how many lanes one of its trials needs at most."""
+    specs = [make_trial_spec(one, asked.consumer, seed=1) for one in registry.scenarios().values()]
+    return max(spec.lanes for spec in specs)
+
+
+def verify(file: Path, *, say: Callable[[str], object]) -> int:
+    """Tells whether a certificate holds: every file is as it was, says what it says, and is judged so again.
+
+    Judged in a copy, so that nothing of the certificate's folder changes. Returns 0 where it holds, whatever its
+    verdict; 1 where it does not.
+
+    Raises:
+        InputError: it is no certificate.
+    """
+    certificate, root = read_certificate(file), file.absolute().parent
+    broken = 0
+    for trial in certificate.trials.values():
+        problems = changed_files(root, trial) or _said_otherwise(root, trial) or _judged_otherwise(root, trial)
+        broken += bool(problems)
+        say(f"{' '.join(map(str, trial.cell))}: {trial.verdict}, {'; '.join(problems) or 'holds'}")
+    return FAIL if broken else PASS
+
+
+def changed_files(root: Path, trial: CertifiedTrial) -> list[str]:
+    """Returns what is no longer as a certificate says, a sentence for each file of a trial; empty where all is."""
+    folder = root / trial.run
+    if not folder.resolve().is_relative_to(root.resolve()):
+        return [f"{trial.run} is no place beside the certificate"]
+    if not folder.is_dir():
+        return [f"{trial.run} is missing"]
+    now = file_digests(folder)
+    changed = [name for name in sorted({*now, *trial.files}) if now.get(name) != trial.files.get(name)]
+    became = {
+        name: "is missing" if name not in now else "was changed" if name in trial.files else "was added"
+        for name in changed
+    }
+    return [f"{trial.run}/{name} {what}" for name, what in became.items()]
+
+
+def _said_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
+    """Returns what the certificate says of a trial that its run folder does not."""
+    folder = RunFolder(root / trial.run)
+    facts, scenario = folder.read_json("run.json"), folder.read_json("scenario.json")
+    cell = (scenario["name"], facts["kafka"], facts["seed"])
+    said = asdict(certified(folder, cell=cell, run=trial.run, replay=trial.replay))
+    return [f"{trial.run} says otherwise: {name}" for name, value in asdict(trial).items() if said[name] != value]
+
+
+def _judged_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
+    with _copy(open_run_folder(root / trial.run)) as copy:
+        verdict = check_run(copy)
+        same = (copy.path / "verdict.json").read_bytes() == (root / trial.run / "verdict.json").read_bytes()
+    because = ", for other reasons" if verdict.verdict == trial.verdict else ""
+    return [] if same else [f"is now judged {verdict.verdict}{because}: by another version of kafka-trial?"]
+
+
+@contextmanager
+def _copy(folder: RunFolder) -> Iterator[RunFolder]:
+    """Yields a run folder of links to what one holds, without what the judge writes."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-verify-") as scratch:
+        for place in folder.path.iterdir():
+            if place.name not in (*JUDGED, "cache"):
+                (Path(scratch) / place.name).symlink_to(place)
+        yield RunFolder(Path(scratch))
+
+
+def _request(asked: CertifyRequest, cell: Cell) -> TrialRequest:
+    scenario, version, seed = cell
+    place = asked.out / RUNS / version / scenario / str(seed)
+    for left in place.parent.glob(f"{seed}*"):  # of a certificate that was stopped in the midst of this one
+        shutil.rmtree(left)
+    spec = make_trial_spec(registry.find_scenario(scenario), asked.consumer, kafka_version=version, seed=seed)
+    return TrialRequest(spec, place)
+
+
+def _certified(asked: CertifyRequest, cell: Cell, outcome: Trialed) -> CertifiedTrial:
+    folder = outcome.folder
+    run = folder.path.relative_to(asked.out.absolute()).as_posix()
+    return certified(folder, cell=cell, run=run, replay=read_report(folder, with_history=False).replay)
+
+
+def _told(outcome: Trialed | KafkaTrialError) -> str:
+    if isinstance(outcome, KafkaTrialError):
+        return f"not begun: {outcome}"
+    return ", ".join([outcome.verdict.verdict, *(one.anomaly for one in outcome.verdict.violations)])

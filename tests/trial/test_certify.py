@@ -1,0 +1,202 @@
+"""Certificates: what is tried, how one that was stopped goes on, and when it no longer holds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from kafka_trial.check import check_run
+from kafka_trial.cli import main
+from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
+from kafka_trial.history.store import RunFolder, unpack
+from kafka_trial.registry import CHECKOUT, find_consumer
+from kafka_trial.report.certificate import CERTIFICATE, PAGE, Certificate, read_certificate
+from kafka_trial.report.html import write_reports
+from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, verify
+from kafka_trial.trial.session import Trialed, TrialRequest
+
+CONSUMER = find_consumer("python-at-least-once")
+STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
+SUITES = ["control", "member-killed", "stalled-network"]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A real trial, judged; its verdict is fail."""
+    folder = unpack(STORED, tmp_path_factory.mktemp("stored") / "run")
+    check_run(folder)
+    return folder
+
+
+@dataclass
+class Sitting:
+    """A session that runs nothing: every trial is the same stored one; those named in `words` end otherwise."""
+
+    stored: RunFolder
+    words: dict[str, str] = field(default_factory=dict)
+    begun: list[str] = field(default_factory=list)
+    most: int = 1000
+
+    def try_many(self, asked: Sequence[TrialRequest], **_: object) -> Iterator[tuple[TrialRequest, Any]]:
+        for one in asked[: self.most]:
+            spec, word = one.trial_spec, self.words.get(one.trial_spec.scenario.name, "pass")
+            self.begun.append(f"{spec.scenario.name} {spec.seed}")
+            if word == "not begun":
+                yield one, StartError("no disk")
+                continue
+            assert one.out is not None
+            folder = RunFolder(one.out.absolute())
+            shutil.copytree(self.stored.path, folder.path)
+            facts = {"seed": spec.seed, "kafka": spec.kafka_version}
+            folder.write_json("run.json", {**folder.read_json("run.json"), **facts})
+            folder.write_json("scenario.json", {**folder.read_json("scenario.json"), "name": spec.scenario.name})
+            exit_status = {"pass": PASS, "fail": FAIL}.get(word, UNKNOWN)
+            verdict = {**folder.read_json("verdict.json"), "verdict": word, "exit": exit_status}
+            folder.write_json("verdict.json", verdict)
+            write_reports(folder)
+            yield one, Trialed(folder, SimpleNamespace(verdict=word, violations=()), "")  # type: ignore[arg-type]
+
+
+def go(sitting: Sitting, out: Path, **words: Any) -> Certificate:
+    session: Any = sitting
+    asked = CertifyRequest(CONSUMER, out, **{"suites": SUITES, **words})
+    return certify(session, asked, begin_certificate(asked), say=lambda _: None)
+
+
+def test_every_suite_is_tried_on_every_version_with_every_seed(judged: RunFolder, tmp_path: Path) -> None:
+    """And the certificate reads as it was written, with a page beside it."""
+    certificate = go(Sitting(judged), tmp_path, kafka_versions=["4.3.1", "3.9.2"], seeds=(1, 2))
+    assert (len(certificate.trials), certificate.missing, certificate.exit) == (12, [], PASS)
+    assert read_certificate(tmp_path / CERTIFICATE) == certificate
+    trial = certificate.trials["control", "3.9.2", 2]
+    assert (trial.run, (tmp_path / trial.run / "history").is_dir()) == ("runs/3.9.2/control/2", True)
+    assert {"run.json", "history/run.jsonl", "report.html"} <= trial.files.keys()
+    assert 'href="runs/3.9.2/control/2/report.html"' in (tmp_path / PAGE).read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ({"control": "fail", "member-killed": "unknown"}, FAIL),
+        ({"control": "unknown"}, UNKNOWN),
+        ({"control": "not begun"}, UNKNOWN),
+    ],
+)
+def test_the_worst_trial_decides_and_one_that_is_missing_leaves_it_open(
+    words: dict[str, str], status: int, judged: RunFolder, tmp_path: Path
+) -> None:
+    """A suite that could not be begun was not passed."""
+    assert go(Sitting(judged, words), tmp_path).exit == status
+
+
+def test_a_stopped_certificate_goes_on_where_it_stopped(judged: RunFolder, tmp_path: Path) -> None:
+    """What was unknown is tried again, and so is a trial whose files have changed."""
+    assert go(Sitting(judged, {"control": "unknown"}, most=2), tmp_path).missing == [("stalled-network", "4.3.1", 1)]
+    (tmp_path / "runs/4.3.1/member-killed/1/history/run.jsonl").write_text("")
+    again = Sitting(judged)
+    assert go(again, tmp_path).exit == PASS
+    assert again.begun == ["control 1", "member-killed 1", "stalled-network 1"]
+    assert go(Sitting(judged, most=0), tmp_path).missing == []
+
+
+def test_another_consumer_does_not_go_on_there(judged: RunFolder, tmp_path: Path) -> None:
+    """Nor is one mixed with what an earlier state of it did."""
+    go(Sitting(judged), tmp_path)
+    other = CertifyRequest(find_consumer("python-at-most-once"), tmp_path, suites=SUITES)
+    with pytest.raises(InputError, match="another consumer"):
+        begin_certificate(other)
+
+
+def failing(judged: RunFolder, tmp_path: Path) -> Path:
+    """Returns the certificate of one trial, as it really was judged."""
+    go(Sitting(judged, {"control": "fail"}), tmp_path, suites=["control"])
+    return tmp_path / CERTIFICATE
+
+
+def told(file: Path) -> tuple[int, str]:
+    said: list[object] = []
+    return verify(file, say=said.append), "\n".join(map(str, said))
+
+
+@pytest.mark.spark
+def test_a_certificate_holds_until_a_byte_of_a_run_folder_changes(judged: RunFolder, tmp_path: Path) -> None:
+    """Of any file but those that can be made again; and judging it again changes nothing."""
+    file = failing(judged, tmp_path)
+    run = tmp_path / "runs/4.3.1/control/1"
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
+    assert told(file) == (PASS, "control 4.3.1 1: fail, holds")
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()} == before
+    (run / "cache" / "anything").write_text("made again")
+    assert told(file)[0] == PASS
+    history = run / "history" / "offsets.jsonl"
+    history.write_bytes(history.read_bytes().replace(b"1", b"2", 1))
+    assert told(file) == (FAIL, "control 4.3.1 1: fail, runs/4.3.1/control/1/history/offsets.jsonl was changed")
+
+
+@pytest.mark.spark
+def test_what_a_certificate_says_is_what_its_run_folders_say(judged: RunFolder, tmp_path: Path) -> None:
+    """An edited verdict does not verify, in the certificate and in the run folder."""
+    file = failing(judged, tmp_path)
+    table = orjson.loads(file.read_bytes())
+    table["trials"][0] |= {"verdict": "pass", "exit": PASS, "violations": []}
+    file.write_bytes(orjson.dumps(table | {"verdict": "pass", "exit": PASS}))
+    status, said = told(file)
+    assert (status, "says otherwise: verdict" in said, "says otherwise: violations" in said) == (FAIL, True, True)
+    go(Sitting(judged, {"control": "pass"}), tmp_path / "edited", suites=["control"])  # its history says fail
+    status, said = told(tmp_path / "edited" / CERTIFICATE)
+    assert (status, "is now judged fail" in said) == (FAIL, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda table: table.update(schema=2), "reads up to 1"),
+        (lambda table: table.pop("suites"), "is no certificate"),
+        (lambda table: table.update(verdict="pass"), "edited"),
+        (lambda table: table["trials"][0].update(stranger=1), "is no certificate"),
+    ],
+)
+def test_what_is_no_certificate_is_refused(
+    change: Any, problem: str, judged: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what is wrong with it."""
+    file = failing(judged, tmp_path)
+    table = orjson.loads(file.read_bytes())
+    change(table)
+    file.write_bytes(orjson.dumps(table))
+    assert main(["verify", str(file)]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path) -> None:
+    """A certificate from a stranger reads nothing of ours."""
+    file = failing(judged, tmp_path)
+    table = orjson.loads(file.read_bytes())
+    table["trials"][0]["run"] = "../elsewhere"
+    file.write_bytes(orjson.dumps(table))
+    assert told(file) == (FAIL, "control 4.3.1 1: fail, ../elsewhere is no place beside the certificate")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["certify", "--suite", "member-kiled"], "member-killed"),
+        (["certify", "--repeat", "0"], "must be 1 or more"),
+        (["certify", "--side-by-side", "0"], "must be 1 or more"),
+        (["certify", "--kafka", "2.0"], "2.0"),
+    ],
+)
+def test_bad_words_are_told_before_anything_starts(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what there is."""
+    out = tmp_path / "certificate"
+    assert main([*words, "--consumer", "python-at-least-once", "--out", str(out)]) == 2
+    assert (said in capsys.readouterr().err, out.exists()) == (True, False)
