@@ -59,7 +59,7 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
     A trial that ended unknown, or whose run folder has changed, is left out: it is tried again.
 
     Raises:
-        InputError: a suite or a version is not known, the consumer is wrong, or `out` holds a certificate of something else.
+        InputError: a suite or a version is not known, the consumer is wrong, or `out` holds another's certificate.
     """
     names = list(registry.scenarios())
     if problems := [unknown_name("suite", name, names) for name in asked.suites if name not in names]:
