@@ -37,12 +37,16 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "tests/live/test_cuts.py",
         '"cuts", "--consumer"',
     ),
+    "kafka-trial certify --consumer consumer.toml --out certificate": ("tests/live/test_certify.py", '"certify"'),
+    "kafka-trial verify certificate/certificate.json": ("tests/live/test_certify.py", '"verify"'),
     "kafka-trial run member-killed --consumer consumer.toml --seeds 1..5": (
         "tests/live/test_warm_cluster.py",
         "--seeds",
     ),
 }
 EXCEPTIONS = {
+    "kafka-trial run cut-OffsetCommit-answered-kill --consumer consumer.toml": "a cell of `kafka-trial cuts`, which "
+    "tests/live/test_cuts.py runs; by its name it is found in tests/nemesis/test_cut_scenarios.py",
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml": "the suites are in the wheel: test_pytest_plugin.py "
     "collects them from one, tests/cluster/test_wheels_only.py runs a trial from one",
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",

@@ -16,6 +16,7 @@ FOUND = CHECKOUT / "fixtures" / "histories" / "found"
 SHOWS = {
     "kafka-python-3.0.12-lost-rejoin": {"never-assigned"},
     "kafka-python-3.0.12-lost-after-resume": {"stuck-partition", "unseen"},
+    "kafka-python-3.0.12-keeps-its-position": {"illegal-redelivery"},
     "kafkajs-2.2.4-fetches-what-it-lost": {"split-ownership"},
 }
 

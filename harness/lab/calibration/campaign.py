@@ -109,8 +109,12 @@ def write_page() -> int:
 
 
 def stored_history(attempt: Attempt) -> Path | None:
-    """Returns where the history of a sin or a twin is stored; None for references, what has no sin, and the silent."""
-    if attempt.sin is False or header_of(attempt.consumer) is None or registry.is_silent(attempt.consumer):
+    """Returns where the history of a sin or a twin is stored, on its header's suite; None for references, what has no
+    sin, and the silent."""
+    header = header_of(attempt.consumer)
+    if attempt.sin is False or header is None or registry.is_silent(attempt.consumer):
+        return None
+    if attempt.scenario != header.suite:
         return None
     return registry.CHECKOUT / STORED / f"{attempt.consumer}{SUFFIX}"
 
