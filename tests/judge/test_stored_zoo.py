@@ -10,7 +10,7 @@ import stored_verdicts
 from kafka_trial import registry
 from kafka_trial.check import check_run
 from kafka_trial.history.store import SUFFIX, unpack
-from lab.calibration.attempts import ROWS_NAME, Attempt, Row, expected_of, grid, read_rows
+from lab.calibration.attempts import ROWS_NAME, Attempt, Row, at_times_of, expected_of, grid, read_rows
 from lab.calibration.campaign import STORED, stored_digest, stored_history
 from lab.repository import reports_folder
 
@@ -47,6 +47,7 @@ def test_a_stored_history_shows_what_its_header_promises(attempt: Attempt, tmp_p
         tuple(verdict.reasons),
         tuple(fault.bit for fault in verdict.faults),
         silent=registry.is_silent(attempt.consumer),
+        at_times=at_times_of(attempt),
     )
     assert row.as_expected, row
     assert all(row.faults_bit)
