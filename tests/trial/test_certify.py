@@ -106,6 +106,16 @@ def test_a_stopped_certificate_goes_on_where_it_stopped(judged: RunFolder, tmp_p
     assert go(Sitting(judged, most=0), tmp_path).missing == []
 
 
+def test_a_trial_that_is_tried_again_takes_nothing_of_others(judged: RunFolder, tmp_path: Path) -> None:
+    """Seed 1 is no beginning of seed 10."""
+    words = {"suites": ["control"], "seeds": (1, 10)}
+    go(Sitting(judged), tmp_path, **words)
+    (tmp_path / "runs/4.3.1/control/1/history/run.jsonl").write_text("")
+    again = Sitting(judged)
+    go(again, tmp_path, **words)
+    assert (again.begun, (tmp_path / "runs/4.3.1/control/10/history").is_dir()) == (["control 1"], True)
+
+
 def test_another_consumer_does_not_go_on_there(judged: RunFolder, tmp_path: Path) -> None:
     """Nor is one mixed with what an earlier state of it did."""
     go(Sitting(judged), tmp_path)

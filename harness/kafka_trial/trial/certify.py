@@ -189,8 +189,8 @@ def _copy(folder: RunFolder) -> Iterator[RunFolder]:
 def _request(asked: CertifyRequest, cell: Cell) -> TrialRequest:
     scenario, version, seed = cell
     place = asked.out / RUNS / version / scenario / str(seed)
-    for left in place.parent.glob(f"{seed}*"):  # of a certificate that was stopped in the midst of this one
-        shutil.rmtree(left)
+    for left in (place, *place.parent.glob(f"{seed}-try*")):  # of one that was stopped in the midst of this trial
+        shutil.rmtree(left, ignore_errors=True)
     spec = make_trial_spec(registry.find_scenario(scenario), asked.consumer, kafka_version=version, seed=seed)
     return TrialRequest(spec, place)
 
