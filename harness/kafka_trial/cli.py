@@ -200,6 +200,21 @@ def _demo(parsers: _Subparsers) -> None:
     _trial_options(parser)
 
 
+def _many_trials_options(parser: argparse.ArgumentParser) -> None:
+    """What a verb takes that tries one consumer in many ways, side by side."""
+    parser.add_argument(
+        "--consumer",
+        required=True,
+        metavar="FILE",
+        help="consumer.toml, a folder with one in it, or a name of `list consumers`",
+    )
+    parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
+    parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
+    parser.add_argument(
+        "--retry-unknown", type=int, default=0, metavar="N", help="try a trial again that its environment made unknown"
+    )
+
+
 def _cuts(parsers: _Subparsers) -> None:
     parser = _verb(
         parsers,
@@ -207,22 +222,12 @@ def _cuts(parsers: _Subparsers) -> None:
         verbs.cuts,
         "cut a member at every place of every API that it uses: a matrix of trials",
     )
-    parser.add_argument(
-        "--consumer",
-        required=True,
-        metavar="FILE",
-        help="consumer.toml, a folder with one in it, or a name of `list consumers`",
-    )
     parser.add_argument("--api", nargs="+", metavar="NAME", help="only these: OffsetCommit, JoinGroup, Fetch, …")
     parser.add_argument("--where", nargs="+", metavar="NAME", help="only these: before, answered, after")
-    parser.add_argument("--action", nargs="+", metavar="NAME", help="only these: hold, close, delay, kill")
+    parser.add_argument("--action", nargs="+", metavar="NAME", help="only these: hold, close, delay, kill, pause")
     parser.add_argument("--kafka", metavar="VERSION", help="Kafka version (default: the newest known)")
     parser.add_argument("--seed", type=int, default=1, help="of every trial (default 1)")
-    parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
-    parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
-    parser.add_argument(
-        "--retry-unknown", type=int, default=0, metavar="N", help="try a trial again that its environment made unknown"
-    )
+    _many_trials_options(parser)
     parser.add_argument(
         "--out", default="cuts", metavar="DIR", help="rows, page, and what did not pass (default: cuts); goes on there"
     )
@@ -232,22 +237,12 @@ def _certify(parsers: _Subparsers) -> None:
     parser = _verb(
         parsers, "certify", verbs.certify, "try a consumer on all suites, and write what came out with its evidence"
     )
-    parser.add_argument(
-        "--consumer",
-        required=True,
-        metavar="FILE",
-        help="consumer.toml, a folder with one in it, or a name of `list consumers`",
-    )
     parser.add_argument("--suite", nargs="+", metavar="NAME", help="only these (default: all of `list suites`)")
     parser.add_argument("--kafka", nargs="+", metavar="VERSION", help="on these (default: the newest known)")
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="each N times, with seeds 1 to N (default 1)"
     )
-    parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
-    parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
-    parser.add_argument(
-        "--retry-unknown", type=int, default=0, metavar="N", help="try a trial again that its environment made unknown"
-    )
+    _many_trials_options(parser)
     parser.add_argument(
         "--out", default="certificate", metavar="DIR", help="certificate, page and run folders; goes on there"
     )

@@ -17,7 +17,7 @@ from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
 from kafka_trial.history.store import RunFolder, unpack
 from kafka_trial.registry import CHECKOUT, find_consumer
-from kafka_trial.report.certificate import CERTIFICATE, PAGE, Certificate, read_certificate
+from kafka_trial.report.certificate import CERTIFICATE, PAGE, Certificate, file_digests, read_certificate
 from kafka_trial.report.html import write_reports
 from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, verify
 from kafka_trial.trial.session import Trialed, TrialRequest
@@ -183,6 +183,18 @@ def test_what_is_no_certificate_is_refused(
     file.write_bytes(orjson.dumps(table))
     assert main(["verify", str(file)]) == 2
     assert problem in capsys.readouterr().err
+
+
+def test_a_run_folder_that_lacks_its_facts_is_told(judged: RunFolder, tmp_path: Path) -> None:
+    """Though its checksums are those of the certificate."""
+    file = failing(judged, tmp_path)
+    run = tmp_path / "runs/4.3.1/control/1"
+    (run / "run.json").write_text("{}")
+    table = orjson.loads(file.read_bytes())
+    table["trials"][0]["files"] = file_digests(run)
+    file.write_bytes(orjson.dumps(table))
+    status, said = told(file)
+    assert (status, "is no run folder of ours (KeyError: 'kafka')" in said) == (FAIL, True)
 
 
 def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path) -> None:

@@ -163,8 +163,11 @@ def _said_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
     """Returns what the certificate says of a trial that its run folder does not."""
     folder = RunFolder(root / trial.run)
     facts, scenario = folder.read_json("run.json"), folder.read_json("scenario.json")
-    cell = (scenario["name"], facts["kafka"], facts["seed"])
-    said = asdict(certified(folder, cell=cell, run=trial.run, replay=trial.replay))
+    try:
+        cell = (scenario["name"], facts["kafka"], facts["seed"])
+        said = asdict(certified(folder, cell=cell, run=trial.run, replay=trial.replay))
+    except (KeyError, TypeError) as error:
+        return [f"{trial.run} is no run folder of ours ({type(error).__name__}: {error})"]
     return [f"{trial.run} says otherwise: {name}" for name, value in asdict(trial).items() if said[name] != value]
 
 
