@@ -110,11 +110,11 @@ class Tab:
 
     def picture(self, file: Path) -> None:
         """Writes what is seen as a PNG file."""
-        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
+        shot = self.ask("Page.captureScreenshot")
         file.write_bytes(base64.b64decode(shot["data"]))
 
     def complaints(self) -> list[str]:
-        """Returns what the browser logged as errors or warnings, what was thrown, and what was loaded beside the page."""
+        """Returns what the browser logged, what was thrown, and what was loaded beside the page."""
         told = [event["params"]["entry"]["text"] for event in self.events if event["method"] == "Log.entryAdded"]
         thrown = [str(event["params"]) for event in self.events if event["method"] == "Runtime.exceptionThrown"]
         asked = [event["params"]["request"] for event in self.events if event["method"] == "Network.requestWillBeSent"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,24 +19,16 @@ from kafka_trial.invariants.table import Table
 from kafka_trial.judge.cache import line_index
 from kafka_trial.judge.line_index import Stretch
 from kafka_trial.report.event_text import bounded, in_words, who
+from kafka_trial.report.timeline_clock import TimelineClock
 
 LISTED_MAX = 20_000
 PROOFS_MAX = 12  # of one anomaly
 TEXTS_MAX = 1000  # events whose text is read from the history
-STRETCHES_MAX = 4000  # stretches of lines that are read; an event in another one has the instant where that begins
+STRETCHES_MAX = 1500  # stretches of lines that are read; an event in another one has the instant where that begins
 BUCKETS = 2000
 
 Row = Mapping[str, Any]
 Place = tuple[str, int]
-
-
-class Clock(Protocol):
-    """Turns an instant of the history into milliseconds of the timeline."""
-
-    begin_ns: int
-    end_ns: int
-
-    def ms(self, time_ns: int) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +49,12 @@ class AnomalyInstants:
 
 
 def read_anomaly_instants(
-    folder: RunFolder, rows: Sequence[Row], drawn: Sequence[Place], times: Table, sources: Sequence[str], clock: Clock
+    folder: RunFolder,
+    rows: Sequence[Row],
+    drawn: Sequence[Place],
+    times: Table,
+    sources: Sequence[str],
+    clock: TimelineClock,
 ) -> AnomalyInstants:
     """Returns the anomalies (lines of anomalies.jsonl) with their instants.
 
@@ -121,7 +118,7 @@ def _sentence(row: Row) -> str:
     return bounded(row.get("sentence") or f"{row.get('anomaly')}{where}", most=300)
 
 
-def _bucketed(placed: tuple[Any, ...], clock: Clock) -> tuple[Any, ...]:
+def _bucketed(placed: tuple[Any, ...], clock: TimelineClock) -> tuple[Any, ...]:
     *head, at_ms, _ = placed
     width = max(1, (clock.ms(clock.end_ns) - clock.ms(clock.begin_ns)) // BUCKETS)
     return *head, None if at_ms is None else at_ms // width * width

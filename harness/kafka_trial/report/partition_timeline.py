@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,19 +20,11 @@ from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, exactly, fi
 from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
+from kafka_trial.report.event_text import bounded
 from kafka_trial.report.lag_series import Series
+from kafka_trial.report.timeline_clock import NS_PER_MS, TimelineClock
 
 BUCKETS = 1000
-NS_PER_MS = 1_000_000
-
-
-class Clock(Protocol):
-    """Turns instants of the history into milliseconds of the timeline."""
-
-    begin_ns: int
-    end_ns: int
-
-    def many_ms(self, time_ns: Array) -> list[int]: ...
 
 
 @dataclass(frozen=True)
@@ -61,12 +53,12 @@ class PartitionTimeline:
 
 
 def partition_timeline(
-    batch: Batch, number: int, place: tuple[str, int], clock: Clock, series: Series | None
+    batch: Batch, number: int, place: tuple[str, int], clock: TimelineClock, series: Series | None
 ) -> PartitionTimeline:
     """Returns the timeline of the slice `number` of a batch; `series` is its lag as the judge counted it, if known."""
     topic, partition = place
     return PartitionTimeline(
-        topic=topic,
+        topic=bounded(topic),
         partition=partition,
         owners=_owners(_of(ownership_epochs(batch), number), clock),
         handlers=_handlers(_of(_handler_runs(batch), number), clock),
@@ -95,7 +87,7 @@ def _of(rows: Table, number: int) -> Table:
     return rows.take(rows["slice"] == number)
 
 
-def _owners(epochs: Table, clock: Clock) -> list[tuple[int, ...]]:
+def _owners(epochs: Table, clock: TimelineClock) -> list[tuple[int, ...]]:
     begin, end = (clock.many_ms(epochs[name]) for name in ("open_ns", "close_ns"))
     return sorted(zip(epochs["member"].tolist(), begin, end, strict=True), key=lambda band: band[1:])
 
@@ -111,9 +103,7 @@ def _handler_runs(batch: Batch) -> Table:
         member = done["member"]
     else:
         ended = runs.having(source_seq=_event(batch, runs["source"], runs["end_seq"])).sorted_by("slice", "source_seq")
-        found = exactly(
-            ended["slice"], ended["source_seq"], done["slice"], _event(batch, done["source"], done["seq"])
-        )
+        found = exactly(ended["slice"], ended["source_seq"], done["slice"], _event(batch, done["source"], done["seq"]))
         done = done.take(found < 0)
         member = _member(batch, done["source"])
     alone = done.only("slice", "source", "offset").having(start_ns=done["time_ns"], end_ns=done["time_ns"])
@@ -129,31 +119,26 @@ def _member(batch: Batch, source: Array) -> Ints:
     return picked(batch.lives["member"], incarnation_of(batch, source), -1)
 
 
-def _handlers(runs: Table, clock: Clock) -> list[tuple[int, ...]]:
+def _handlers(runs: Table, clock: TimelineClock) -> list[tuple[int, ...]]:
     runs = runs.sorted_by("member", "start_ns")
     member, start = runs["member"], runs["start_ns"]
-    group = joined(member, _bucket(start, clock)) if len(runs) > BUCKETS else np.arange(len(runs))
+    group = joined(member, clock.buckets(start, BUCKETS)) if len(runs) > BUCKETS else np.arange(len(runs))
     first = first_of(group)
     begin, end = (clock.many_ms(values) for values in (start[first], _reduced(np.maximum, runs["end_ns"], first)))
     low, high = (_reduced(how, runs["offset"], first).tolist() for how in (np.minimum, np.maximum))
     return list(zip(member[first].tolist(), begin, end, _counts(first, len(runs)), low, high, strict=True))
 
 
-def _commits(commits: Table, clock: Clock) -> list[tuple[int, ...]]:
+def _commits(commits: Table, clock: TimelineClock) -> list[tuple[int, ...]]:
     commits = commits.sorted_by("effect_ns")
     fell = commits["committed_offset"] < commits["peak"]
-    bucket = _bucket(commits["effect_ns"], clock) if len(commits) > BUCKETS else np.arange(len(commits))
+    bucket = clock.buckets(commits["effect_ns"], BUCKETS) if len(commits) > BUCKETS else np.arange(len(commits))
     group = np.cumsum(np.diff(bucket, prepend=-1).astype(np.bool_) | fell | np.append(False, fell[:-1]))
     first = first_of(group)
     last = np.append(first[1:], len(commits))[: len(first)] - 1
     at = clock.many_ms(commits["effect_ns"][last])
     member = np.maximum(commits["committer"][last], -1).tolist()
     return list(zip(at, commits["committed_offset"][last].tolist(), member, _counts(first, len(commits)), strict=True))
-
-
-def _bucket(time_ns: Ints, clock: Clock) -> Ints:
-    width = max(1, (clock.end_ns - clock.begin_ns) // BUCKETS)
-    return (time_ns.clip(clock.begin_ns, clock.end_ns) - clock.begin_ns) // width
 
 
 def _reduced(how: Any, values: Ints, first: Ints) -> Ints:
@@ -166,7 +151,7 @@ def _counts(first: Ints, size: int) -> list[int]:
     return counts
 
 
-def _lag(batch: Batch, number: int, clock: Clock, series: Series) -> PartitionLag:
+def _lag(batch: Batch, number: int, clock: TimelineClock, series: Series) -> PartitionLag:
     here = batch.records["slice"] == number
     records, at_ns = batch.records.take(here), series.time_ns
     handled_ns = first_handled_of_records(batch).time_ns[here]
@@ -189,7 +174,7 @@ def _committed_age_ns(records: Table, commits: Table, at_ns: Ints) -> Ints:
     commits = commits.sorted_by("effect_ns")
     row = np.searchsorted(commits["effect_ns"], at_ns, side="right") - 1
     position = picked(commits["committed_offset"], row, NONE)
-    return _age_ns(records["appended_ns"], np.searchsorted(records["offset"], position), at_ns)
+    return _ages_ns(records["appended_ns"], np.searchsorted(records["offset"], position), at_ns)
 
 
 def _handled_age_ns(appended_ns: Ints, handled_ns: Ints, at_ns: Ints) -> Ints:
@@ -199,12 +184,14 @@ def _handled_age_ns(appended_ns: Ints, handled_ns: Ints, at_ns: Ints) -> Ints:
     """
     order = np.argsort(appended_ns, kind="stable")
     latest = np.maximum.accumulate(handled_ns[order]) if len(order) else order
-    return _age_ns(appended_ns[order], np.searchsorted(latest, at_ns, side="right"), at_ns)
+    return _ages_ns(appended_ns[order], np.searchsorted(latest, at_ns, side="right"), at_ns)
 
 
-def _age_ns(appended_ns: Ints, row: Ints, at_ns: Ints) -> Ints:
+def _ages_ns(appended_ns: Ints, row: Ints, at_ns: Ints) -> Ints:
+    """Returns how old the record of each row was at each instant; 0 where there was none, or not yet."""
     known = np.append(appended_ns, NEVER)
-    return np.maximum(at_ns - np.minimum(known[row], at_ns), 0)
+    found: Ints = at_ns - np.minimum(known[row], at_ns)
+    return found
 
 
 _NO = np.zeros(0, np.int64)

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.rows import NOWHERE, NUMBERS, Kind
+from kafka_trial.invariants.rows import NOWHERE, NUMBERS
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.cache import SliceRows, cached_rows, make_cache
@@ -34,10 +34,10 @@ from kafka_trial.report.anomaly_instants import AnomalyInstants, read_anomaly_in
 from kafka_trial.report.event_text import bounded
 from kafka_trial.report.lag_series import read_series
 from kafka_trial.report.partition_timeline import PartitionTimeline, event_times, partition_timeline
+from kafka_trial.report.timeline_clock import TimelineClock
 
 PARTITIONS_MAX = 12
 ROWS_MAX = 4_000_000  # slice rows that are read for one page: more partitions are drawn only while they fit
-NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -89,49 +89,33 @@ def _timeline(folder: RunFolder, rows: SliceRows, context: TrialContext) -> Time
     if span is None:
         return None
     zero_ns, begin_ns, end_ns = span
-    series, moment = read_series(folder), _Clock(zero_ns, begin_ns, end_ns)
+    series, clock = read_series(folder), TimelineClock(zero_ns, begin_ns, end_ns)
     partitions = tuple(
-        partition_timeline(batch, number, place, moment, series.get(place))
+        partition_timeline(batch, number, place, clock, series.get(place))
         for number, place in enumerate(context.slices[code] for code in batch.slices.tolist())
     )
     return Timeline(
         zero="the faults began" if "faults" in context.phases else "the history began",
-        begin_ms=moment.ms(begin_ns),
-        end_ms=moment.ms(end_ns),
-        phases=tuple((bounded(name, most=40), moment.ms(at_ns)) for name, at_ns in context.phases.items()),
+        begin_ms=clock.ms(begin_ns),
+        end_ms=clock.ms(end_ns),
+        phases=tuple((bounded(name, most=40), clock.ms(at_ns)) for name, at_ns in context.phases.items()),
         faults=tuple(
             (
                 bounded(window.fault, most=60),
                 bounded(window.target, most=60),
-                moment.ms(window.injected_ns if window.injecting_ns is None else window.injecting_ns),
-                moment.ms(window.healed_ns or end_ns),
+                clock.ms(window.injected_ns if window.injecting_ns is None else window.injecting_ns),
+                clock.ms(window.healed_ns or end_ns),
             )
             for window in context.windows
         ),
         members=tuple(bounded(name, most=40) for name in context.members),
-        incarnations=tuple(_incarnations(context, moment)),
+        incarnations=tuple(_incarnations(context, clock)),
         partitions=partitions,
         anomalies=read_anomaly_instants(
-            folder, anomalies, [(one.topic, one.partition) for one in partitions], times, context.sources, moment
+            folder, anomalies, [context.slices[code] for code in batch.slices.tolist()], times, context.sources, clock
         ),
         notes=tuple(notes),
     )
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """Turns instants of the history into milliseconds since `zero_ns`, none before its begin or after its end."""
-
-    zero_ns: int
-    begin_ns: int
-    end_ns: int
-
-    def ms(self, time_ns: int) -> int:
-        return (min(max(time_ns, self.begin_ns), self.end_ns) - self.zero_ns) // NS_PER_MS
-
-    def many_ms(self, time_ns: np.ndarray[Any, Any]) -> list[int]:
-        found: list[int] = ((time_ns.clip(self.begin_ns, self.end_ns) - self.zero_ns) // NS_PER_MS).tolist()
-        return found
 
 
 def _anomaly_rows(folder: RunFolder) -> list[Mapping[str, Any]]:
@@ -156,8 +140,8 @@ def _partitions_shown(rows: SliceRows, anomalies: Sequence[Mapping[str, Any]]) -
             shown.append(code)
     if len(shown) < len(wanted):
         notes.append(
-            f"{len(shown)} of {len(wanted)} partitions are drawn, those with most violations, then those with most "
-            "events; anomalies of the others are in the list and in the row of all partitions"
+            f"{len(shown)} of {len(wanted)} partitions are drawn, those with most violations first, {PARTITIONS_MAX} "
+            f"and {ROWS_MAX // 10**6} million events at most; anomalies of the others are in the row of all partitions"
         )
     return shown, notes
 
@@ -179,8 +163,8 @@ def _span(context: TrialContext, times_ns: np.ndarray[Any, Any]) -> tuple[int, i
     return context.phases.get("faults", min(known)), min(known), max(known)
 
 
-def _incarnations(context: TrialContext, moment: _Clock) -> Iterator[tuple[int, int, int, int, str]]:
+def _incarnations(context: TrialContext, clock: TimelineClock) -> Iterator[tuple[int, int, int, int, str]]:
     for life in sorted(context.lives, key=lambda life: (life.member, life.started_ns)):
         how = "" if life.exited_ns is None else f"signal {life.signal}" if life.signal else f"status {life.code}"
-        end_ns = moment.end_ns if life.exited_ns is None else life.exited_ns
-        yield life.member, life.incarnation, moment.ms(life.started_ns), moment.ms(end_ns), how
+        end_ns = clock.end_ns if life.exited_ns is None else life.exited_ns
+        yield life.member, life.incarnation, clock.ms(life.started_ns), clock.ms(end_ns), how

@@ -7,7 +7,7 @@
   if (!block) return;
   const { timeline, advice } = JSON.parse(block.textContent);
   const { anomalies, members, partitions, faults, phases } = timeline;
-  const GUTTER = 46, RIGHT = 10, NEAR_PX = 8, PAGE = 50, AXIS = 18, SPAN_MIN_MS = 4;
+  const GUTTER = 56, RIGHT = 10, NEAR_PX = 8, PAGE = 12, AXIS = 18, SPAN_MIN_MS = 4;
   const WHOLE = [timeline.begin_ms, Math.max(timeline.end_ms, timeline.begin_ms + SPAN_MIN_MS)];
   const WORD = { violation: "violation", undecided: "undecided", tolerated: "tolerated", ground: "not its fault" };
   let view = [...WHOLE], chosen = null, cursor_ms = null, list = [], page = 0;
@@ -55,8 +55,16 @@
   // ---- rows: each has lanes, and each lane events {begin, end, cls, label, tell} or lines over time ----
   const colour = (number) => `member-${number < 0 ? "none" : number % 6}`;
   const event = (begin, end, cls, tell, more = {}) => ({ begin, end, cls, tell, ...more });
-  const bands = (one) => one.owners.map(([who, begin, end]) => event(begin, end, `band ${colour(who)}`,
-    () => `${place(one)} was owned by ${member(who)} ${from_to(begin, end)}.`, { label: member(who) }));
+  const bands = (one) => {
+    let until = -Infinity; // a band that begins before the one before it ends is drawn over its lower half
+    return one.owners.map(([who, begin, end]) => {
+      const over = begin < until - 1 ? " over" : "";
+      until = Math.max(until, end);
+      return event(begin, end, `band ${colour(who)}${over}`,
+        () => `${place(one)} was owned by ${member(who)} ${from_to(begin, end)}${over ? ", while another member had it too" : ""}.`,
+        { label: over ? "" : member(who) });
+    });
+  };
   const handlers = (one, only = null) => one.handlers.filter((run) => only === null || run[0] === only)
     .map(([who, begin, end, many, low, high]) => event(begin, end, `run ${colour(who)}`, () => many === 1
       ? `${member(who)} handled offset ${low} of ${place(one)} ${from_to(begin, end)}.`
@@ -228,7 +236,8 @@
       if (!inside(span)) continue;
       const left = edge(span.begin), right = Math.max(edge(span.end), left + 1), path = paths.get(span.cls) ?? { d: [], until: -1 };
       if (right > path.until + 0.5) {
-        path.d.push(`M${left.toFixed(1)},${one.top}H${right.toFixed(1)}v${one.height}H${left.toFixed(1)}z`);
+        const over = span.cls.endsWith(" over") ? one.height / 2 : 0;
+        path.d.push(`M${left.toFixed(1)},${one.top + over}H${right.toFixed(1)}V${one.top + one.height}H${left.toFixed(1)}z`);
         path.until = right;
         paths.set(span.cls, path);
       }
