@@ -317,7 +317,7 @@
     let best = null, least = NEAR_PX;
     for (const other of one.events) {
       const away = Math.max(x(other.begin) - px, px - x(other.end), 0);
-      if (away < least || (away === least && best && other.rank > best.rank)) [best, least] = [other, away];
+      if (away <= least) [best, least] = [other, away]; // of several the one that is drawn last
     }
     return { at, text: best ? best.tell() : "", event: best };
   }
