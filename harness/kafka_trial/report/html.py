@@ -16,7 +16,6 @@ from typing import Any
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.invariant import list_invariants
@@ -27,6 +26,7 @@ from kafka_trial.report.partition_timeline import PartitionTimeline
 from kafka_trial.report.report_data import Report, read_report
 from kafka_trial.report.text import claim_in_words, text_of
 from kafka_trial.report.timeline import Timeline, read_timeline
+from kafka_trial.verdict.collect import FAILURE_HELP
 
 OWNERS_MAX = 20  # of one partition in the table
 TEMPLATES = Path(__file__).parent / "templates"
@@ -46,9 +46,9 @@ def html_of(report: Report, timeline: Timeline | None = None) -> str:
             timeline=timeline,
             partitions=[] if timeline is None else [_partition_row(timeline, one) for one in timeline.partitions],
             data=None if timeline is None else in_script(_for_script(timeline)),
-            style=Markup(style),
-            script=Markup(script),
-            policy=Markup(f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}"),
+            style=style,
+            script=script,
+            policy=f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}",
             **_drawn(report),
         )
     )
@@ -69,16 +69,19 @@ def _partition_row(timeline: Timeline, one: PartitionTimeline) -> dict[str, Any]
     }
 
 
-def in_script(value: Any) -> Markup:
+def in_script(value: Any) -> str:
     """Returns plain data as JSON for a script block: no string in it can end the block, whatever a consumer wrote."""
-    return Markup(orjson.dumps(value).decode().translate(NEVER_IN_SCRIPT))
+    return orjson.dumps(value).decode().translate(NEVER_IN_SCRIPT)
 
 
 def _for_script(timeline: Timeline) -> dict[str, Any]:
-    known = {one.name: one for one in list_invariants()}
-    advice = [known.get(name) for name in timeline.anomalies.names]
-    told = [None if one is None else [one.cause, one.remedy] for one in advice]
-    return {"timeline": timeline, "advice": told}
+    return {"timeline": timeline, "advice": [_advice().get(name) for name in timeline.anomalies.names]}
+
+
+def _advice() -> dict[str, tuple[str, str]]:
+    """Returns what usually causes each anomaly, or plain failure of a process, and what to change."""
+    failures = {name: (cause, remedy) for name, (_, cause, remedy) in FAILURE_HELP.items()}
+    return failures | {one.name: (one.cause, one.remedy) for one in list_invariants()}
 
 
 def _inline(name: str) -> str:
@@ -95,7 +98,7 @@ def _drawn(report: Report) -> dict[str, Any]:
     length_s = max((at_s for lag in report.lag for at_s, _ in (*lag.committed, *lag.handled)), default=0.0)
     return {
         "claim": claim_in_words(report.verdict["claim"]),
-        "advice": {one.name: one for one in list_invariants()},
+        "advice": _advice(),
         "page": PAGE,
         "reading": reading_in_words(report.verdict["counts"]),
         "charts": [_chart(lag, length_s) for lag in report.lag],
