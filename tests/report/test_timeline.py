@@ -75,8 +75,8 @@ def test_an_anomaly_is_when_its_last_proof_is(folder: RunFolder) -> None:
         (None, 2000, 2000, [2]),
     ]
     assert found.proofs[1:] == [
-        ("offsets#1", 18000, "offsets: committed offset 11 took effect (offsets log 1)"),
-        ("run#1", 2000, "run: phase steady begins"),
+        ("offsets#1", 18000, "committed offset 11 took effect (offsets log 1)"),
+        ("run#1", 2000, "phase steady begins"),
     ]
 
 

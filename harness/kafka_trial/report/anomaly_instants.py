@@ -162,7 +162,8 @@ class _Lines:
     def _take(self, events: Iterator[Event]) -> None:
         for event in events:
             self.at_ns[event.name] = event.time_ns
-            self.texts[event.name] = f"{who(event)}: {in_words(event)}"
+            writer = "" if who(event) == event.source else f"{who(event)}: "  # the event's name tells its source
+            self.texts[event.name] = writer + in_words(event)
 
 
 def _holders(stretches: Sequence[Stretch], names: set[str]) -> list[tuple[Stretch, list[str]]]:

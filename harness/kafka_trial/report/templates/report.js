@@ -431,7 +431,7 @@
     const span = Math.max(one.at - one.first, 500);
     look(one.first - span * 0.6, one.at + span * 0.6);
     row.at = row.steps.findIndex((other) => other.step.anomaly === one);
-    row.box.scrollIntoView({ block: "center" });
+    row.box.scrollIntoView({ block: "start" }); // what is told of it stands at the bottom
     return row.box.focus({ preventScroll: true });
   }
   function step_anomaly(by) {
