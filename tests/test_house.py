@@ -55,7 +55,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plugins": {"errors", "registry", "invariants", "nemesis"},
     "judge": {"plugins", "errors", "claim", "history", "process", "invariants", "cluster.spark_java"},
     "verdict": {"errors", "claim", "scenario", "history", "invariants", "judge", "witness.samplers"},
-    "report": {"errors", "claim", "history", "invariants", "verdict", "judge.cache", "judge.line_index"},
+    "report": {
+        *("errors", "claim", "history", "invariants", "verdict"),
+        *("judge.cache", "judge.line_index", "judge.consumer_settings"),
+    },
     "trial.console": set(),
     "audit": {
         *("__version__", "errors", "claim", "history", "process", "invariants", "judge", "verdict", "witness"),

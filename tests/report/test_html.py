@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import html_of
 from kafka_trial.report.report_data import read_report
-from literal_run import NASTY
+from literal_run import NASTY, verdict
 
 VOID = {"meta", "br", "path"}
 
@@ -58,3 +58,12 @@ def test_the_page_shows_the_whole_case(folder: RunFolder) -> None:
         '<path class="committed"',
     ]
     assert [text for text in wanted if text not in page] == []
+
+
+def test_every_violation_says_its_cause_and_what_to_change(folder: RunFolder) -> None:
+    """An anomaly by its invariant, and a process that ended by itself too."""
+    failure = {"anomaly": "exited", "count": 1, "sentence": "member m0 exited by itself", "events": []}
+    folder.write_json("verdict.json", verdict(violations=[*verdict()["violations"], failure]))
+    page = html_of(read_report(folder))
+    assert [page.count(f'<span class="soft">{word}:</span>') for word in ("usually", "change")] == [2, 2]
+    assert "an error that nobody handles" in page

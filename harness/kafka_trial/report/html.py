@@ -1,16 +1,20 @@
 """The reports of one judged run, beside the verdict: text, JSON, and an HTML page that needs nothing else.
 
 No script, no font, no picture comes from anywhere. Everything is escaped by the template engine; a policy in the page
-forbids every load on top of that.
+forbids every load on top of that, and every script and style but the page's own, which it names by their hashes. The
+script draws the timeline (`timeline.py`); without it a table and the curves of the lag stand in its place.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import asdict
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kafka_trial.history.store import RunFolder
@@ -18,13 +22,75 @@ from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.event_text import reading_in_words
 from kafka_trial.report.explain import PAGE
 from kafka_trial.report.lag_series import HEIGHT, WIDTH, Lag, path_of
+from kafka_trial.report.partition_timeline import PartitionTimeline
 from kafka_trial.report.report_data import Report, read_report
 from kafka_trial.report.text import claim_in_words, text_of
+from kafka_trial.report.timeline import Timeline, read_timeline
+from kafka_trial.verdict.collect import FAILURE_HELP
+
+OWNERS_MAX = 20  # of one partition in the table
+TEMPLATES = Path(__file__).parent / "templates"
+# What would end the block or begin another, as JSON has it: consumers write the strings.
+NEVER_IN_SCRIPT = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
-def html_of(report: Report) -> str:
-    """Returns a report as one self-contained HTML page."""
-    return _pages().get_template("report.html.j2").render(report=report, verdict=report.verdict, **_drawn(report))
+def html_of(report: Report, timeline: Timeline | None = None) -> str:
+    """Returns a report as one self-contained HTML page; without a timeline it has the curves of the lag alone."""
+    style, script = (_inline(f"report.{kind}") for kind in ("css", "js"))
+    return (
+        _pages()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            verdict=report.verdict,
+            timeline=timeline,
+            partitions=[] if timeline is None else [_partition_row(timeline, one) for one in timeline.partitions],
+            data=None if timeline is None else in_script(_for_script(timeline)),
+            style=style,
+            script=script,
+            policy=f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}",
+            **_drawn(report),
+        )
+    )
+
+
+def _partition_row(timeline: Timeline, one: PartitionTimeline) -> dict[str, Any]:
+    """Returns what the table says of a partition, for readers without a script or without a picture."""
+    names = dict(enumerate(timeline.members))
+    bands = [f"{names.get(who, '?')} {begin / 1000:.1f} to {end / 1000:.1f}" for who, begin, end in one.owners]
+    more = f", and {len(bands) - OWNERS_MAX} more" if bands[OWNERS_MAX:] else ""
+    return {
+        "partition": f"{one.topic}-{one.partition}",
+        "owners": ", ".join(bands[:OWNERS_MAX]) + more or "nobody known",
+        "handled": sum(run[3] for run in one.handlers),
+        "commits": sum(commit[3] for commit in one.commits),
+        "lag": max((*one.lag.committed, *one.lag.handled), default=0),
+        "age_s": max((*one.lag.committed_age_ms, *one.lag.handled_age_ms), default=0) / 1000,
+    }
+
+
+def in_script(value: Any) -> str:
+    """Returns plain data as JSON for a script block: no string in it can end the block, whatever a consumer wrote."""
+    return orjson.dumps(value).decode().translate(NEVER_IN_SCRIPT)
+
+
+def _for_script(timeline: Timeline) -> dict[str, Any]:
+    return {"timeline": timeline, "advice": [_advice().get(name) for name in timeline.anomalies.names]}
+
+
+def _advice() -> dict[str, tuple[str, str]]:
+    """Returns what usually causes each anomaly, or plain failure of a process, and what to change."""
+    failures = {name: (cause, remedy) for name, (_, cause, remedy) in FAILURE_HELP.items()}
+    return failures | {one.name: (one.cause, one.remedy) for one in list_invariants()}
+
+
+def _inline(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _hashed(text: str) -> str:
+    """Returns the source expression of a page's policy that allows exactly this text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _drawn(report: Report) -> dict[str, Any]:
@@ -32,7 +98,7 @@ def _drawn(report: Report) -> dict[str, Any]:
     length_s = max((at_s for lag in report.lag for at_s, _ in (*lag.committed, *lag.handled)), default=0.0)
     return {
         "claim": claim_in_words(report.verdict["claim"]),
-        "advice": {one.name: one for one in list_invariants()},
+        "advice": _advice(),
         "page": PAGE,
         "reading": reading_in_words(report.verdict["counts"]),
         "charts": [_chart(lag, length_s) for lag in report.lag],
@@ -76,7 +142,7 @@ def write_reports(folder: RunFolder) -> None:
     """
     report = read_report(folder)
     _write(folder.path / "report.txt", text_of(report) + "\n")
-    _write(folder.path / "report.html", html_of(report) + "\n")
+    _write(folder.path / "report.html", html_of(report, read_timeline(folder)) + "\n")
     folder.write_json("report.json", asdict(report))
 
 

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_trial.history.store import RunFolder
+from kafka_trial.invariants.kernels import Ints
 
 POINTS_MAX = 300
 PARTITIONS_MAX = 12
@@ -34,6 +37,30 @@ class Lag:
     @property
     def peak(self) -> int:
         return max((value for _, value in (*self.committed, *self.handled)), default=0)
+
+
+@dataclass(frozen=True)
+class Series:
+    """The lag of one partition as columns: instants in nanoseconds, and how many records were behind."""
+
+    time_ns: Ints
+    committed: Ints
+    handled: Ints
+
+
+def read_series(folder: RunFolder) -> dict[tuple[str, int], Series]:
+    """Returns the lag series by topic and partition, in the order of time; none where they cannot be read."""
+    try:
+        table = pq.read_table(folder.path / "series.parquet", columns=["topic", *COLUMNS])
+    except (OSError, pa.ArrowInvalid):
+        return {}  # `read_lag` says why
+    found: dict[tuple[str, int], Series] = {}
+    for place in table.select(["topic", "partition"]).group_by(["topic", "partition"]).aggregate([]).to_pylist():
+        topic, partition = place["topic"], place["partition"]
+        here = table.filter((pc.field("topic") == topic) & (pc.field("partition") == partition)).sort_by("time_ns")
+        columns = (here[name].fill_null(0).to_numpy().astype(np.int64) for name in COLUMNS[1:])
+        found[str(topic), int(partition)] = Series(*columns)
+    return found
 
 
 def read_lag(folder: RunFolder, gaps: list[str]) -> tuple[Lag, ...]:
