@@ -294,6 +294,12 @@ def stood_still(seconds: float) -> Line:
     return Line("run", "scheduling_delay", {"delay_ns": int(seconds * SECOND_NS)})
 
 
+def waited(seconds: float, of_s: float, *, brokers_s: float = 0.0) -> Line:
+    """In the last `of_s` seconds a thread of a member waited for a processor for so long, and one of a broker."""
+    names = {"member_ns": seconds, "broker_ns": brokers_s, "over_ns": of_s}
+    return Line("run", "cpu_wait", {name: int(value * SECOND_NS) for name, value in names.items()})
+
+
 def measured(member: str, seconds: float) -> Line:
     """A line of the member had waited for at most so long before it was read, in the last second."""
     name, _, incarnation = member.partition("-")

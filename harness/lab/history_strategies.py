@@ -907,6 +907,7 @@ class World:
         for member in self.members:
             self.take_over(member, list(member.held))
         self.phase("steady")
+        self.emit("run", "cpu_wait", member_ns=150 * MS, broker_ns=50 * MS, over_ns=1000 * MS)
         self.emit("run", "calibrated", count=2000, seconds=2.0, rate=1000.0)
 
     def disturb(self) -> None:
@@ -953,6 +954,8 @@ class World:
             self._unassign(self.sinned)
         if self.plan.sin == "late":
             self.pass_ms(9_500, 14_000)
+            waited_ns = self.draw.choice((0, 200, 400, 700)) * MS * 10
+            self.emit("run", "cpu_wait", member_ns=waited_ns, broker_ns=0, over_ns=10_000 * MS)
         for tp in self.slices:
             withheld = self.plan.sin if tp == self.sinned else None
             if withheld in FETCH_SINS:

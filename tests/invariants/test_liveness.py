@@ -25,6 +25,7 @@ from histories import (
     revoked,
     stood_still,
     undecided,
+    waited,
     with_settings,
 )
 from kafka_trial.consumers.spec import KafkaSettings, ProgressPlace
@@ -209,6 +210,53 @@ def test_a_bound_is_not_stretched(calm_ms: float, drain_ms: float, settings: dic
     calm = [Line("run", "calibrated", {"rate": 1.0}), *STOPPED[:-1], *commits(20, calm_ms), phase("drain")]
     lines = [*calm, *commits(20, drain_ms), after(13), at_once(delivered("m0", 1))]
     assert found_and_left_open("late-convergence", lines, settings=with_settings(**settings)) == (1, 0)
+
+
+BUSY = [phase("steady"), waited(0.1, 1.0), Line("run", "calibrated", {"rate": 1.0}), *STOPPED]  # a tenth of the time
+
+
+@pytest.mark.parametrize(
+    ("in_drain", "found"),
+    [
+        ([], "violation"),
+        ([waited(1.3, 13)], "violation"),
+        ([waited(2.6, 13)], "violation"),
+        ([waited(5.0, 13)], "undecided"),
+        ([waited(2.5, 13, brokers_s=2.5)], "undecided"),
+        ([waited(1.0, 1)] * 3, "undecided"),
+    ],
+    ids=["not told", "as before", "too late for that", "busier", "it and brokers", "by the second"],
+)
+@pytest.mark.parametrize("done", [[handled("m0", 1), committed(2)], []], ids=["converged", "never"])
+def test_a_machine_that_is_busier_in_the_drain_leaves_open_what_is_late_by_no_more(
+    in_drain: list[Line], found: str, done: list[Line | list[Line]]
+) -> None:
+    """The group waits for a processor, for longer than while its rate was measured: two seconds more than B matter."""
+    moving = [at_once(delivered("m0", 1))]  # it is late, not stuck
+    lines = [*BUSY, after(13), *in_drain, *done, *moving]
+    assert found_and_left_open("late-convergence", lines) == ((1, 0) if found == "violation" else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("lines", "settings"),
+    [
+        ([Line("run", "calibrated", {"rate": 1.0}), *STOPPED], {}),
+        ([phase("steady"), *STOPPED], {}),
+        (BUSY, {"converge_within_s": 11.0}),
+    ],
+    ids=["not told before", "no rate", "a claim of its own"],
+)
+def test_a_bound_is_not_stretched_for_a_busy_machine(
+    lines: list[Line | list[Line]], settings: dict[str, float]
+) -> None:
+    """Nobody knows how busy it was before; or the team says what it needs."""
+    busy = [*lines, after(13), waited(13, 13), at_once(delivered("m0", 1))]
+    assert found_and_left_open("late-convergence", busy, settings=with_settings(**settings)) == (1, 0)
+
+
+def test_a_busy_machine_explains_only_a_group_at_work() -> None:
+    """Nothing has moved for longer than W: it is stuck, however long it waited for a processor."""
+    assert found_and_left_open("stuck-partition", [*BUSY, after(13), waited(13, 13)]) == (1, 0)
 
 
 def test_commits_of_others_do_not_make_a_machine_slow() -> None:

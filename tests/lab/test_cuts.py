@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from kafka_trial import registry
 from lab.calibration.attempts import Attempt, Row
 from lab.cuts.campaign import PAGE_NAME, page_of_folder
-from lab.cuts.sins import cut_only_sins, sins_section
+from lab.cuts.sins import sins_on_suites, sins_section
 from lab.repository import reports_folder
 
 CUT = "cut-OffsetCommit-answered-kill"
@@ -46,8 +47,10 @@ def test_of_a_sin_that_only_cuts_find_any_conviction_elsewhere_counts() -> None:
     assert sins_section([FOUND], [elsewhere, MISSED])[-2].endswith("| 1 of 1 | 1 of 2 |")
 
 
-def test_the_sins_that_only_cuts_find_have_a_cut_for_a_suite() -> None:
-    """Each once, by the variant that tells what it does."""
-    sins = cut_only_sins()
-    assert len(sins) >= 2
-    assert {registry.find_consumer(sin).name for sin in sins} == {"consumer.toml"}
+def test_sins_of_a_cut_or_of_one_suite_are_tried_on_all_others() -> None:
+    """By the variant that tells what it does: the former on every suite, the latter on all but their own."""
+    tries = Counter(attempt.consumer for attempt in sins_on_suites())
+    suites = len(registry.scenarios())
+    assert tries.keys() >= {"starts-over-without-answer", "retries-lost-commits"}
+    assert set(tries.values()) == {suites, suites - 1}
+    assert {registry.find_consumer(sin).name for sin in tries} == {"consumer.toml"}

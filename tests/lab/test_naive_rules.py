@@ -36,6 +36,7 @@ from histories import (
     processed,
     revoked,
     said,
+    waited,
 )
 from lab.naive.checker import Findings, judge
 
@@ -440,6 +441,21 @@ def test_what_is_late_by_no_more_than_the_machine_was_slower_is_left_open(
 ) -> None:
     """Thrice as slow: four seconds more than B for the record that is left."""
     lines = [*CALM, phase("drain"), *in_drain, after(after_s), at_once(delivered("m0", 1))]
+    assert told("late-convergence", lines, records=2) == ([-1] * late, 1 - late)
+    assert told("late-convergence", lines, FACTS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
+
+
+BUSY: Lines = [phase("steady"), waited(0.1, 1.0), Line("run", "calibrated", {"rate": 1.0}), *CALM[1:4]]
+
+
+@pytest.mark.parametrize(
+    ("sample", "late"),
+    [(waited(1.3, 13), True), (waited(5.0, 13), False), (waited(2.0, 13, brokers_s=3.0), False)],
+    ids=["as before", "busier", "it and brokers"],
+)
+def test_what_is_late_by_no_more_than_the_machine_was_busier_is_left_open(sample: Line, *, late: bool) -> None:
+    """A tenth of the time was waited for a processor before; two seconds more than B matter."""
+    lines = [*BUSY, phase("drain"), after(13), sample, at_once(delivered("m0", 1))]
     assert told("late-convergence", lines, records=2) == ([-1] * late, 1 - late)
     assert told("late-convergence", lines, FACTS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
 

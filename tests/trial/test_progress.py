@@ -94,6 +94,31 @@ def test_the_drain_lasts_for_two_sessions_in_series(tmp_path: Path) -> None:
     assert timing.detection_s == pytest.approx(2 * (45 + 25) - (30 - 11))
 
 
+def waited(at_s: float, member_s: float, broker_s: float) -> Told:
+    times_s = {"member_ns": member_s, "broker_ns": broker_s, "over_ns": 1.0}
+    return "run", at_s, "cpu_wait", {name: round(value * SECOND_NS) for name, value in times_s.items()}
+
+
+@pytest.mark.parametrize(
+    ("samples", "busier_s"),
+    [
+        ([waited(2, 0.1, 0.1), waited(12, 0.6, 0.0), waited(13, 0.9, 0.9)], 1.2),
+        ([waited(2, 0.5, 0.0), waited(12, 0.3, 0.0)], 0.0),
+        ([waited(12, 0.9, 0.0)], 0.0),
+        ([waited(2, 0.1, 0.0), waited(6, 0.9, 0.0), waited(31, 0.9, 0.0)], 0.0),
+    ],
+    ids=["busier", "less busy", "not told before", "at other times"],
+)
+def test_the_drain_lasts_longer_where_the_machine_is_busier(
+    samples: list[Told], busier_s: float, tmp_path: Path
+) -> None:
+    """A fifth of the time was waited for a processor before, in two seconds of the drain six tenths and all of it."""
+    calibrated: Told = "run", 3, "calibrated", {"rate": 100.0}
+    before, drain = [one for one in samples if one[1] < 10], [one for one in samples if one[1] > 10]
+    told = [phase(1, "steady"), *before[:1], calibrated, *before[1:], phase(10, "drain"), *drain]
+    assert watch_of(tmp_path, *told).busier_s(now_ns=20 * SECOND_NS) == pytest.approx(busier_s)
+
+
 @pytest.mark.parametrize(
     ("records", "now_s", "rests"),
     [

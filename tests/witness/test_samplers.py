@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
-from kafka_trial.witness.samplers import WALL_JUMP_NS, read_oom_kills, sample_clock, sample_resources
+from kafka_trial.witness.samplers import WALL_JUMP_NS, cpu_waits_ns, read_oom_kills, sample_clock, sample_resources
 
 
 class Kept(Recorder):
@@ -127,6 +128,39 @@ def test_what_forked_processes_share_is_counted_once(tmp_path: Path) -> None:
     """Four processes share the same 64 MB: far less than four times that."""
     size = int(str(sampled(tmp_path, FORKED, processes=4)["rss_bytes"]))
     assert size < 160 * 1024 * 1024
+
+
+BUSY = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); os.fork()\nwhile True: pass"
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count waits (schedstats)")
+def test_waiting_for_a_processor_is_told(tmp_path: Path) -> None:
+    """Four processes that never rest on one processor: the longest of each two waits for a good part of the time."""
+    stop = threading.Event()
+    with ChildProcesses("test") as child_processes, Recorder(tmp_path, "run") as run, ThreadGroup("test") as group:
+        member, broker = (child_processes.spawn(name, [sys.executable, "-c", BUSY]) for name in ("m0", "broker"))
+        told = Subject(member)
+        group.start("vitals", lambda: sample_resources(run, lambda: [told], stop, brokers=lambda: [broker.pid]))
+        try:
+            sample = wait_until(lambda: busy_sample(run.path), within_s=30, what="a sample of waits")
+        finally:
+            stop.set()
+    assert all(sample["over_ns"] / 10 < sample[name] < 1.1 * sample["over_ns"] for name in ("member_ns", "broker_ns"))
+
+
+def busy_sample(path: Path) -> dict[str, int] | None:
+    """Returns the first sample of a second in which all were there."""
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    samples = [line for line in lines if line["kind"] == "cpu_wait"]
+    return next((one for one in samples if one["member_ns"] > one["over_ns"] / 10), None)
+
+
+def test_the_wait_of_what_is_gone_is_not_told(tmp_path: Path) -> None:
+    """No process, or one of another kernel, without the counter."""
+    (tmp_path / "7" / "task" / "8").mkdir(parents=True)
+    assert cpu_waits_ns([7, 9], tmp_path) == {}
+    (tmp_path / "7" / "task" / "8" / "schedstat").write_text("500 70 3\n")
+    assert cpu_waits_ns([7, 9], tmp_path) == {(7, 8): 70}
 
 
 def test_the_kernels_counter_is_read(tmp_path: Path) -> None:

@@ -114,6 +114,9 @@ run                 phase             phase(prepare|steady|faults|heal|drain|sna
                                        one had been written longer before, by a probe that it reads beside its member)
                     resources         member incarnation cpu_s rss_bytes processes   (once a second, of its whole process
                                       tree; of several processes rss_bytes is what they share counted once)
+                    cpu_wait          member_ns broker_ns over_ns  (once a second: how long a thread was ready to run and had no
+                                       processor, in the time since the last one; of all the members' threads and of all
+                                       the brokers' threads the one that waited longest)
                     oom_kills         count  (of the kernel's out-of-memory killer on this machine since boot, once a second)
                     group_named topic_named   group / topic; consumer_session_timeout_ms? (of the group: the session that
                                       the cluster gives to members of KIP-848)
@@ -248,7 +251,7 @@ _WORDS = {
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
     "unanswered",
     "nemesis": "armed injecting injected healing healed sample evidence",
-    "run": "phase clock wall_jump scheduling_delay reading_delay resources oom_kills group_named topic_named "
+    "run": "phase clock wall_jump scheduling_delay reading_delay resources cpu_wait oom_kills group_named topic_named "
     "calibrated window consumer_failure control_member environment audit unread end",
 }
 KINDS: Mapping[str, frozenset[str]] = {source: frozenset(words.split()) for source, words in _WORDS.items()}
@@ -279,6 +282,7 @@ REQUIRED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "scheduling_delay": {"delay_ns": int},
     "reading_delay": {"reader": str, "delay_ns": int},
     "resources": {"member": str, "rss_bytes": int},
+    "cpu_wait": {"member_ns": int, "broker_ns": int, "over_ns": int},
     "oom_kills": {"count": int},
     "group_named": {"group": str},
     "topic_named": {"topic": str},

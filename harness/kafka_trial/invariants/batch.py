@@ -139,7 +139,7 @@ def index(derive: Callable[[Batch], T]) -> Callable[[Batch], T]:
 def _runs(kinds: Array) -> tuple[Ints, dict[int, tuple[int, int]]]:
     order = ordered(kinds)
     firsts = first_of(kinds[order])
-    ends = np.append(firsts[1:], len(kinds))
+    ends = np.append(firsts[1:], len(kinds))[: len(firsts)]
     return order, {int(kinds[order[first]]): (int(first), int(end)) for first, end in zip(firsts, ends, strict=True)}
 
 

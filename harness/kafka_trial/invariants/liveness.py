@@ -4,8 +4,9 @@ Judged in two steps. `summaries.py` reduces every slice to one row (inside the p
 here then look at the rows of all slices at once, because the bound B follows from the backlog of the whole group.
 
 B takes the rate at which the group worked before the faults. Where brokers took twice as long for its commits in the
-drain as then, or longer, the machine was slower by their own word: what was late by no more than that is undecided, as
-long as the group was still at work. A bound that the team claims is not stretched.
+drain as then, or longer, the machine was slower by their own word; where its threads or theirs waited longer for a
+processor, it was busier by the kernel's. What was late by no more than that is undecided, as long as the group was
+still at work. A bound that the team claims is not stretched.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kafka_trial.invariants.liveness_bounds import (
     Timing,
     bound_in_words,
     convergence_bound_s,
+    cpu_wait_excess_s,
     stall_window_s,
     timing_of,
     window_in_words,
@@ -52,6 +54,7 @@ class Group:
     waits: Table
     worked: Table
     commit_slowdown: float = 1.0  # how many times as long brokers took for a commit in the drain as before the faults
+    cpu_wait_s: float = 0.0  # how much longer it waited for a processor in the drain than while its rate was measured
 
     @property
     def bound_s(self) -> float:
@@ -65,11 +68,11 @@ class Group:
     def patience_s(self) -> float:
         """How long the drain must have been before anything is stuck: W, and B as far as the rate was measured."""
         measured = self.timing if self.timing.rate_per_s is not None else replace(self.timing, backlog=0)
-        return max(self.window_s, convergence_bound_s(measured) + self.slowdown_allowance_s)
+        return max(self.window_s, convergence_bound_s(measured) + self.allowance_s)
 
     @property
-    def slowdown_allowance_s(self) -> float:
-        """How much longer than B the backlog may have taken, for the machine was slower than when it was measured.
+    def allowance_s(self) -> float:
+        """How much longer than B it may have taken, for the machine was slower or busier than when it was measured.
 
         Nothing, where no partition moved any more for W: whatever was left then, nobody was working at it.
         """
@@ -77,7 +80,8 @@ class Group:
         at_work = bool((self.slices["moved_ns"] >= self.snapshot_ns - int(self.window_s * SECOND_NS)).any())
         if rate is None or claimed or not at_work:
             return 0.0
-        return (self.commit_slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
+        slower_s = (self.commit_slowdown - 1) * 2 * self.timing.backlog / max(rate, RATE_UNCALIBRATED)
+        return slower_s + self.cpu_wait_s
 
     @property
     def settled(self) -> bool:
@@ -97,15 +101,18 @@ class Group:
         """Why nobody can be blamed for what was still to do at the end; None once there was time enough to do it."""
         if self.stood_still(self.drain_ns):
             return Undecided.DELAYED
-        return self.short_reason if self.drained_ns < self.bound_with_slowdown_ns else None
+        return self.short_reason if self.drained_ns < self.bound_with_allowance_ns else None
 
     @property
     def short_reason(self) -> str:
-        """Why a drain that was shorter than B, with what the machine was slower, decides nothing."""
-        if not self.slowdown_allowance_s:
+        """Why a drain that was shorter than B, with what the machine was slower or busier, decides nothing."""
+        if not self.allowance_s:
             return Undecided.DRAIN_SHORT.format(what=bound_in_words(self.timing))
         return Undecided.SLOW_MACHINE.format(
-            times=self.commit_slowdown, what=bound_in_words(self.timing), more=self.slowdown_allowance_s
+            times=self.commit_slowdown,
+            waited=self.cpu_wait_s,
+            what=bound_in_words(self.timing),
+            more=self.allowance_s,
         )
 
     @property
@@ -113,9 +120,9 @@ class Group:
         return int(self.bound_s * SECOND_NS)
 
     @property
-    def bound_with_slowdown_ns(self) -> int:
-        """B, and how much longer the backlog may have taken: who took longer than that was late for certain."""
-        return self.bound_ns + int(self.slowdown_allowance_s * SECOND_NS)
+    def bound_with_allowance_ns(self) -> int:
+        """B, and how much longer it may have taken: who took longer than that was late for certain."""
+        return self.bound_ns + int(self.allowance_s * SECOND_NS)
 
     def stood_still(self, since_ns: int) -> bool:
         """Whether the machine stood still, since then, for over a quarter of the session timeout."""
@@ -144,6 +151,7 @@ def group_of(slices: Table, trial_context: TrialContext, *, waits: Table, worked
         waits=waits,
         worked=worked,
         commit_slowdown=_commit_slowdown(slices),
+        cpu_wait_s=cpu_wait_excess_s(trial_context, snapshot_ns),
     )
 
 
@@ -261,8 +269,8 @@ def late_convergence(group: Group) -> Findings:
     a false lag.
 
     Whatever broke, a group that is left alone must come back (KIP-62, KIP-848) within a time that follows from its own
-    settings. Legal while the drain is shorter than B, or the machine was so much slower in it
-    (undecided both), or where it stood still.
+    settings. Legal while the drain is shorter than B, or the machine was so much slower or busier
+    in it (undecided both), or where it stood still.
 
     Smallest history: record 0, phase drain; thirteen seconds later `processed` 0, committed 1, phase snapshot.
 
@@ -276,8 +284,8 @@ def late_convergence(group: Group) -> Findings:
     never = apart & (slices["converged_ns"] == NEVER)
     due_ns = group.drain_ns + TOLERANCE_NS
     after = apart & ~never & (slices["converged_ns"] > due_ns + group.bound_ns)
-    overdue = after & (slices["converged_ns"] > due_ns + group.bound_with_slowdown_ns)
-    overdue |= never & (group.drained_ns >= group.bound_with_slowdown_ns)
+    overdue = after & (slices["converged_ns"] > due_ns + group.bound_with_allowance_ns)
+    overdue |= never & (group.drained_ns >= group.bound_with_allowance_ns)
     delayed = group.stood_still(group.drain_ns)
     late = overdue & np.full(len(after), not delayed)
     found = slices.take(late)

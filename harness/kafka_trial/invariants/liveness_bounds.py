@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.invariants.kernels import NEVER
-from kafka_trial.invariants.trial_context import TOLERANCE_NS, Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import TOLERANCE_NS, CpuWait, Settings, TrialContext, Window
 
 BOUND_S_MIN = 10.0
 FRESH_MIN = 20  # records on each partition, so that its last assignment had something to show
@@ -106,6 +106,25 @@ def window_in_words(timing: Timing) -> str:
         f"the commit interval: {timing.commit_interval_s:.1f} s",
     )
     return f"W = {stall_window_s(timing):.1f} s ({', '.join(parts)}; at least {BOUND_S_MIN:g} s)"
+
+
+def cpu_wait_excess_s(trial_context: TrialContext, until_ns: int) -> float:
+    """Returns how much longer members and brokers waited for a processor in the drain, until some instant, than they
+    would have had they waited as often as while the rate was measured; 0 where nobody measured one or the other.
+    """
+    about = trial_context
+    begun_ns, rated_ns, drain_ns = about.phases.get("steady"), about.calibrated_ns, about.drain_ns
+    if begun_ns is None or rated_ns is None or drain_ns is None:
+        return 0.0
+    waited_ns, over_ns = _waited_ns(about.cpu_waits, begun_ns, rated_ns)
+    more_ns, drained_ns = _waited_ns(about.cpu_waits, drain_ns, until_ns)
+    return max(0.0, more_ns - waited_ns / over_ns * drained_ns) / SECOND_NS if over_ns else 0.0
+
+
+def _waited_ns(waits: Sequence[CpuWait], begin_ns: int, end_ns: int) -> tuple[int, int]:
+    """Returns how long they waited, and in how long a time, by the samples of some span."""
+    inside = [wait for wait in waits if begin_ns < wait.time_ns and wait.time_ns - wait.over_ns < end_ns]
+    return sum(wait.waited_ns for wait in inside), sum(wait.over_ns for wait in inside)
 
 
 def stall_window_s(timing: Timing) -> float:

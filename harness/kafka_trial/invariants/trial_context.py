@@ -210,6 +210,22 @@ class Peak:
 
 
 @dataclass(frozen=True)
+class CpuWait:
+    """How long, in the `over_ns` until `time_ns`, a thread of a member and one of a broker were ready to run and had no
+    processor: of each the one that waited longest."""
+
+    time_ns: int
+    member_ns: int
+    broker_ns: int
+    over_ns: int
+
+    @property
+    def waited_ns(self) -> int:
+        """Both, for one waits for the other."""
+        return min(self.member_ns + self.broker_ns, self.over_ns)
+
+
+@dataclass(frozen=True)
 class OomRise:
     """The kernel's out-of-memory killer was counted higher than at the reading before."""
 
@@ -312,6 +328,7 @@ class TrialContext:
     false_times: tuple[tuple[int, int, int], ...] = ()  # (file, times that cannot be so, seq of the first)
     phases: Mapping[str, int] = field(default_factory=dict)
     delays: tuple[tuple[int, int], ...] = ()  # (time, scheduling delay)
+    cpu_waits: tuple[CpuWait, ...] = ()
     harness_stalls: tuple[tuple[int, int], ...] = ()  # from when to when it heard nothing, in order, apart
     readings: tuple[tuple[str, int, int], ...] = ()  # (reader, time, the longest that a line waited for it), sorted
     refusals: tuple[tuple[int, int, int], ...] = ()  # failed commits without entries: (source, seq, time)
@@ -324,6 +341,7 @@ class TrialContext:
     settings: Settings = Settings()
     told: DeclaredTimeouts = field(default_factory=DeclaredTimeouts)
     calibrated_rate: float | None = None
+    calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
     shared_lanes: tuple[int, ...] = ()  # of those, the lanes on which two clients fetched one partition by turns

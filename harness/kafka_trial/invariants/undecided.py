@@ -33,7 +33,7 @@ class Undecided(StrEnum):
     DRAIN_SHORT = "not converged, but the drain was shorter than {what}"
     SLOW_MACHINE = (
         "a slow machine may explain it: in the drain brokers took {times:.1f} times as long for a commit as before "
-        "the faults: {what}, and {more:.1f} s"
+        "the faults, and the group and they waited {waited:.1f} s longer for a processor: {what}, and {more:.1f} s"
     )
     # Whose a commit is, and in which order it stands.
     COMMITTER_UNKNOWN = "nobody knows who made a commit on the partition meanwhile"

@@ -27,6 +27,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 from kafka_trial.invariants.trial_context import (
     Connection,
+    CpuWait,
     Epoch,
     GroupAnswer,
     HeartbeatRun,
@@ -224,6 +225,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
             "lanes": dict(plain["lanes"]),
             "lost_events": tuple(LostEvents(**one) for one in plain["lost_events"]),
             "peaks": tuple(Peak(**peak) for peak in plain["peaks"]),
+            "cpu_waits": tuple(CpuWait(**wait) for wait in plain["cpu_waits"]),
             "oom_rises": tuple(OomRise(**rise) for rise in plain["oom_rises"]),
             "open_transactions": tuple(OpenTransaction(**one) for one in plain["open_transactions"]),
             "epochs": tuple(Epoch(**epoch) for epoch in plain["epochs"]),

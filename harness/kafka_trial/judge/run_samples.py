@@ -8,11 +8,11 @@ only the rises of its counter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kafka_trial.history.event import lacking
-from kafka_trial.invariants.trial_context import STANDSTILL_NS, TOLERANCE_NS, Epoch, OomRise, Peak
+from kafka_trial.invariants.trial_context import STANDSTILL_NS, TOLERANCE_NS, CpuWait, Epoch, OomRise, Peak
 from kafka_trial.judge.history_names import HistoryNames
 
 Body = Mapping[str, Any]
@@ -26,6 +26,7 @@ class ClockCollector:
 
     clocks: list[tuple[int, int]] = field(default_factory=list)
     delays: list[tuple[int, int]] = field(default_factory=list)
+    cpu_waits: list[CpuWait] = field(default_factory=list)
     harness_stalls: list[Span] = field(default_factory=list)
     readings: list[tuple[str, int, int]] = field(default_factory=list)
 
@@ -43,6 +44,11 @@ class ClockCollector:
         if delay_ns > STANDSTILL_NS:
             self.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
 
+    def take_cpu_wait(self, body: Body) -> None:
+        """Takes how long members and brokers waited for a processor."""
+        if not lacking("cpu_wait", body):
+            self.cpu_waits.append(CpuWait(*(body[one.name] for one in fields(CpuWait))))
+
     def take_reading_delay(self, body: Body) -> None:
         """Takes how late a reader was: beyond the tolerance between sources a standstill, if only of this reader."""
         if lacking("reading_delay", body):
@@ -57,6 +63,7 @@ class ClockCollector:
         return {
             "clocks": tuple(sorted(self.clocks)),
             "delays": tuple(sorted(self.delays)),
+            "cpu_waits": tuple(self.cpu_waits),
             "harness_stalls": _apart(self.harness_stalls),
             "readings": tuple(sorted(self.readings)),
         }

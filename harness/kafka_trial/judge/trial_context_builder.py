@@ -51,6 +51,7 @@ class TrialContextBuilder(HistoryNames):
     told: TimeoutCollector = field(default_factory=TimeoutCollector)
     heartbeat_runs: HeartbeatRunCollector = field(default_factory=HeartbeatRunCollector)
     calibrated_rate: float | None = None
+    calibrated_ns: int | None = None
     control_read: str | None = None
     ended: str | None = None
     timed: list[int] = field(default_factory=list)
@@ -91,6 +92,7 @@ class TrialContextBuilder(HistoryNames):
             settings=settings,
             told=self.told.told(),
             calibrated_rate=self.calibrated_rate,
+            calibrated_ns=self.calibrated_ns,
             partitions_added=len(self.partition_counts) > 1,
             fetching=tuple(sorted(self.fetching)),
             shared_lanes=tuple(sorted(self.shared_lanes)),
@@ -167,7 +169,7 @@ def _phase(builder: TrialContextBuilder, source: int, body: Body) -> None:
 
 def _calibrated(builder: TrialContextBuilder, source: int, body: Body) -> None:
     if isinstance(body.get("rate"), int | float):
-        builder.calibrated_rate = float(body["rate"])
+        builder.calibrated_rate, builder.calibrated_ns = float(body["rate"]), body["time_ns"]
 
 
 def _named(builder: TrialContextBuilder, source: int, body: Body) -> None:
@@ -301,6 +303,7 @@ TAKERS: Mapping[str, Callable[[TrialContextBuilder, int, Body], None]] = {
     "clock": lambda builder, _, body: builder.clock_samples.take_clock(body),
     "scheduling_delay": lambda builder, _, body: builder.clock_samples.take_scheduling_delay(body),
     "reading_delay": lambda builder, _, body: builder.clock_samples.take_reading_delay(body),
+    "cpu_wait": lambda builder, _, body: builder.clock_samples.take_cpu_wait(body),
     "resources": lambda builder, source, body: builder.resource_samples.take_resources(source, body),
     "oom_kills": lambda builder, source, body: builder.resource_samples.take_oom_kills(source, body),
     "transaction_open": lambda builder, source, body: builder.transactions.take_open(source, body),

@@ -24,11 +24,12 @@ from kafka_trial.invariants.liveness_bounds import (
     FRESH_MIN,
     HEARTBEATS_A_SESSION,
     Timing,
+    cpu_wait_excess_s,
     expiries,
     timing_of,
     with_faults,
 )
-from kafka_trial.invariants.trial_context import Settings, TrialContext, Window
+from kafka_trial.invariants.trial_context import CpuWait, Settings, TrialContext, Window
 
 
 @dataclass
@@ -158,6 +159,7 @@ class GroupWatch:
     group: str
     spec: ConsumerSpec
     phases: dict[str, int] = field(default_factory=dict)
+    calibrated_ns: int | None = None
     changes: int = 0  # group records so far
     changed_ns: int = 0
     member_ids: frozenset[str] = frozenset()
@@ -169,6 +171,7 @@ class GroupWatch:
     _lanes: dict[int, str] = field(default_factory=dict)
     _rounds: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     _in_hand: dict[tuple[str, Any, Any, Any], int] = field(default_factory=dict)
+    _cpu_waits: list[CpuWait] = field(default_factory=list)
     _longest_ns: int = 0
 
     def __post_init__(self) -> None:
@@ -191,6 +194,10 @@ class GroupWatch:
             longest_handler_s=self._longest_ns / SECOND_NS,
         )
         return with_faults(timing, self._circumstances())
+
+    def busier_s(self, *, now_ns: int) -> float:
+        """Returns how much longer members and brokers waited for a processor in the drain than they did before."""
+        return cpu_wait_excess_s(self._circumstances(), now_ns)
 
     def lost_until_ns(self) -> int:
         """Returns when the last session that a fault cost has expired, and its rebalance is over; 0: none did."""
@@ -258,6 +265,8 @@ class GroupWatch:
             members=members,
             lanes={lane: members.index(name) for lane, name in self._lanes.items()},
             phases=self.phases,
+            calibrated_ns=self.calibrated_ns,
+            cpu_waits=tuple(self._cpu_waits),
             windows=tuple(Window(**window) for _, window in sorted(self._windows.items())),
             settings=self._settings(),
             told=self._told(),
@@ -266,6 +275,10 @@ class GroupWatch:
     def _take(self, event: Event) -> None:
         if event.kind == "phase":
             self.phases[str(event.details["phase"])] = event.time_ns
+        elif event.kind == "calibrated":
+            self.calibrated_ns = event.time_ns
+        elif event.kind == "cpu_wait":
+            self._cpu_waits.append(CpuWait(event.time_ns, **event.details))
         elif event.source == "nemesis":
             self._take_fault(event)
         elif event.source == "offsets":

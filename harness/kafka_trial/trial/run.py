@@ -100,9 +100,9 @@ def drain(environment: TrialEnvironment) -> None:
     ends = environment.ends()
     bound_s = convergence_bound_s(environment.timing(backlog=environment.progress.update().lag(ends)))
     window_s = max(bound_s, stall_window_s(environment.timing(backlog=0))) + DRAIN_MARGIN_S
-    window_s = min(window_s, environment.trial_spec.scenario.limits.drain_s)  # cut short, lateness is left undecided
-    environment.phase("drain", drain_told(bound_s, environment.trial_spec.scenario.limits))
-    environment.wait_converged(ends, within_s=window_s)
+    limits = environment.trial_spec.scenario.limits  # cut short by them, lateness is left undecided
+    environment.phase("drain", drain_told(bound_s, limits))
+    environment.wait_converged(ends, within_s=window_s, at_most_s=limits.drain_s)
 
 
 def drain_told(bound_s: float, limits: Limits) -> str:

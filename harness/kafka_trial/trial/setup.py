@@ -113,7 +113,10 @@ def _opened(
             run=run,
         )
     )
-    thread_group.start("vitals", sample_resources, run, lambda: group.members, thread_group.stop)
+    thread_group.start(
+        "vitals",
+        lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=lambda: _broker_pids(cluster)),
+    )
     nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
     context = FaultContext(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
     return TrialEnvironment(
@@ -140,6 +143,15 @@ def _opened(
         stack=stack,
         sink_topic=output,
     )
+
+
+def _broker_pids(cluster: Cluster) -> list[int]:
+    """Returns the processes of the brokers that run."""
+    pids = []
+    for broker in cluster.brokers.values():
+        with suppress(UnjudgeableError):  # it went meanwhile, or was never started
+            pids += [broker.pid] if broker.alive else []
+    return pids
 
 
 def _with_consumer_built(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:

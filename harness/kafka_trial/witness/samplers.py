@@ -1,16 +1,17 @@
 """Samples of the run itself, by two threads of its group: its clocks, and what members take of the machine.
 
 The clocks: pairs of them, wall-clock jumps and scheduling delays. Once a second, memory and processor of the members,
-and whom the kernel killed for want of memory. A process that cannot be looked at (gone, another user's) is left out:
-nothing is written that was not seen.
+how long they and the brokers waited for a processor, and whom the kernel killed for want of memory. A process that
+cannot be looked at (gone, another user's) is left out: nothing is written that was not seen.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -75,7 +76,7 @@ def _offset_ns(read_ns: int, wall_ns: int) -> int:
 
 
 RESOURCES_EVERY_S = 1.0
-VMSTAT = Path("/proc/vmstat")
+VMSTAT, PROC = Path("/proc/vmstat"), Path("/proc")
 
 
 class Sampled(Protocol):
@@ -92,18 +93,65 @@ class Sampled(Protocol):
 
 
 def sample_resources(
-    record: Recorder, members: Callable[[], Sequence[Sampled]], stop: threading.Event, *, vmstat: Path = VMSTAT
+    record: Recorder,
+    members: Callable[[], Sequence[Sampled]],
+    stop: threading.Event,
+    *,
+    brokers: Callable[[], Iterable[int]] = tuple,
+    vmstat: Path = VMSTAT,
 ) -> None:
-    """Writes `resources` of every living member and the kernel's `oom_kills`, once a second, until `stop` is set."""
+    """Writes `resources` of every living member, `cpu_wait` and the kernel's `oom_kills`, once a second, until `stop`.
+
+    `brokers`: their processes.
+    """
+    before: _Waits | None = None
     while True:
         oom_kills = read_oom_kills(vmstat)
         if oom_kills is not None:
             record.record("oom_kills", count=oom_kills)
-        for member in members():
-            if member.alive:
-                _sample(record, member)
+        pids = [pid for member in members() if member.alive for pid in _sample(record, member)]
+        now = _Waits(time.monotonic_ns(), cpu_waits_ns(pids), cpu_waits_ns(brokers()))
+        if before is not None and (now.of_members or now.of_brokers):
+            record.record(
+                "cpu_wait",
+                member_ns=_longest_ns(before.of_members, now.of_members),
+                broker_ns=_longest_ns(before.of_brokers, now.of_brokers),
+                over_ns=now.read_ns - before.read_ns,
+            )
+        before = now
         if pause(RESOURCES_EVERY_S, stop=stop):
             return
+
+
+Thread = tuple[int, int]  # of a process: their ids
+
+
+@dataclass(frozen=True)
+class _Waits:
+    """How long each thread had waited for a processor since it began, when that was read."""
+
+    read_ns: int
+    of_members: Mapping[Thread, int]
+    of_brokers: Mapping[Thread, int]
+
+
+def cpu_waits_ns(pids: Iterable[int], proc: Path = PROC) -> dict[Thread, int]:
+    """Returns how long each thread of some processes has been ready to run and had no processor ("time spent waiting on
+    a runqueue", the second number of schedstat), in nanoseconds; none where the kernel does not count it.
+    """
+    found = {}
+    for pid in pids:
+        with suppress(OSError):
+            for thread in (proc / str(pid) / "task").iterdir():
+                with suppress(OSError, ValueError, IndexError):
+                    waited = (thread / "schedstat").read_text(encoding="ascii").split()[1]
+                    found[pid, int(thread.name)] = int(waited)
+    return found
+
+
+def _longest_ns(before: Mapping[Thread, int], now: Mapping[Thread, int]) -> int:
+    """Returns how long the thread waited meanwhile that waited longest; one that has begun since counts whole."""
+    return max((waited_ns - before.get(thread, 0) for thread, waited_ns in now.items()), default=0)
 
 
 def read_oom_kills(vmstat: Path = VMSTAT) -> int | None:
@@ -116,15 +164,16 @@ def read_oom_kills(vmstat: Path = VMSTAT) -> int | None:
     return None
 
 
-def _sample(record: Recorder, member: Sampled) -> None:
-    """Writes one sample of a member's process tree; nothing where its leader cannot be looked at."""
+def _sample(record: Recorder, member: Sampled) -> list[int]:
+    """Writes one sample of a member's process tree, and returns its processes; none where its leader cannot be looked
+    at."""
     with suppress(psutil.Error, OSError):
         leader = psutil.Process(member.pid)
         tree = [leader, *leader.children(recursive=True)]
         cpu_s = sum(_cpu_s(process) for process in tree)
         rss_bytes = leader.memory_info().rss if len(tree) == 1 else shared_once(tree)
         if not member.alive:
-            return  # its pid may be somebody else's by now
+            return []  # its pid may be somebody else's by now
         record.record(
             "resources",
             member=member.name,
@@ -133,6 +182,8 @@ def _sample(record: Recorder, member: Sampled) -> None:
             rss_bytes=rss_bytes,
             processes=len(tree),
         )
+        return [process.pid for process in tree]
+    return []
 
 
 def shared_once(tree: Iterable[psutil.Process]) -> int:

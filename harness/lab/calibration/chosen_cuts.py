@@ -1,4 +1,4 @@
-"""Sins that an instant finds by luck: each is tried at a cut besides, which is chosen from its anomaly alone.
+"""Sins that an instant finds by luck, or on one suite: each is tried at a cut besides, chosen from its anomaly alone.
 
 What happens at an instant hits a consumer wherever it happens to be; some sins show only where it hits a few of its
 milliseconds. A cut comes at the call at which the anomaly of the sin begins, in every trial.
@@ -15,6 +15,7 @@ CUT_OF: Final[Mapping[str, str]] = MappingProxyType(
         "commit-ahead": "cut-OffsetCommit-answered-kill",  # the commit is taken, and what it covers is not done yet
         "redelivered": "cut-OffsetCommit-before-pause",  # the commit on which it relies comes when others have gone on
         "duplicate-effect": "cut-Fetch-after-pause",  # records are in hand, and others get them before they are done
+        "zombie-commit": "cut-OffsetCommit-before-pause",  # the commit comes when its partitions are others'
     }
 )
 # At some time not found in every trial on the suite of their header (`reports/calibration.jsonl`).
@@ -28,10 +29,12 @@ BY_LUCK: Final = (
     "works-though-commit-failed/no-commits",
     "works-though-commit-failed/quiet",
 )
+# Found every time on the one suite that they were made on, and on no other (`reports/instants.jsonl`).
+ON_ONE_SUITE: Final = ("retries-lost-commits", "commits-without-guard", "commits-backwards")
 
 
 def chosen_cut(consumer: str, promised: Sequence[str]) -> tuple[str, str] | None:
-    """Returns the first anomaly that a sin promises for which there is a cut, and the cut; None for a sin that an
-    instant finds every time."""
+    """Returns the first anomaly that a sin promises for which there is a cut, and the cut; None for a sin that instants
+    find every time."""
     anomaly = next((anomaly for anomaly in CUT_OF if anomaly in promised), None)
-    return (anomaly, CUT_OF[anomaly]) if consumer in BY_LUCK and anomaly is not None else None
+    return (anomaly, CUT_OF[anomaly]) if consumer in (*BY_LUCK, *ON_ONE_SUITE) and anomaly is not None else None

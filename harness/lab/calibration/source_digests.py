@@ -50,10 +50,13 @@ SAME = {
     # offsets-outside-transaction: the same.
     "48c2a14a1f954a92": "2c7d4df124ac3224",
     # When equal definitions counted twice, and names that an import changes did not.
-    "45d070d136b4df4f": "5f4c6ef002638d54",
+    "45d070d136b4df4f": "aa91ce620823b429",
     # Without cuts. They are put on the proxies in trials that have one, and the others go through a Toxiproxy that is
     # built from the same modules by a main of ours. Not tried again but for a sample: that of `make test`.
-    "0a5193c178920874": "5f4c6ef002638d54",
+    "0a5193c178920874": "aa91ce620823b429",
+    # Without samples of how long members and brokers wait for a processor, by which a group that is late on a machine
+    # that has got busier is given more time. Tried again: the sample of `make test`.
+    "5f4c6ef002638d54": "aa91ce620823b429",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 JUDGES = ("check", "trial.judge_process")

@@ -1,7 +1,7 @@
 """What a cut finds every time, and an instant by luck or never: sins of the zoo, counted at their cuts and elsewhere.
 
-Trials at cuts are rows of the calibration. A sin whose own suite is a cut is tried on every suite besides; these rows,
-of the same kind, stand in a file of their own, for nothing is promised there.
+Trials at cuts are rows of the calibration. A sin whose own suite is a cut, or that is found on one suite alone, is
+tried on every suite besides; these rows, of the same kind, stand in a file of their own, for nothing is promised there.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, append_row, header_of, read_rows
 from lab.calibration.campaign import LANES_EACH, request_of, row_of, trial_digest
+from lab.calibration.chosen_cuts import ON_ONE_SUITE
 from lab.calibration.source_digests import making_digest
 from lab.repository import reports_folder
 
@@ -23,12 +24,15 @@ INSTANTS_NAME = "instants.jsonl"
 SEED = 1
 
 
-def cut_only_sins() -> list[str]:
-    """Returns the sins that tell what they do and whose own suite is a cut."""
+def sins_on_suites() -> list[Attempt]:
+    """Returns the attempts: each sin that tells what it does, and whose own suite is a cut or the only one that finds
+    it, on every other suite."""
     return [
-        name
+        Attempt(name, suite, seed=SEED, sin=True)
         for name in registry.consumers()
-        if (header := header_of(name)) and not header.sound and _is_cut(header.suite) and not registry.is_silent(name)
+        if (header := header_of(name)) and not header.sound and not registry.is_silent(name)
+        for suite in registry.scenarios()
+        if suite != header.suite and (_is_cut(header.suite) or name in ON_ONE_SUITE)
     ]
 
 
@@ -36,8 +40,7 @@ def try_suites(*, until_s: float | None, side_by_side: int | None, say: Callable
     """Tries what is missing of these sins on every suite, and appends the rows."""
     file = reports_folder() / INSTANTS_NAME
     done = {(row.attempt, row.trial_digest) for row in read_rows(file) if row.making_digest == making_digest()}
-    attempts = [Attempt(sin, suite, seed=SEED, sin=True) for sin in cut_only_sins() for suite in registry.scenarios()]
-    todo = [attempt for attempt in attempts if (attempt, trial_digest(attempt)) not in done]
+    todo = [attempt for attempt in sins_on_suites() if (attempt, trial_digest(attempt)) not in done]
     if not todo:
         return
     asked = {request_of(attempt): attempt for attempt in todo}
@@ -63,7 +66,8 @@ def sins_section(calibrated: Sequence[Row], on_suites: Sequence[Row]) -> list[st
         "## Sins that an instant finds by luck, or never",
         "",
         "Found in k of n trials. At its cut: of calibration.jsonl, by the newest consumer. At instants: all trials",
-        "that there were of the suite in its header; where that is a cut, one of each other suite (instants.jsonl).",
+        "that there were of the suite in its header; where that is a cut, or the only one that finds it, one of each",
+        "other suite too (instants.jsonl).",
         "",
         "| sin | cut | found there | at instants |",
         "| --- | --- | --- | --- |",

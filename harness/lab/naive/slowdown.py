@@ -1,4 +1,5 @@
-"""Slowdowns, for the naive checker: how much longer a backlog may take because brokers answer commits more slowly."""
+"""Slowdowns, for the naive checker: how much longer a group may take because brokers answer commits more slowly, or
+because it and they wait longer for a processor."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ COMMITS_MIN = 20  # commits
 
 
 def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
-    """Beyond B: as often as it is slower, once less, the time that B leaves for the backlog; nothing for a group that
-    was not at work any more, or that claims a bound."""
+    """Beyond B: as often as it is slower, once less, the time that B leaves for the backlog, and what it waited more
+    for a processor; nothing for a group that was not at work any more, or that claims a bound."""
     rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
     begins_ns = p.trial.phase_ns("drain")
     partitions = [type(p)(p.trial, tp) for tp in p.trial.slices()]
@@ -25,7 +26,28 @@ def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
         return 0.0
     ratios = sorted(ratio for q in partitions if (ratio := _ratio(q, begins_ns)) is not None)
     times = ratios[(len(ratios) - 1) // 2] if ratios else 1.0
-    return (times - 1) * 2 * backlog(partitions, begins_ns) / max(rates[-1], 1) * SECOND_NS if times >= 2 else 0.0
+    slower = (times - 1) * 2 * backlog(partitions, begins_ns) / max(rates[-1], 1) * SECOND_NS if times >= 2 else 0.0
+    return slower + waited_more_ns(p, begins_ns)
+
+
+def waited_more_ns(p: Partition, begins_ns: float) -> float:
+    """What was waited in the drain, less the share that was waited anyway while the opening burst was worked on."""
+    steady_ns, rated = p.trial.phase_ns("steady"), p.trial.of_kind("calibrated")
+    if steady_ns is None or not rated:
+        return 0.0
+
+    def share(begin_ns: float, end_ns: float) -> tuple[float, float]:
+        waited = over = 0.0
+        for e in p.trial.of_kind("cpu_wait"):
+            span = e.details["over_ns"]
+            if e.time_ns > begin_ns and e.time_ns - span < end_ns:
+                waited += min(span, e.details["member_ns"] + e.details["broker_ns"])
+                over += span
+        return waited, over
+
+    before, before_over = share(steady_ns, rated[-1].time_ns)
+    drain, drain_over = share(begins_ns, p.trial.snapshot_ns or FOREVER)
+    return max(0.0, drain - drain_over * before / before_over) if before_over else 0.0
 
 
 def backlog(partitions: Sequence[Partition], at_ns: float) -> int:
