@@ -20,7 +20,7 @@ SHOWS = {
     "kafkajs-2.2.4-fetches-what-it-lost": {"split-ownership"},
 }
 
-# Two dozen processes kept both processors busy from `heal` on: late by 0.8 s, had it not waited for one (18.4 of 17.6 s).
+# Two dozen processes kept both processors busy from `heal` on, and it waited for them: 18.4 s, of 17.6 s.
 BUSY_MACHINE = "python-transactional-on-a-busy-machine"
 
 
