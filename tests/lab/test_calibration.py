@@ -33,7 +33,7 @@ from lab.calibration.attempts import (
     shuffled,
 )
 from lab.calibration.campaign import PAGE, RUNS, calibrate, trial_digest
-from lab.calibration.chosen_cuts import BY_LUCK, CUT_OF, ON_ONE_SUITE
+from lab.calibration.chosen_cuts import BY_LUCK, CUT_OF, BY_FEW_SUITES
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
 from lab.calibration.table import calibration_table, table_bytes
@@ -129,7 +129,7 @@ def test_the_grid_is_whole() -> None:
     assert tries == everywhere | dict.fromkeys(twins.items(), 2)
     sins = Counter((one.consumer, one.sin) for one in attempts if one.sin is not None)
     sound = references | twins.keys() | unusual.keys()
-    at_cuts = {*BY_LUCK, *ON_ONE_SUITE}
+    at_cuts = {*BY_LUCK, *BY_FEW_SUITES}
     times = {name: 4 if name in at_cuts else 2 for name in registry.consumers().keys() - sound}
     assert sins == {(name, sin): count for name, count in times.items() for sin in (True, False)}
     assert at_cuts <= times.keys()

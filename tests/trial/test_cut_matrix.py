@@ -194,6 +194,20 @@ def test_what_an_older_library_did_is_tried_again(tmp_path: Path) -> None:
     assert len(again.begun) == 1
 
 
+def test_rows_of_a_harness_that_is_alike_count_unless_they_failed(tmp_path: Path) -> None:
+    """Those of any other harness are tried again."""
+    words = {"cut-Fetch-before-hold": "fail"}
+    go(Sitting(words), tmp_path, apis=["Fetch"], places=["before"], source_digest="before")
+    alike, other = Sitting(), Sitting()
+    assert (
+        go(alike, tmp_path, apis=["Fetch"], places=["before"], source_digest="now", alike=["before"]).exit_status
+        == PASS
+    )
+    assert alike.begun == ["cut-Fetch-before-hold"]
+    go(other, tmp_path, apis=["Fetch"], places=["before"], source_digest="another", alike=["earlier"])
+    assert len(other.begun) == 4
+
+
 def test_what_was_unknown_is_tried_again(tmp_path: Path) -> None:
     """It is no answer; what was not reached is one."""
     ended = {

@@ -108,6 +108,8 @@ class Group:
         """Why a drain that was shorter than B, with what the machine was slower or busier, decides nothing."""
         if not self.allowance_s:
             return Undecided.DRAIN_SHORT.format(what=bound_in_words(self.timing))
+        if self.commit_slowdown < SLOWDOWN_MIN:
+            return Undecided.BUSY_MACHINE.format(waited=self.cpu_wait_s, what=bound_in_words(self.timing))
         return Undecided.SLOW_MACHINE.format(
             times=self.commit_slowdown,
             waited=self.cpu_wait_s,

@@ -35,6 +35,10 @@ class Undecided(StrEnum):
         "a slow machine may explain it: in the drain brokers took {times:.1f} times as long for a commit as before "
         "the faults, and the group and they waited {waited:.1f} s longer for a processor: {what}, and {more:.1f} s"
     )
+    BUSY_MACHINE = (
+        "a busy machine may explain it: in the drain the group and brokers waited {waited:.1f} s longer for a "
+        "processor than while its rate was measured: {what}, and {waited:.1f} s"
+    )
     # Whose a commit is, and in which order it stands.
     COMMITTER_UNKNOWN = "nobody knows who made a commit on the partition meanwhile"
     BACKWARD_COMMITTER_UNKNOWN = "nobody knows who made the backward commit"

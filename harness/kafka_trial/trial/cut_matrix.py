@@ -39,7 +39,8 @@ class Walk:
     """What is asked: which consumer, and where rows, page and the run folders of what did not pass go.
 
     `rows` None: `cuts.jsonl` in `out`; one file may hold rows of several consumers. `source_digest` says which harness
-    its rows count for (empty: this very one), `commit` goes into them.
+    its rows count for (empty: this very one), `alike` of which others they count too, unless they failed; `commit` goes
+    into them.
     `apis`: only these (empty: those that a first trial shows it to use); of each only these `places` and `actions`. No
     trial is begun after `minutes`.
     """
@@ -53,6 +54,7 @@ class Walk:
     actions: Sequence[str] = MATRIX_ACTIONS
     rows: Path | None = None
     source_digest: str = ""
+    alike: Sequence[str] = ()
     commit: str = ""
     minutes: float | None = None
     side_by_side: int | None = None
@@ -75,7 +77,8 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
     ours = {
         row.cell: row
         for row in read_rows(rows)
-        if (row.consumer, row.consumer_digest, row.source_digest) == (first.consumer.name, consumer, source)
+        if (row.consumer, row.consumer_digest) == (first.consumer.name, consumer)
+        and counts_for(row, source, asked.alike)
         and (row.kafka_version, row.seed) == (first.kafka_version, asked.seed)
         and all(row.versions.get(name, version) == version for name, version in libraries.items())
         and row.verdict != "unknown"  # it is tried again
@@ -97,6 +100,11 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
         say(f"{ended}/{len(requests)} {row.api} {row.where} {row.action}: {told}")
     write_matrix(matrix, asked.out)
     return matrix
+
+
+def counts_for(row: CutRow, source_digest: str, alike: Sequence[str]) -> bool:
+    """Tells whether a row counts for a harness: it is of that one, or of one that is like it, and did not fail."""
+    return row.source_digest == source_digest or (row.source_digest in alike and row.verdict != "fail")
 
 
 def apis_used(folder: RunFolder) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sins that an instant finds by luck, or on one suite: each is tried at a cut besides, chosen from its anomaly alone.
+"""Sins that an instant finds by luck, or few suites do: each is tried at a cut besides, chosen from its anomaly alone.
 
 What happens at an instant hits a consumer wherever it happens to be; some sins show only where it hits a few of its
 milliseconds. A cut comes at the call at which the anomaly of the sin begins, in every trial.
@@ -29,12 +29,12 @@ BY_LUCK: Final = (
     "works-though-commit-failed/no-commits",
     "works-though-commit-failed/quiet",
 )
-# Found every time on the one suite that they were made on, and on no other (`reports/instants.jsonl`).
-ON_ONE_SUITE: Final = ("retries-lost-commits", "commits-without-guard", "commits-backwards")
+# Found by two suites of twelve, which keep a member away for longer than its session (`reports/instants.jsonl`).
+BY_FEW_SUITES: Final = ("retries-lost-commits", "commits-without-guard")
 
 
 def chosen_cut(consumer: str, promised: Sequence[str]) -> tuple[str, str] | None:
     """Returns the first anomaly that a sin promises for which there is a cut, and the cut; None for a sin that instants
     find every time."""
     anomaly = next((anomaly for anomaly in CUT_OF if anomaly in promised), None)
-    return (anomaly, CUT_OF[anomaly]) if consumer in (*BY_LUCK, *ON_ONE_SUITE) and anomaly is not None else None
+    return (anomaly, CUT_OF[anomaly]) if consumer in (*BY_LUCK, *BY_FEW_SUITES) and anomaly is not None else None

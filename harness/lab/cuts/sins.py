@@ -1,7 +1,7 @@
 """What a cut finds every time, and an instant by luck or never: sins of the zoo, counted at their cuts and elsewhere.
 
-Trials at cuts are rows of the calibration. A sin whose own suite is a cut, or that is found on one suite alone, is
-tried on every suite besides; these rows, of the same kind, stand in a file of their own, for nothing is promised there.
+Trials at cuts are rows of the calibration. A sin whose own suite is a cut, or that few suites find, is tried on every
+suite besides; these rows, of the same kind, stand in a file of their own, for nothing is promised there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, append_row, header_of, read_rows
 from lab.calibration.campaign import LANES_EACH, request_of, row_of, trial_digest
-from lab.calibration.chosen_cuts import ON_ONE_SUITE
+from lab.calibration.chosen_cuts import BY_FEW_SUITES
 from lab.calibration.source_digests import making_digest
 from lab.repository import reports_folder
 
@@ -25,14 +25,14 @@ SEED = 1
 
 
 def sins_on_suites() -> list[Attempt]:
-    """Returns the attempts: each sin that tells what it does, and whose own suite is a cut or the only one that finds
-    it, on every other suite."""
+    """Returns the attempts: each sin that tells what it does, and whose own suite is a cut or that few suites find, on
+    every other suite."""
     return [
         Attempt(name, suite, seed=SEED, sin=True)
         for name in registry.consumers()
         if (header := header_of(name)) and not header.sound and not registry.is_silent(name)
         for suite in registry.scenarios()
-        if suite != header.suite and (_is_cut(header.suite) or name in ON_ONE_SUITE)
+        if suite != header.suite and (_is_cut(header.suite) or name in BY_FEW_SUITES)
     ]
 
 
@@ -66,8 +66,8 @@ def sins_section(calibrated: Sequence[Row], on_suites: Sequence[Row]) -> list[st
         "## Sins that an instant finds by luck, or never",
         "",
         "Found in k of n trials. At its cut: of calibration.jsonl, by the newest consumer. At instants: all trials",
-        "that there were of the suite in its header; where that is a cut, or the only one that finds it, one of each",
-        "other suite too (instants.jsonl).",
+        "that there were of the suite in its header; where that is a cut, or few suites find it, one of each other",
+        "suite too (instants.jsonl).",
         "",
         "| sin | cut | found there | at instants |",
         "| --- | --- | --- | --- |",
