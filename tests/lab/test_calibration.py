@@ -33,7 +33,7 @@ from lab.calibration.attempts import (
     shuffled,
 )
 from lab.calibration.campaign import PAGE, RUNS, calibrate, trial_digest
-from lab.calibration.chosen_cuts import BY_LUCK, CUT_OF, BY_FEW_SUITES
+from lab.calibration.chosen_cuts import BY_FEW_SUITES, BY_LUCK, CUT_OF
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
 from lab.calibration.table import calibration_table, table_bytes
