@@ -92,6 +92,12 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a worker of pytest-xdist, which has a cluster of its own, the seed that was printed."""
+    node.workerinput[SEED] = _seed(node.config)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes one item per consumer and version for every test that asks for `trial`."""
     if "trial" not in metafunc.fixturenames:
@@ -191,12 +197,14 @@ def _versions(config: pytest.Config) -> list[str]:
     return [version.strip() for part in given for version in part.split(",")]
 
 
+SEED = "kafka_trial_seed"
 _drawn_seed = random.SystemRandom().randrange(2**31)
 
 
 def _seed(config: pytest.Config) -> int:
     given: int | None = config.getoption("trial_seed")
-    return _drawn_seed if given is None else given
+    told = getattr(config, "workerinput", {})
+    return told.get(SEED, _drawn_seed) if given is None else given
 
 
 def _folder_name(node: str) -> str:
