@@ -20,7 +20,8 @@ from kafka_trial.registry import CHECKOUT
 
 CI = CHECKOUT / "ci"
 ACTION: dict[str, Any] = yaml.safe_load((CI / "github" / "action.yml").read_text())
-JOB: dict[str, Any] = yaml.safe_load((CI / "gitlab" / "kafka-trial.yml").read_text())[".kafka-trial"]
+GITLAB = CI / "gitlab" / "kafka-trial.yml"
+JOB: dict[str, Any] = yaml.safe_load(GITLAB.read_text())[".kafka-trial"]
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 SHELL = {
     "github": [step["run"] for step in STEPS if "run" in step],
@@ -97,6 +98,18 @@ def test_every_input_of_the_action_is_used() -> None:
     """And none that it does not have."""
     used = re.findall(r"\$\{\{ inputs\.(\w+) \}\}", (CI / "github" / "action.yml").read_text())
     assert set(used) == set(ACTION["inputs"])
+
+
+def test_the_examples_of_the_page_fit() -> None:
+    """Inputs, file, job and variables are those that there are."""
+    page = (CHECKOUT / "docs" / "running.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    github, gitlab = map(yaml.safe_load, blocks)
+    (step,) = [step for step in github["jobs"]["consumer"]["steps"] if "kafka-trial" in step.get("uses", "")]
+    assert step["uses"].partition("@")[0] == "OWNER/kafka-trial/ci/github"
+    assert {"consumer"} <= step["with"].keys() <= ACTION["inputs"].keys()
+    assert (CHECKOUT / gitlab["include"][0]["file"], gitlab["consumer"]["extends"]) == (GITLAB, ".kafka-trial")
+    assert gitlab["consumer"]["variables"].keys() <= {*JOB["variables"], "KAFKA_TRIAL_GIT"}
 
 
 def test_what_is_installed_from_is_there() -> None:

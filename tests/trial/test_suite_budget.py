@@ -16,20 +16,20 @@ def table(first_s: float = 0, **suites: tuple[float, dict[str, float]]) -> dict[
     return {"suites": rows, "timed": {"first_s": first_s}}
 
 
-BROAD, SEEN, HALF = {"skipped": 1.0, "unseen": 1.0, "exited": 1.0}, {"skipped": 1.0}, {"corrupt": 0.5}
+BROAD, SEEN, HALF = {"skipped": 1.0, "unseen": 1.0}, {"skipped": 1.0}, {"corrupt": 0.5}
 FOUR = table(broad=(30, BROAD), seen=(5, SEEN), half=(10, HALF), none=(8, {}))
 
 
 @pytest.mark.parametrize(
     ("budget_s", "words", "suites"),
     [
-        (53, {}, ["seen", "broad", "half", "none"]),  # 1/5, then 2/30 (skipped is found already) > 0.5/10, then nothing
-        (52, {}, ["seen", "broad", "half"]),
-        (44, {}, ["seen", "broad", "none"]),  # no room for half: the shorter one finds its place
+        (53, {}, ["seen", "half", "broad", "none"]),  # 1/5, then 0.5/10 > 1/30 (skipped is found already), then nothing
+        (52, {}, ["seen", "half", "broad"]),
+        (44, {}, ["seen", "half", "none"]),  # no room for broad: a shorter one finds its place
         (13, {}, ["seen", "none"]),
-        (10, {"trials_each": 2}, ["seen"]),
-        (42, {"side_by_side": 2}, ["seen", "broad", "half", "none"]),  # 30 + (53 - 30) / 2
-        (41, {"side_by_side": 2}, ["seen", "broad", "half"]),
+        (25, {"trials_each": 2}, ["seen"]),
+        (42, {"side_by_side": 2}, ["seen", "half", "broad", "none"]),  # 30 + (53 - 30) / 2
+        (41, {"side_by_side": 2}, ["seen", "half", "broad"]),
     ],
 )
 def test_next_comes_what_adds_most_for_its_seconds_and_still_ends_in_time(
