@@ -81,6 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "report.text",
             "report.certificate",
             "report.cut_page",
+            "report.explain",
             "report.report_data",
             "check",
         ),

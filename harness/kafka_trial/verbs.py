@@ -189,6 +189,7 @@ def certify(options: Namespace) -> int:
     from kafka_trial.trial.certify import CertifyRequest, begin_certificate, lanes_of
     from kafka_trial.trial.certify import certify as try_all
     from kafka_trial.trial.session import Session
+    from kafka_trial.trial.suite_budget import budget_seconds
 
     given = options.side_by_side
     at_once = (os.cpu_count() or 1) if given is None else _at_least_one("--side-by-side", given)
@@ -199,13 +200,15 @@ def certify(options: Namespace) -> int:
         kafka_versions=options.kafka or (),
         seeds=range(1, _at_least_one("--repeat", options.repeat) + 1),
         minutes=options.minutes,
+        budget_s=None if options.budget is None else budget_seconds(options.budget),
         side_by_side=at_once,
         retry_unknown=options.retry_unknown,
     )
     begun = begin_certificate(asked)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
+        console.say(begun.covers)
         certificate = try_all(session, asked, begun, say=console.say)
-    print(f"{certificate.verdict.upper()}: {certificate.told}", Path(options.out) / PAGE, sep="\n")
+    print(f"{certificate.verdict.upper()}: {certificate.told}", certificate.covers, Path(options.out) / PAGE, sep="\n")
     return certificate.exit
 
 

@@ -14,8 +14,11 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import InputError
+from kafka_trial.history.store import SUFFIX, unpack
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import TABLE, calibrated
+from lab.bench.figures import Figure
+from lab.bench.figures import Row as BenchRow
 from lab.calibration.__main__ import main
 from lab.calibration.attempts import (
     NOT_BEGUN,
@@ -32,11 +35,12 @@ from lab.calibration.attempts import (
     read_rows,
     shuffled,
 )
-from lab.calibration.campaign import PAGE, RUNS, calibrate, trial_digest
+from lab.calibration.campaign import PAGE, RUNS, STORED, calibrate, trial_digest
 from lab.calibration.chosen_cuts import BY_FEW_SUITES, BY_LUCK, CUT_OF
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
-from lab.calibration.table import calibration_table, table_bytes
+from lab.calibration.suite_seconds import BESIDE, COLD, SECONDS_NAME, WARM, TimedTrial, add_seconds, read_seconds
+from lab.calibration.table import calibration_table, committed_table, table_bytes
 from lab.repository import commit_date, git_revision, reports_folder
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
@@ -72,10 +76,13 @@ def test_the_committed_page_is_made_of_the_committed_rows() -> None:
 
 
 def test_the_committed_table_is_made_of_the_committed_rows() -> None:
-    """Byte for byte; the day is that of the last row's commit, where this clone has it."""
+    """Byte for byte, suites and seconds too; the day is that of the last row's commit, where this clone has it.
+
+    Made again by `python -m lab.calibration --page`, also after `make bench`.
+    """
     rows = read_rows(reports_folder() / ROWS_NAME)
     date = orjson.loads(TABLE.read_bytes())["date"]
-    assert TABLE.read_bytes() == table_bytes(calibration_table(rows, date=date))
+    assert TABLE.read_bytes() == table_bytes(committed_table(reports_folder(), date=date))
     assert date == (commit_date(rows[-1].commit) or date)
 
 
@@ -96,11 +103,52 @@ def test_the_table_counts_as_the_page_does() -> None:
         "commits": ["c", "c2", "c3"],
         "date": "2026-11-24",
         "sound": {"pass": 1, "fail": 1, "unknown": 1},
+        "suites": {},
+        "timed": {"trials": 0, "date": "", "first_s": 0.0},
     }
     assert calibrated("zombie-commit", table) == (
         "calibrated: found in 2 of 4 trials of consumers that commit it (1 of 3 sound trials failed), "
         "measured at 3 commits, the last c3 of 2026-11-24"
     )
+
+
+def test_the_table_says_what_a_suite_finds_and_how_long_it_takes() -> None:
+    """The shares in the newest rows, without what was never found; the median, and what a history does not hold."""
+    missed = replace(SIN, violations=("zombie-commit",), expected=("skipped", "zombie-commit"))
+    trials = [
+        TimedTrial("member-paused", "mine", "4.3.1", seed, f"2026-11-2{seed}T00:00:00+00:00", seconds, 2)
+        for seed, seconds in ((1, 30.0), (2, 20.0), (3, 90.0))
+    ]
+    bench = [
+        BenchRow("trial", Figure(name, "s", values), "2 cores", "c")
+        for name, values in ((COLD, (9.0,)), (COLD, (28.0, 27.0, 35.0)), (WARM, (22.5,)), (BESIDE, (1.5,)))
+    ]
+    silent = replace(SIN, expected=("zombie-commit",), violations=(), attempt=replace(SIN.attempt, seed=2))
+    table = calibration_table([SIN, missed, silent, SOUND], date="", trials=trials, bench=bench)
+    assert table["suites"] == {"member-paused": {"seconds": 31.5, "finds": {"zombie-commit": 0.667}}}
+    assert table["timed"] == {"trials": 3, "date": "2026-11-23", "first_s": 5.5}
+
+
+def test_the_seconds_of_a_trial_are_those_of_its_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From its first phase to its end; the same trial is added once, and one that was cut short not at all."""
+    monkeypatch.setattr("lab.calibration.suite_seconds.reports_folder", lambda: tmp_path)
+    place = tmp_path / "trials" / "one"
+    unpack(registry.CHECKOUT / STORED / f"commits-last-offset{SUFFIX}", place)
+    assert [add_seconds([str(tmp_path / "trials")]) for _ in range(2)] == [0, 0]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["1", "0"]
+    (trial,) = read_seconds(tmp_path / SECONDS_NAME)
+    told = [orjson.loads(line) for line in (place / "history" / "run.jsonl").read_bytes().splitlines()]
+    phases = [line["time_ns"] for line in told if line["kind"] == "phase"]
+    assert (trial.consumer, trial.seconds) == ("commits-last-offset", round((told[-1]["time_ns"] - phases[0]) / 1e9, 2))
+    (place / "history" / "run.jsonl").write_bytes(
+        b"".join(orjson.dumps(line) + b"\n" for line in told if line["kind"] != "end")
+    )
+    (tmp_path / SECONDS_NAME).unlink()
+    assert (add_seconds([str(tmp_path / "trials")]), read_seconds(tmp_path / SECONDS_NAME)) == (0, [])
+    with pytest.raises(InputError, match="nowhere is no folder"):
+        add_seconds(["nowhere"])
 
 
 def test_page_and_table_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
