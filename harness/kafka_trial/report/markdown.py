@@ -47,7 +47,7 @@ def summary(results: Sequence[TrialResult], *, not_tried: Sequence[tuple[str, Ce
     lines = [
         f"## Kafka Trial: {'UNKNOWN' if verdict == NOT_TRIED else verdict.upper()}",
         "",
-        f"{words.total()} trials: {told}",
+        f"{words.total()} trial{'s' * (words.total() > 1)}: {told}",
     ]
     lines += ["", f"Page: {text(page, most=len(page))}"] if page else []
     lines += _tables(results, not_tried)
