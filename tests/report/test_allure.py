@@ -71,7 +71,7 @@ def test_nothing_is_imported_where_nobody_asks_for_results(
 ) -> None:
     """Neither without the option, nor without allure-pytest: then no module of its either."""
     asked = "import sys\ndef test_last():\n    assert {'kafka_trial.report.allure'%s}.isdisjoint(sys.modules)\n"
-    pytester.makepyfile(test_last=asked % (", 'allure_commons'" if words else ""))
+    pytester.makepyfile(test_z_last=asked % (", 'allure_commons'" if words else ""))
     run_staged(pytester, monkeypatch, *words).assert_outcomes(passed=2, failed=1, errors=1)
     assert not list(pytester.path.rglob("categories.json"))
 
