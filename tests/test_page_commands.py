@@ -50,9 +50,9 @@ EXCEPTIONS = {
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml": "the suites are in the wheel: test_pytest_plugin.py "
     "collects them from one, tests/cluster/test_wheels_only.py runs a trial from one",
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml --trial-runs runs --junitxml junit.xml "
-    "--alluredir allure-results": "the same suites; test_pytest_plugin.py and tests/report/test_allure.py run literal "
+    "--alluredir allure": "the same suites; test_pytest_plugin.py and tests/report/test_allure.py run literal "
     "trials with these options",
-    "npx allure generate allure-results --output allure-report": "npx would fetch the newest Allure; "
+    "npx allure generate allure --output allure-report": "npx would fetch the newest Allure; "
     "tests/report/test_allure.py runs that of its lock file",
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -81,9 +82,10 @@ def test_a_session_of_trials_leaves_a_summary(pytester: pytest.Pytester, monkeyp
     """Of all its trials, in the file that GitHub names; a session without trials leaves none."""
     file = pytester.path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file))
-    run_staged(pytester, monkeypatch)
-    told = file.read_text()
+    run_staged(pytester, monkeypatch, "--basetemp=runs")
+    told = unescape(file.read_text())
     assert told.startswith("\n## Kafka Trial: FAIL\n\n3 trials: 1 pass, 1 fail, 1 unknown\n")
+    assert f"\nReports: {pytester.path / 'runs'}\n" in told
     assert "pass × 1, fail × 1, unknown × 1" in told
     file.unlink()
     pytester.makepyfile("def test_plain(): ...")

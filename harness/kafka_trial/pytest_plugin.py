@@ -15,6 +15,7 @@ What a CI shows of a trial (properties in the JUnit file, a job summary, Allure 
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
@@ -372,7 +373,8 @@ class Outcomes:
         from kafka_trial.report.trial_result import TrialResult
 
         results = [TrialResult(**trial) for trial in trials]
-        if problem := append_summary(summary(results)):
+        page = os.path.commonpath([result.report for result in results])
+        if problem := append_summary(summary(results, page=page)):
             terminalreporter.line(problem)
         if self._config.pluginmanager.has_plugin("allure_listener"):
             from kafka_trial.report.allure import write_directory

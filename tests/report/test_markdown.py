@@ -23,6 +23,7 @@ RESULT = TrialResult(
     verdict="fail",
     headline="FAIL: skipped",
     findings=["skipped: record 7 was never handled", "late-convergence: lag stayed"],
+    severity=3,
     not_judged=[{"anomaly": "phantom", "because": "no ids"}, {"anomaly": "misplaced", "because": "no ids"}],
     versions={"kafka": "4.3.1"},
     run="/runs/1",
@@ -59,7 +60,17 @@ def test_a_summary_says_the_verdict_the_table_and_why() -> None:
     seen = unescape(words(html))
     assert "orders on member-paused, Kafka 4.3.1, seed 7: skipped: record 7 was never handled" in seen
     assert "also late-convergence: lag stayed" in seen
-    assert all(part in seen for part in ("no ids: misplaced, phantom", "/runs/1/report.html", "Page: out/index.html"))
+    assert all(
+        part in seen for part in ("no ids: misplaced, phantom", "/runs/1/report.html", "Reports: out/index.html")
+    )
+
+
+def test_the_worst_of_many_violations_are_kept() -> None:
+    """Of those of many trials, and so they stand first; how many are left out is said."""
+    mild = [replace(RESULT, seed=str(number), findings=["mild"]) for number in range(100)]
+    told = summary([*mild, replace(RESULT, severity=1, findings=["grave"])])
+    assert re.findall(r"seed \d+: (\w+)", unescape(told)) == ["grave", *["mild"] * 19]
+    assert "\n- and 81 more\n" in told
 
 
 def test_the_verdict_of_all_is_unknown_while_a_trial_is_missing() -> None:

@@ -39,7 +39,7 @@ def certificate_summary(certificate: Certificate, folder: Path, *, page: str) ->
 def summary(results: Sequence[TrialResult], *, not_tried: Sequence[tuple[str, Cell]] = (), page: str = "") -> str:
     """Returns a summary of trials: the verdict of all, suites by versions, why it is no pass, what was not judged.
 
-    `not_tried`: those that are missing, each with its consumer. `page`: where a page of all of them is.
+    `not_tried`: those that are missing, each with its consumer. `page`: where their reports are.
     """
     words = Counter([*(one.verdict for one in results), *([NOT_TRIED] * len(not_tried))])
     verdict = next(word for word in ("fail", "unknown", NOT_TRIED, "pass") if word in words)
@@ -49,10 +49,11 @@ def summary(results: Sequence[TrialResult], *, not_tried: Sequence[tuple[str, Ce
         "",
         f"{words.total()} trial{'s' * (words.total() > 1)}: {told}",
     ]
-    lines += ["", f"Page: {text(page, most=len(page))}"] if page else []
+    lines += ["", f"Reports: {text(page, most=len(page))}"] if page else []
     lines += _tables(results, not_tried)
+    worst_first = sorted(results, key=lambda one: one.severity)
     for word, title in (("fail", "Violations"), ("unknown", "Why unknown")):
-        lines += _section(title, [one for one in results if one.verdict == word], _findings)
+        lines += _section(title, [one for one in worst_first if one.verdict == word], _findings)
     lines += _section("Not judged", not_judged_by_reason(row for one in results for row in one.not_judged), _not_judged)
     return _cut(lines)
 

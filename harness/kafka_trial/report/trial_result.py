@@ -24,8 +24,9 @@ NOT_HELD = "seen, but not held against the consumer: "
 
 @dataclass(frozen=True)
 class TrialResult:
-    """One judged trial: what was tried, how it ended and why (`findings`, the gravest first), `not_judged` as rows of
-    anomaly and reason, where its run folder is, and the command that replays it."""
+    """One judged trial: what was tried, how it ended and why (`findings`, the gravest first; `severity` of the worst
+    violation, the smallest is the worst), `not_judged` as rows of anomaly and reason, where its run folder is, and the
+    command that replays it."""
 
     consumer: str
     scenario: str
@@ -34,6 +35,7 @@ class TrialResult:
     verdict: str
     headline: str
     findings: Sequence[str]
+    severity: int
     not_judged: Sequence[Mapping[str, str]]
     versions: Mapping[str, str]
     run: str
@@ -107,6 +109,7 @@ def _result(
         verdict=bounded(verdict["verdict"]),
         headline=bounded(headline(verdict), most=LINE_MAX),
         findings=[bounded(finding, most=LINE_MAX) for finding in _findings(verdict)],
+        severity=min((severity(str(one["anomaly"])) for one in verdict["violations"]), default=0),
         not_judged=[{name: bounded(value) for name, value in row.items()} for row in verdict["not_judged"]],
         versions={bounded(name): bounded(version) for name, version in versions.items()},
         run=bounded(run, most=PATH_MAX),
