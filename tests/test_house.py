@@ -82,6 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "report.certificate",
             "report.cut_page",
             "report.explain",
+            "report.junit",
             "report.report_data",
             "check",
         ),
@@ -94,6 +95,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "cluster",
         "trial",
         "consumers",
+        *("report.trial_result", "report.markdown", "report.allure"),
     },
     "verbs": {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
@@ -127,6 +129,7 @@ ONLY_IN = {
         "consumers.sink_topic",
     },
     "duckdb": {"lab.scale.duck"},
+    "allure_commons": {"report.allure"},
     "psycopg": {"audit.sink"},
     "sqlite3": {"audit.sink"},
     "kafka": {"kafka_protocol", "workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},

@@ -55,6 +55,11 @@ EXCEPTIONS = {
     "collects them from one, tests/cluster/test_wheels_only.py runs a trial from one",
     "docker build -f ci/Dockerfile -t kafka-trial .": "needs a container engine; tests/test_ci_files.py builds it "
     "where one answers, and looks everywhere that what it copies is there and makes a whole wheel",
+    "pytest --pyargs kafka_trial.suites --consumer consumer.toml --trial-runs runs --junitxml junit.xml "
+    "--alluredir allure": "the same suites; test_pytest_plugin.py and tests/report/test_allure.py run literal "
+    "trials with these options",
+    "npx allure generate allure --output allure-report": "npx would fetch the newest Allure; "
+    "tests/report/test_allure.py runs that of its lock file",
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
 }
 OTHER_PEOPLES = "needs a cluster that is not ours; tests/audit/test_audit_cluster.py audits one that is"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -186,6 +187,7 @@ def certify(options: Namespace) -> int:
     """`certify --consumer FILE`: all suites, one certificate; the status is that of the worst trial."""
     from kafka_trial.cluster.wiring import LANES
     from kafka_trial.report.certificate import PAGE
+    from kafka_trial.report.markdown import append_summary, certificate_summary
     from kafka_trial.trial.certify import CertifyRequest, begin_certificate, lanes_of
     from kafka_trial.trial.certify import certify as try_all
     from kafka_trial.trial.session import Session
@@ -208,6 +210,8 @@ def certify(options: Namespace) -> int:
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
         console.say(begun.covers)
         certificate = try_all(session, asked, begun, say=console.say)
+    if problem := append_summary(certificate_summary(certificate, Path(options.out), page=PAGE)):
+        print(problem, file=sys.stderr)
     print(f"{certificate.verdict.upper()}: {certificate.told}", certificate.covers, Path(options.out) / PAGE, sep="\n")
     return certificate.exit
 

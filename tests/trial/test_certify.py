@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import orjson
 import pytest
@@ -21,6 +23,7 @@ from kafka_trial.history.store import RunFolder, unpack
 from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer
 from kafka_trial.report.certificate import CERTIFICATE, PAGE, Certificate, file_digests, read_certificate
 from kafka_trial.report.html import write_reports
+from kafka_trial.report.junit import NOT_TRIED
 from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, verify
 from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
@@ -100,6 +103,25 @@ def test_the_worst_trial_decides_and_one_that_is_missing_leaves_it_open(
 ) -> None:
     """A suite that could not be begun was not passed."""
     assert go(Sitting(judged, words), tmp_path).exit == status
+
+
+def test_a_ci_gets_a_junit_file_and_a_summary(
+    judged: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all trials, also of one that could not be begun and one whose turn did not come."""
+    sitting = Sitting(judged, {"control": "fail", "member-killed": "not begun"}, most=2)
+    monkeypatch.setattr("kafka_trial.trial.session.Session", lambda **_: nullcontext(sitting))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    out = tmp_path / "certificate"
+    assert main(["certify", "--consumer", str(CONSUMER), "--out", str(out), "--suite", *SUITES]) == FAIL
+    cases = ElementTree.parse(out / "junit.xml").getroot().iter("testcase")
+    told = {str(case.get("name")): [(part.tag, part.get("message")) for part in case] for case in cases}
+    assert [part[0][:1] for part in told.values()] == [("properties",), ("skipped",), ("skipped",)]
+    assert told["member-killed[seed 1]"] == [("skipped", "not begun: no disk")]
+    assert (told["control[seed 1]"][1][0], told["stalled-network[seed 1]"]) == ("failure", [("skipped", NOT_TRIED)])
+    summary = (tmp_path / "summary.md").read_text()
+    assert "## Kafka Trial: FAIL\n\n3 trials: 1 fail, 2 not tried\n" in summary
+    assert "index&#46;html" in summary
 
 
 def test_a_stopped_certificate_goes_on_where_it_stopped(judged: RunFolder, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ Kafka versions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,11 +95,7 @@ class Certificate:
     @property
     def not_judged(self) -> list[tuple[str, list[str]]]:
         """What was claimed or can be judged, and was not in every trial: each reason with the anomalies."""
-        named: dict[str, set[str]] = {}
-        for trial in self.trials.values():
-            for row in trial.not_judged:
-                named.setdefault(row["because"], set()).add(row["anomaly"])
-        return [(because, sorted(names)) for because, names in sorted(named.items())]
+        return not_judged_by_reason(row for trial in self.trials.values() for row in trial.not_judged)
 
     @property
     def told(self) -> str:
@@ -189,7 +185,6 @@ def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> Certif
         InputError: a file of the run folder is missing or damaged.
     """
     verdict, facts = folder.read_json("verdict.json"), folder.read_json("run.json")
-    versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
     scenario, kafka, seed = cell
     return CertifiedTrial(
         scenario=scenario,
@@ -198,11 +193,25 @@ def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> Certif
         verdict=verdict["verdict"],
         exit=verdict["exit"],
         **{name: verdict[name] for name in OF_VERDICT},
-        versions=versions,
+        versions=versions_of(facts),
         run=run,
         replay=replay,
         files=file_digests(folder.path),
     )
+
+
+def versions_of(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the versions that a run.json names, by what they are of."""
+    names = ("kafka_trial", "kafka", "toxiproxy", "python")
+    return {name: facts[name] for name in names if name in facts} | dict(facts.get("libraries", {}))
+
+
+def not_judged_by_reason(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Returns each reason why something was not judged, with the anomalies."""
+    named: dict[str, set[str]] = {}
+    for row in rows:
+        named.setdefault(row["because"], set()).add(row["anomaly"])
+    return [(because, sorted(names)) for because, names in sorted(named.items())]
 
 
 def file_digests(folder: Path) -> dict[str, str]:

@@ -31,6 +31,7 @@ from kafka_trial.report.certificate import (
     read_certificate,
     write_certificate,
 )
+from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
@@ -122,15 +123,19 @@ def certify(
     trials = dict(begun.trials)
     certificate = replace(begun, trials=trials)
     requests = {_request(asked, cell, ends_s - takes_s.get(cell[0], 0)): cell for cell in certificate.missing}
+    not_begun: dict[Cell, str] = {}
     tried = session.try_many(
         list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
     )
     for ended, (request, outcome) in enumerate(tried, start=1):
         cell = requests[request]
         trials.update({cell: _certified(asked, cell, outcome)} if isinstance(outcome, Trialed) else {})
+        not_begun.update({cell: str(outcome)} if isinstance(outcome, KafkaTrialError) else {})
         write_certificate(certificate, asked.out)
+        write_junit(certificate, asked.out, not_begun)
         say(f"{ended}/{len(requests)} {' '.join(map(str, cell))}: {_told(outcome)}")
     write_certificate(certificate, asked.out)
+    write_junit(certificate, asked.out, not_begun)
     return certificate
 
 
