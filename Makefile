@@ -16,10 +16,7 @@ setup: $(STAMP)  ## make .venv with kafka-trial in it, from the hash-pinned lock
 
 $(STAMP): pyproject.toml ci/build.lock ci/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kafka-trial needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make setup PYTHON=python3.11"; exit 2; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r ci/build.lock
-	$(BIN)/python -m pip install --quiet --no-build-isolation --require-hashes -r ci/requirements.lock
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	PYTHON=$(PYTHON) ci/install.sh $(VENV) -e
 	@rm -f $(VENV)/.ready-* && touch $@
 
 browser:  ## Chromium, in which the tests look at pages: installed where apt-get may; without it they are skipped

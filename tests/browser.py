@@ -19,9 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from kafka_trial.cluster.user_cache import cache_folder, made_once
+import npm
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FLAGS = (
@@ -32,27 +30,9 @@ ANSWER_WITHIN_S = 30.0
 AXE = Path(__file__).parent / "report" / "axe"
 
 
-def missing(what: str, remedy: str) -> None:
-    """Skips the test because something is missing, or fails it where the environment requires Chromium."""
-    reason = f"{what}; {remedy}"
-    if "chromium" in os.environ.get("KAFKA_TRIAL_REQUIRE", ""):
-        pytest.fail(f"{reason} (KAFKA_TRIAL_REQUIRE names chromium)")
-    pytest.skip(reason)
-
-
 def axe_source() -> str:
     """Returns the script of axe-core, which npm fetches once as its lock file says."""
-    place = cache_folder() / f"axe-core-{json.loads((AXE / 'package.json').read_text())['dependencies']['axe-core']}"
-    if not place.exists() and shutil.which("npm") is None:
-        missing("there is no npm to fetch axe-core with", "install npm")
-    with made_once(place, place.name) as temporary:
-        if temporary is not None:
-            shutil.copytree(AXE, temporary)
-            asked = ["npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-            done = subprocess.run(asked, cwd=temporary, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                missing(f"npm could not fetch axe-core: {done.stderr[-200:]}", "see that npm reaches its registry")
-    return (place / "node_modules" / "axe-core" / "axe.min.js").read_text()
+    return (npm.modules(AXE, tool="chromium") / "axe-core" / "axe.min.js").read_text()
 
 
 class Tab:
@@ -154,7 +134,7 @@ def browser(profile: Path) -> Iterator[Tab]:
     """Yields a page of a headless Chromium that ends with the block; `profile` is an empty folder for it."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
-        missing("there is no Chromium", "install it (Debian: apt-get install chromium)")
+        npm.missing("there is no Chromium", "install it (Debian: apt-get install chromium)", tool="chromium")
     (asked, asks), (answers, answered) = os.pipe(), os.pipe()
     shell = f'exec "$0" "$@" 3<&{asked} 4>&{answered}'
     process = subprocess.Popen(

@@ -38,6 +38,10 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         '"cuts", "--consumer"',
     ),
     "kafka-trial certify --consumer consumer.toml --out certificate": ("tests/live/test_certify.py", '"certify"'),
+    "kafka-trial certify --consumer consumer.toml --budget 10m --out certificate": (
+        "tests/live/test_certify.py",
+        '"--budget"',
+    ),
     "kafka-trial verify certificate/certificate.json": ("tests/live/test_certify.py", '"verify"'),
     "kafka-trial run member-killed --consumer consumer.toml --seeds 1..5": (
         "tests/live/test_warm_cluster.py",
@@ -49,6 +53,13 @@ EXCEPTIONS = {
     "tests/live/test_cuts.py runs; by its name it is found in tests/nemesis/test_cut_scenarios.py",
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml": "the suites are in the wheel: test_pytest_plugin.py "
     "collects them from one, tests/cluster/test_wheels_only.py runs a trial from one",
+    "docker build -f ci/Dockerfile -t kafka-trial .": "needs a container engine; tests/test_ci_files.py builds it "
+    "where one answers, and looks everywhere that what it copies is there and makes a whole wheel",
+    "pytest --pyargs kafka_trial.suites --consumer consumer.toml --trial-runs runs --junitxml junit.xml "
+    "--alluredir allure": "the same suites; test_pytest_plugin.py and tests/report/test_allure.py run literal "
+    "trials with these options",
+    "npx allure generate allure --output allure-report": "npx would fetch the newest Allure; "
+    "tests/report/test_allure.py runs that of its lock file",
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
 }
 OTHER_PEOPLES = "needs a cluster that is not ours; tests/audit/test_audit_cluster.py audits one that is"

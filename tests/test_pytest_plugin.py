@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +15,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.errors import INTERRUPTED
 from kafka_trial.report.explain import TABLE, calibrated
+from staged_trial import run_staged
 
 OUTCOMES = """
 import pytest
@@ -49,11 +51,46 @@ def test_fail_is_a_failure_and_unknown_an_error(pytester: pytest.Pytester) -> No
     told = {str(case.get("name")): [(part.tag, "".join(part.itertext())) for part in case] for case in cases}
     suite = ElementTree.parse(pytester.path / "junit.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
-    assert told == {
+    assert {name: [(tag, text.splitlines()[0]) for tag, text in parts] for name, parts in told.items()} == {
         "test_it[pass]": [],
         "test_it[fail]": [("failure", "FAIL: told")],
         "test_it[unknown]": [("error", "UNKNOWN: told")],
     }
+
+
+def test_the_junit_file_says_what_was_tried_and_how_to_replay_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each trial's element has its properties; a failure has the worst sentence before all others, its page last."""
+    run_staged(pytester, monkeypatch, "--junitxml=junit.xml", "--basetemp=tmp")
+    cases = ElementTree.parse(pytester.path / "junit.xml").getroot().findall("testsuite/testcase")
+    told = [{part.get("name"): part.get("value") for part in case.iter("property")} for case in cases]
+    for word, properties in zip(("pass", "fail", "unknown"), told, strict=True):
+        run = str(pytester.path / "tmp" / f"test_it_{word}_0" / word)
+        replay = (
+            f"kafka-trial run member-paused --consumer orders --kafka 4.3.1 --seed 7 --schedule {run}/schedule.json"
+        )
+        about = {"consumer": "orders", "scenario": "member-paused", "kafka": "4.3.1", "seed": "7", "verdict": word}
+        assert properties == about | {"run": run, "report": f"{run}/report.html", "replay": replay}
+    lines = cases[1].findtext("failure", "").splitlines()
+    assert lines[0] == "FAIL: commit-regression, skipped"
+    assert lines[1].startswith('worst: skipped: skipped </td><script>alert("·[31m")</script>')
+    assert lines[-1] == f"report: {told[1]['report']}"
+
+
+def test_a_session_of_trials_leaves_a_summary(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all its trials, in the file that GitHub names; a session without trials leaves none."""
+    file = pytester.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file))
+    run_staged(pytester, monkeypatch, "--basetemp=runs")
+    told = unescape(file.read_text())
+    assert told.startswith("\n## Kafka Trial: FAIL\n\n3 trials: 1 pass, 1 fail, 1 unknown\n")
+    assert f"\nReports: {pytester.path / 'runs'}\n" in told
+    assert "pass × 1, fail × 1, unknown × 1" in told
+    file.unlink()
+    pytester.makepyfile("def test_plain(): ...")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    assert not file.exists()
 
 
 def test_an_item_for_each_consumer_and_version(pytester: pytest.Pytester) -> None:
@@ -158,18 +195,18 @@ def test_our_own_suites_try_the_references_that_fit() -> None:
 STAGED = """
 import pytest
 from kafka_trial.claim import Claim
-from kafka_trial.history.store import RunFolder
 from kafka_trial.errors import Interrupted
 from kafka_trial.pytest_plugin import Trial
 from kafka_trial.scenario import Scenario
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.verdict.verdict_input import Fault, VerdictInput
 from kafka_trial.verdict.decide import decide
+from literal_run import make_folder
 
 
 class Staged(Session):
     def __init__(self, folder):
-        self.folder, self.tries = RunFolder(folder), 0
+        self.folder = make_folder(folder)
 
     def try_one(self, scenario, consumer, **words):
         {body}
@@ -191,8 +228,9 @@ def test_second(staged):
 
 
 @pytest.mark.parametrize("interrupt", ["Interrupted('healed and cleaned up: run')", "KeyboardInterrupt"])
-def test_ctrl_c_ends_the_session(pytester: pytest.Pytester, interrupt: str) -> None:
+def test_ctrl_c_ends_the_session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, interrupt: str) -> None:
     """Neither is the trial marked failed nor the next one begun: status 130, and what became of the trial is told."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     pytester.makepyfile(STAGED.format(body=f"raise {interrupt}"))
     ended = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-v")
     assert ended.ret == INTERRUPTED
@@ -208,8 +246,9 @@ TRIED_TWICE = """
 """
 
 
-def test_a_trial_that_was_tried_again_is_told(pytester: pytest.Pytester) -> None:
+def test_a_trial_that_was_tried_again_is_told(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the terminal, with the folder of the try that was unknown, and among the item's properties."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     pytester.makepyfile(STAGED.format(body=TRIED_TWICE.strip()))
     tried = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--retry-unknown=1", "-k", "first", "--junitxml=x")
     tried.stdout.fnmatch_lines(

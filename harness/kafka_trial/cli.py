@@ -242,6 +242,11 @@ def _certify(parsers: _Subparsers) -> None:
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="each N times, with seeds 1 to N (default 1)"
     )
+    parser.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="only the suites that find most in this time, by the calibration: 90s, 10m, 2h, or minutes",
+    )
     _many_trials_options(parser)
     parser.add_argument(
         "--out", default="certificate", metavar="DIR", help="certificate, page and run folders; goes on there"

@@ -9,13 +9,16 @@ never given our reference consumers; our suites in our own checkout are.
 
 pytest knows errors of set-up and tear-down only. So the report of an unknown trial stays one of the call, and its
 status, and its element in the JUnit file, say *error*; a trial that took several tries is told as such.
+
+What a CI shows of a trial (properties in the JUnit file, a job summary, Allure results) is written by `report/`.
 """
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,7 @@ from kafka_trial.errors import INTERRUPTED, InputError, Interrupted, Unjudgeable
 from kafka_trial.scenario import Scenario
 
 if TYPE_CHECKING:
+    from kafka_trial.report.trial_result import TrialResult
     from kafka_trial.trial.session import Session, Trialed
 
 # What our clients' libraries warn of in threads of the harness is no news about the tests of a project.
@@ -92,6 +96,12 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a worker of pytest-xdist, which has a cluster of its own, the seed that was printed."""
+    node.workerinput[SEED] = _seed(node.config)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes one item per consumer and version for every test that asks for `trial`."""
     if "trial" not in metafunc.fixturenames:
@@ -111,6 +121,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if refused:
         first, more = next(iter(refused)), len(refused) - 1
         raise pytest.UsageError(first + (f" (and {more} more like it)" if more else ""))
+
+
+RESULTS: pytest.StashKey[list[TrialResult]] = pytest.StashKey()  # of an item: its trials, until a report has them
 
 
 @dataclass(frozen=True)
@@ -138,9 +151,11 @@ class Trial:
         except (Interrupted, KeyboardInterrupt) as interrupt:
             told = str(interrupt) or "interrupted while booting or judging; cleaned up"
             pytest.exit(f"kafka-trial: {told}", returncode=INTERRUPTED)
-        self.item.user_properties.extend(
-            [("verdict", trialed.verdict.verdict), ("seed", str(self.seed)), ("run", str(trialed.folder.path))]
-        )
+        from kafka_trial.report.trial_result import trial_result
+
+        result = trial_result(trialed.folder)
+        self.item.stash.setdefault(RESULTS, []).append(result)
+        self.item.user_properties.extend(result.properties)
         if trialed.tries:
             self.item.user_properties.append((TRIED_AGAIN, trialed.tries))
         return Judged(trialed)
@@ -159,7 +174,8 @@ class Judged:
             pytest.fail.Exception: the verdict is *fail*.
             UnknownVerdictError: it is *unknown*: an error of the test, neither failed nor skipped.
         """
-        told = "\n".join(filter(None, [self.trialed.text, self.trialed.tries]))
+        place = f"report: {self.trialed.folder.path / 'report.html'}"
+        told = "\n".join(filter(None, [self.trialed.text, self.trialed.tries, place]))
         if self.trialed.verdict.verdict == "fail":
             pytest.fail(told, pytrace=False)
         if self.trialed.verdict.verdict != "pass":
@@ -191,12 +207,14 @@ def _versions(config: pytest.Config) -> list[str]:
     return [version.strip() for part in given for version in part.split(",")]
 
 
+SEED = "kafka_trial_seed"
 _drawn_seed = random.SystemRandom().randrange(2**31)
 
 
 def _seed(config: pytest.Config) -> int:
     given: int | None = config.getoption("trial_seed")
-    return _drawn_seed if given is None else given
+    told = getattr(config, "workerinput", {})
+    return told.get(SEED, _drawn_seed) if given is None else given
 
 
 def _folder_name(node: str) -> str:
@@ -297,16 +315,33 @@ class Outcomes:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Marks the report of an unknown trial: nothing was found out about the consumer."""
+        """Marks the report of an unknown trial: nothing was found out about the consumer. Hands on what was tried."""
         report = yield
         if call.excinfo is not None and isinstance(call.excinfo.value, UnknownVerdictError):
             report.longrepr = str(call.excinfo.value)
             report.unknown = True  # type: ignore[attr-defined]
+        if results := item.stash.get(RESULTS, []):
+            report.trials = [asdict(result) for result in results]  # type: ignore[attr-defined]
+            self._add_to_allure(results, report)
+            results.clear()
         return report
+
+    def _add_to_allure(self, results: list[TrialResult], report: pytest.TestReport) -> None:
+        """Where allure-pytest writes results: adds the trials to that of this test, before pytest may remove them."""
+        listener = self._config.pluginmanager.get_plugin("allure_listener")
+        if listener is None:
+            return
+        from kafka_trial.report.allure import add_trial, tell_verdict
+
+        test = listener.allure_logger.get_test(None)
+        for result in results:
+            add_trial(listener.allure_logger, test, result)
+        if report.longreprtext.endswith(f"report: {results[-1].report}"):
+            tell_verdict(test, results[-1], told=report.longreprtext)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
@@ -325,8 +360,10 @@ class Outcomes:
                     junit.stats["error"] += 1
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Names the trials that were tried again because their environment had made them unknown."""
-        reports = (report for reports in terminalreporter.stats.values() for report in reports)
+        """Names the trials that were tried again because their environment had made them unknown; tells a CI of all."""
+        reports = [report for reports in terminalreporter.stats.values() for report in reports]
+        if trials := [trial for report in reports for trial in getattr(report, "trials", ())]:
+            self._tell_ci(trials, terminalreporter)
         told = [
             (report.nodeid, text)
             for report in reports
@@ -338,6 +375,19 @@ class Outcomes:
             terminalreporter.section("kafka-trial: unknown, tried again")
             for node, text in told:
                 terminalreporter.line(f"{node}: {text}")
+
+    def _tell_ci(self, trials: list[dict[str, Any]], terminalreporter: Any) -> None:
+        from kafka_trial.report.markdown import append_summary, summary
+        from kafka_trial.report.trial_result import TrialResult
+
+        results = [TrialResult(**trial) for trial in trials]
+        page = os.path.commonpath([result.report for result in results])
+        if problem := append_summary(summary(results, page=page)):
+            terminalreporter.line(problem)
+        if self._config.pluginmanager.has_plugin("allure_listener"):
+            from kafka_trial.report.allure import write_directory
+
+            write_directory(Path(self._config.getoption("allure_report_dir")), results)
 
 
 def _junit(config: pytest.Config) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -186,9 +187,11 @@ def certify(options: Namespace) -> int:
     """`certify --consumer FILE`: all suites, one certificate; the status is that of the worst trial."""
     from kafka_trial.cluster.wiring import LANES
     from kafka_trial.report.certificate import PAGE
+    from kafka_trial.report.markdown import append_summary, certificate_summary
     from kafka_trial.trial.certify import CertifyRequest, begin_certificate, lanes_of
     from kafka_trial.trial.certify import certify as try_all
     from kafka_trial.trial.session import Session
+    from kafka_trial.trial.suite_budget import budget_seconds
 
     given = options.side_by_side
     at_once = (os.cpu_count() or 1) if given is None else _at_least_one("--side-by-side", given)
@@ -199,13 +202,17 @@ def certify(options: Namespace) -> int:
         kafka_versions=options.kafka or (),
         seeds=range(1, _at_least_one("--repeat", options.repeat) + 1),
         minutes=options.minutes,
+        budget_s=None if options.budget is None else budget_seconds(options.budget),
         side_by_side=at_once,
         retry_unknown=options.retry_unknown,
     )
     begun = begin_certificate(asked)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:
+        console.say(begun.covers)
         certificate = try_all(session, asked, begun, say=console.say)
-    print(f"{certificate.verdict.upper()}: {certificate.told}", Path(options.out) / PAGE, sep="\n")
+    if problem := append_summary(certificate_summary(certificate, Path(options.out), page=PAGE)):
+        print(problem, file=sys.stderr)
+    print(f"{certificate.verdict.upper()}: {certificate.told}", certificate.covers, Path(options.out) / PAGE, sep="\n")
     return certificate.exit
 
 

@@ -14,8 +14,11 @@ import pytest
 
 from kafka_trial import registry
 from kafka_trial.errors import InputError
+from kafka_trial.history.store import SUFFIX, unpack
 from kafka_trial.invariants.invariant import list_invariants
 from kafka_trial.report.explain import TABLE, calibrated
+from lab.bench.figures import Figure
+from lab.bench.figures import Row as BenchRow
 from lab.calibration.__main__ import main
 from lab.calibration.attempts import (
     NOT_BEGUN,
@@ -32,11 +35,12 @@ from lab.calibration.attempts import (
     read_rows,
     shuffled,
 )
-from lab.calibration.campaign import PAGE, RUNS, calibrate, trial_digest
-from lab.calibration.chosen_cuts import BY_LUCK, CUT_OF, BY_FEW_SUITES
+from lab.calibration.campaign import PAGE, RUNS, STORED, calibrate, trial_digest
+from lab.calibration.chosen_cuts import BY_FEW_SUITES, BY_LUCK, CUT_OF
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
-from lab.calibration.table import calibration_table, table_bytes
+from lab.calibration.suite_seconds import BESIDE, COLD, SECONDS_NAME, WARM, TimedTrial, add_seconds, read_seconds
+from lab.calibration.table import calibration_table, committed_table, table_bytes
 from lab.repository import commit_date, git_revision, reports_folder
 
 LEAVING_OUT = registry.CHECKOUT / "fixtures" / "leaving_out.py"
@@ -72,10 +76,13 @@ def test_the_committed_page_is_made_of_the_committed_rows() -> None:
 
 
 def test_the_committed_table_is_made_of_the_committed_rows() -> None:
-    """Byte for byte; the day is that of the last row's commit, where this clone has it."""
+    """Byte for byte, suites and seconds too; the day is that of the last row's commit, where this clone has it.
+
+    Made again by `python -m lab.calibration --page`, also after `make bench`.
+    """
     rows = read_rows(reports_folder() / ROWS_NAME)
     date = orjson.loads(TABLE.read_bytes())["date"]
-    assert TABLE.read_bytes() == table_bytes(calibration_table(rows, date=date))
+    assert TABLE.read_bytes() == table_bytes(committed_table(reports_folder(), date=date))
     assert date == (commit_date(rows[-1].commit) or date)
 
 
@@ -96,11 +103,52 @@ def test_the_table_counts_as_the_page_does() -> None:
         "commits": ["c", "c2", "c3"],
         "date": "2026-11-24",
         "sound": {"pass": 1, "fail": 1, "unknown": 1},
+        "suites": {},
+        "timed": {"trials": 0, "date": "", "first_s": 0.0},
     }
     assert calibrated("zombie-commit", table) == (
         "calibrated: found in 2 of 4 trials of consumers that commit it (1 of 3 sound trials failed), "
         "measured at 3 commits, the last c3 of 2026-11-24"
     )
+
+
+def test_the_table_says_what_a_suite_finds_and_how_long_it_takes() -> None:
+    """The shares in the newest rows, without what was never found; the median, and what a history does not hold."""
+    missed = replace(SIN, violations=("zombie-commit",), expected=("skipped", "zombie-commit"))
+    trials = [
+        TimedTrial("member-paused", "mine", "4.3.1", seed, f"2026-11-2{seed}T00:00:00+00:00", seconds, 2)
+        for seed, seconds in ((1, 30.0), (2, 20.0), (3, 90.0))
+    ]
+    bench = [
+        BenchRow("trial", Figure(name, "s", values), "2 cores", "c")
+        for name, values in ((COLD, (9.0,)), (COLD, (28.0, 27.0, 35.0)), (WARM, (22.5,)), (BESIDE, (1.5,)))
+    ]
+    silent = replace(SIN, expected=("zombie-commit",), violations=(), attempt=replace(SIN.attempt, seed=2))
+    table = calibration_table([SIN, missed, silent, SOUND], date="", trials=trials, bench=bench)
+    assert table["suites"] == {"member-paused": {"seconds": 31.5, "finds": {"zombie-commit": 0.667}}}
+    assert table["timed"] == {"trials": 3, "date": "2026-11-23", "first_s": 5.5}
+
+
+def test_the_seconds_of_a_trial_are_those_of_its_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From its first phase to its end; the same trial is added once, and one that was cut short not at all."""
+    monkeypatch.setattr("lab.calibration.suite_seconds.reports_folder", lambda: tmp_path)
+    place = tmp_path / "trials" / "one"
+    unpack(registry.CHECKOUT / STORED / f"commits-last-offset{SUFFIX}", place)
+    assert [add_seconds([str(tmp_path / "trials")]) for _ in range(2)] == [0, 0]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["1", "0"]
+    (trial,) = read_seconds(tmp_path / SECONDS_NAME)
+    told = [orjson.loads(line) for line in (place / "history" / "run.jsonl").read_bytes().splitlines()]
+    phases = [line["time_ns"] for line in told if line["kind"] == "phase"]
+    assert (trial.consumer, trial.seconds) == ("commits-last-offset", round((told[-1]["time_ns"] - phases[0]) / 1e9, 2))
+    (place / "history" / "run.jsonl").write_bytes(
+        b"".join(orjson.dumps(line) + b"\n" for line in told if line["kind"] != "end")
+    )
+    (tmp_path / SECONDS_NAME).unlink()
+    assert (add_seconds([str(tmp_path / "trials")]), read_seconds(tmp_path / SECONDS_NAME)) == (0, [])
+    with pytest.raises(InputError, match="nowhere is no folder"):
+        add_seconds(["nowhere"])
 
 
 def test_page_and_table_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +340,7 @@ def test_the_bound_is_that_of_clopper_and_pearson(wrong: int, trials: int, rate:
 
 def test_an_order_is_drawn_from_a_seed() -> None:
     """The same attempts, each once; the same seed draws the same order, another one another."""
-    attempts = list(grid(times=5, only=["commits-backwards"]))
+    attempts = list(grid(times=5, only=["sheds-lag"]))
     one, again, other = (shuffled(attempts, seed=seed) for seed in (7, 7, 8))
     assert one == again
     assert one != other
@@ -304,13 +352,13 @@ def test_a_calibration_without_time_begins_nothing(
 ) -> None:
     """It says how much is left; what this source has tried already is not asked again, and what is kept stays."""
     monkeypatch.chdir(tmp_path)
-    kept = [tmp_path / RUNS / f"{attempt}-seed-2" / "run" for attempt in grid(times=1, only=["commits-backwards"])]
+    kept = [tmp_path / RUNS / f"{attempt}-seed-2" / "run" for attempt in grid(times=1, only=["sheds-lag"])]
     for folder in kept:
         folder.mkdir(parents=True)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    for attempt in grid(times=1, only=["commits-backwards"]):
+    for attempt in grid(times=1, only=["sheds-lag"]):
         append_row(tmp_path / ROWS_NAME, _of_now(attempt))
-    calibrate(times=2, minutes=0, only=["commits-backwards"])
+    calibrate(times=2, minutes=0, only=["sheds-lag"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
     assert len(read_rows(tmp_path / ROWS_NAME)) == 2
     assert [folder.is_dir() for folder in kept] == [True, True]
@@ -322,10 +370,10 @@ def test_what_a_changed_consumer_or_harness_did_is_asked_again(
     """Only a row of the same harness, consumer and scenario counts as tried."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    on, off = grid(times=1, only=["commits-backwards"])
+    on, off = grid(times=1, only=["sheds-lag"])
     append_row(tmp_path / ROWS_NAME, replace(_of_now(on), trial_digest="another consumer"))
     append_row(tmp_path / ROWS_NAME, replace(_of_now(off), making_digest="another harness"))
-    calibrate(times=1, minutes=0, only=["commits-backwards"])
+    calibrate(times=1, minutes=0, only=["sheds-lag"])
     assert "2 of 2 trials still to run" in capfd.readouterr().err
 
 
@@ -369,13 +417,13 @@ def test_a_changed_judge_judges_what_is_kept_again(tmp_path: Path, monkeypatch: 
     """No trial is run for it; a history that is gone is left as it was judged."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    kept, gone = grid(times=1, only=["commits-backwards"])
+    kept, gone = grid(times=1, only=["sheds-lag"])
     for attempt in (kept, gone):
         append_row(tmp_path / ROWS_NAME, replace(_of_now(attempt), judging_digest="an older judge"))
     (tmp_path / RUNS / f"{kept}-seed-1" / "run" / "history").mkdir(parents=True)
     acquitted = SimpleNamespace(verdict="pass", violations=(), reasons=())
     monkeypatch.setattr("kafka_trial.check.check_run", lambda folder: acquitted)
-    calibrate(times=1, minutes=0, only=["commits-backwards"])
+    calibrate(times=1, minutes=0, only=["sheds-lag"])
     rows = read_rows(tmp_path / ROWS_NAME)
     assert [(row.attempt, row.verdict, row.rejudged) for row in rows[2:]] == [(kept, "pass", True)]
     assert rows[2].judging_digest == judging_digest()
@@ -387,10 +435,10 @@ def test_a_trial_that_could_not_be_begun_is_asked_again(
     """Its row stays, and counts among those not as they must be; going on, calibrate tries it again."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lab.calibration.campaign.reports_folder", lambda: tmp_path)
-    on, off = grid(times=1, only=["commits-backwards"])
+    on, off = grid(times=1, only=["sheds-lag"])
     append_row(tmp_path / ROWS_NAME, _of_now(on))
     append_row(tmp_path / ROWS_NAME, replace(_of_now(off), verdict=NOT_BEGUN))
-    assert calibrate(times=1, minutes=0, only=["commits-backwards"]) == 1
+    assert calibrate(times=1, minutes=0, only=["sheds-lag"]) == 1
     assert "1 of 1 trials still to run" in capfd.readouterr().err
 
 

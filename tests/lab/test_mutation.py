@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
+from kafka_trial.process.waiting import wait_until
+from kafka_trial.registry import CHECKOUT
 from lab.mutation.campaign import EQUIVALENTS, PAGE, ROWS, SOURCES, read_modules
 from lab.mutation.killers import TESTS, Judges, Outcome
 from lab.mutation.operators import Mutant, Place, digest_of, function_digests, mutants, planted
@@ -69,6 +74,29 @@ def test_a_planted_bug_is_noticed_and_none_is_not(tmp_path: Path) -> None:
     outcomes = [judges.judge("processes", changed, order) for changed in (text, bug)]
     assert outcomes == [Outcome("survived"), Outcome("killed", outcomes[1].by)]
     assert outcomes[1].by.startswith("tests/invariants/test_storms.py")
+
+
+ENDLESS = """
+import sys, time
+from pathlib import Path
+from lab.mutation.killers import Judges
+Judges(Path(sys.argv[1]))._asked(time.sleep, 600)
+"""
+
+
+def test_the_mutant_ends_with_who_asked_for_it(tmp_path: Path) -> None:
+    """A campaign that is ended by SIGTERM leaves no process behind."""
+    asking = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], cwd=CHECKOUT / "harness")
+    begun = wait_until(lambda: _grandchildren(asking.pid), within_s=30, what="the process of a mutant")
+    asking.terminate()
+    asking.wait()
+    _, left = psutil.wait_procs(begun, timeout=10)
+    assert left == []
+
+
+def _grandchildren(pid: int) -> list[psutil.Process]:
+    children = psutil.Process(pid).children()
+    return [grandchild for child in children for grandchild in child.children()]
 
 
 def test_only_files_that_call_the_changed_function_judge_it(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.cluster
 def test_a_consumer_is_certified_and_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Given a sound consumer, when it is certified, then the certificate verifies as long as nobody touches it."""
     out = tmp_path / "certificate"
-    words = ["certify", "--consumer", "python-at-least-once", "--suite", "control", "--out", str(out)]
+    words = ["certify", "--consumer", "python-at-least-once", "--suite", "control", "--budget", "5m", "--out", str(out)]
     assert main([*words, "--retry-unknown", "1"]) == PASS
     certificate = read_certificate(out / CERTIFICATE)
     (trial,) = certificate.trials.values()

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import orjson
 import pytest
+from jsonschema import Draft202012Validator
 
 from kafka_trial.check import check_run
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
 from kafka_trial.history.store import RunFolder, unpack
-from kafka_trial.registry import CHECKOUT, find_consumer
+from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer
 from kafka_trial.report.certificate import CERTIFICATE, PAGE, Certificate, file_digests, read_certificate
 from kafka_trial.report.html import write_reports
+from kafka_trial.report.junit import NOT_TRIED
 from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, verify
 from kafka_trial.trial.session import Trialed, TrialRequest
+from kafka_trial.trial.suite_budget import suite_seconds
 
 CONSUMER = find_consumer("python-at-least-once")
 STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
+SCHEMA = PACKAGE / "report" / "certificate.schema.json"
 SUITES = ["control", "member-killed", "stalled-network"]
 
 
@@ -43,8 +50,10 @@ class Sitting:
     words: dict[str, str] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)
     most: int = 1000
+    begin_by_s: dict[str, float] = field(default_factory=dict)
 
     def try_many(self, asked: Sequence[TrialRequest], **_: object) -> Iterator[tuple[TrialRequest, Any]]:
+        self.begin_by_s = {one.trial_spec.scenario.name: one.begin_by_s for one in asked}
         for one in asked[: self.most]:
             spec, word = one.trial_spec, self.words.get(one.trial_spec.scenario.name, "pass")
             self.begun.append(f"{spec.scenario.name} {spec.seed}")
@@ -96,6 +105,25 @@ def test_the_worst_trial_decides_and_one_that_is_missing_leaves_it_open(
     assert go(Sitting(judged, words), tmp_path).exit == status
 
 
+def test_a_ci_gets_a_junit_file_and_a_summary(
+    judged: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all trials, also of one that could not be begun and one whose turn did not come."""
+    sitting = Sitting(judged, {"control": "fail", "member-killed": "not begun"}, most=2)
+    monkeypatch.setattr("kafka_trial.trial.session.Session", lambda **_: nullcontext(sitting))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    out = tmp_path / "certificate"
+    assert main(["certify", "--consumer", str(CONSUMER), "--out", str(out), "--suite", *SUITES]) == FAIL
+    cases = ElementTree.parse(out / "junit.xml").getroot().iter("testcase")
+    told = {str(case.get("name")): [(part.tag, part.get("message")) for part in case] for case in cases}
+    assert [part[0][:1] for part in told.values()] == [("properties",), ("skipped",), ("skipped",)]
+    assert told["member-killed[seed 1]"] == [("skipped", "not begun: no disk")]
+    assert (told["control[seed 1]"][1][0], told["stalled-network[seed 1]"]) == ("failure", [("skipped", NOT_TRIED)])
+    summary = (tmp_path / "summary.md").read_text()
+    assert "## Kafka Trial: FAIL\n\n3 trials: 1 fail, 2 not tried\n" in summary
+    assert "index&#46;html" in summary
+
+
 def test_a_stopped_certificate_goes_on_where_it_stopped(judged: RunFolder, tmp_path: Path) -> None:
     """What was unknown is tried again, and so is a trial whose files have changed."""
     assert go(Sitting(judged, {"control": "unknown"}, most=2), tmp_path).missing == [("stalled-network", "4.3.1", 1)]
@@ -122,6 +150,62 @@ def test_another_consumer_does_not_go_on_there(judged: RunFolder, tmp_path: Path
     other = CertifyRequest(find_consumer("python-at-most-once"), tmp_path, suites=SUITES)
     with pytest.raises(InputError, match="another consumer"):
         begin_certificate(other)
+
+
+def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder, tmp_path: Path) -> None:
+    """A pass is one of these suites only; none may begin when it cannot end in time; the same command goes on."""
+    sitting = Sitting(judged)
+    began_s = time.monotonic()
+    certificate = go(
+        sitting, tmp_path, suites=["large-records", "control", "aborted-records"], budget_s=60, side_by_side=1
+    )
+    assert (certificate.suites, certificate.exit, certificate.missing) == (["control", "aborted-records"], PASS, [])
+    assert certificate.told == "python-at-least-once on Kafka 4.3.1, only 2 of 12 suites, 2 trials: 2 pass"
+    assert certificate.covers.startswith(
+        "covers control, aborted-records; left out: large-records (no room in a budget of 60 s); coordinator-lost, "
+    )
+    assert read_certificate(tmp_path / CERTIFICATE) == certificate
+    page = (tmp_path / PAGE).read_text()
+    assert (certificate.told in page, certificate.covers in page) == (True, True)
+    latest_s = {name: began_s + 60 - suite_seconds()[name] for name in certificate.suites}
+    assert sitting.begin_by_s == pytest.approx(latest_s, abs=5)
+    assert go(again := Sitting(judged), tmp_path, suites=certificate.suites, budget_s=60, side_by_side=1) == replace(
+        certificate, left_out=dict.fromkeys(certificate.left_out, "not named by --suite")
+    )
+    assert again.begun == []
+
+
+def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path: Path) -> None:
+    """And has no need to name them in its verdict."""
+    certificate = go(Sitting(judged), tmp_path, suites=())
+    assert (certificate.left_out, certificate.told.split(", ")[1]) == ({}, "12 trials: 12 pass")
+
+
+def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_path: Path) -> None:
+    """Passed, failed, unknown, with a suite that was not tried; and it refuses what is no certificate."""
+    schema = Draft202012Validator(orjson.loads(SCHEMA.read_bytes()))
+    schema.check_schema(schema.schema)
+    words = {"control": "fail", "member-killed": "unknown", "stalled-network": "not begun"}
+    go(Sitting(judged, words), tmp_path, kafka_versions=["4.3.1", "3.9.2"], seeds=(1, 2))
+    table = orjson.loads((tmp_path / CERTIFICATE).read_bytes())
+    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 9]
+    assert list(schema.iter_errors(table)) == []
+    table["trials"][0] |= {"verdict": "innocent", "stranger": 1}
+    table["trials"][0]["files"] |= {"run.json": "abc"}
+    del table["left_out"]
+    wrong = {"/".join(map(str, error.absolute_path)) for error in schema.iter_errors(table)}
+    assert wrong == {"", "trials/0", "trials/0/verdict", "trials/0/files/run.json"}
+
+
+def test_a_certificate_from_before_suites_were_left_out_is_read(judged: RunFolder, tmp_path: Path) -> None:
+    """Of schema 1."""
+    file = failing(judged, tmp_path)
+    table = orjson.loads(file.read_bytes())
+    file.write_bytes(orjson.dumps({**table, "schema": 1, "left_out": [], "budget_s": None}))
+    whole = read_certificate(file)
+    del table["left_out"], table["budget_s"]
+    file.write_bytes(orjson.dumps(table | {"schema": 1}))
+    assert read_certificate(file) == whole
 
 
 def failing(judged: RunFolder, tmp_path: Path) -> Path:
@@ -167,7 +251,8 @@ def test_what_a_certificate_says_is_what_its_run_folders_say(judged: RunFolder, 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda table: table.update(schema=2), "reads up to 1"),
+        (lambda table: table.update(schema=3), "reads up to 2"),
+        (lambda table: table.update(left_out=["control"]), "is no certificate"),
         (lambda table: table.pop("suites"), "is no certificate"),
         (lambda table: table.update(verdict="pass"), "edited"),
         (lambda table: table["trials"][0].update(stranger=1), "is no certificate"),
@@ -213,6 +298,9 @@ def test_run_folders_elsewhere_are_none_of_it(judged: RunFolder, tmp_path: Path)
         (["certify", "--repeat", "0"], "must be 1 or more"),
         (["certify", "--side-by-side", "0"], "must be 1 or more"),
         (["certify", "--kafka", "2.0"], "2.0"),
+        (["certify", "--budget", "soon"], "--budget: 'soon' is no length of time: give 90s"),
+        (["certify", "--budget", "3s"], "the shortest, control, takes"),
+        (["certify", "--budget", "30s", "--suite", "large-records"], "the shortest, large-records, takes"),
     ],
 )
 def test_bad_words_are_told_before_anything_starts(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,20 @@ def test_an_unknown_of_its_ground_is_tried_again_with_the_same_seed(
     assert words[: len(runs)] == runs == words[: len(words) - len(left)]
     assert (len(set(seeds)), len(set(places)), len(trialed.earlier)) == (1, len(runs), len(runs) - 1)
     assert trialed.tries.startswith(f"unknown, tried again: {runs[-1]} ({len(runs)} tries)") is (len(runs) > 1)
+
+
+def test_what_ought_to_have_been_begun_earlier_is_begun_no_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither a trial, which yields nothing then, nor a further try; what may still begin does."""
+    asked = [ask(Attempt("python-at-least-once", name), tmp_path) for name in ("control", "member-killed")]
+    asked[0] = replace(asked[0], begin_by_s=time.monotonic())
+    with Session(judging=False) as session:
+        monkeypatch.setattr(session, "run_one", lambda trial_spec, out: RunFolder(out))
+        monkeypatch.setattr(session, "_trialed", lambda folder: Trialed(folder, _verdict("unknown"), "told"))
+        begun = [one for one, _ in session.try_many(asked, side_by_side=1)]
+        tried = session.try_spec(asked[0].trial_spec, out=tmp_path, retry_unknown=3, begin_by_s=asked[0].begin_by_s)
+    assert (begun, tried.earlier) == (asked[1:], ())
 
 
 def _verdict(word: str) -> Verdict:

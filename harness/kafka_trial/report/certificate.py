@@ -1,14 +1,15 @@
 """The certificate of a consumer: what was tried on all suites, what came out, and checksums of what it rests on.
 
 `certificate.json` names every trial with its verdict, its faults and their evidence, what was not judged, how to replay
-it, and the SHA-256 of every file of its run folder but those of `cache/`, which can be made again. `index.html` shows
-suites by Kafka versions.
+it, and the SHA-256 of every file of its run folder but those of `cache/`, which can be made again; and the suites that
+were left out, of which it says nothing. `certificate.schema.json` is its JSON Schema. `index.html` shows suites by
+Kafka versions.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.report.html import page_of
 
 CERTIFICATE, PAGE = "certificate.json", "index.html"
-CERTIFICATE_SCHEMA = 1
+CERTIFICATE_SCHEMA = 2  # 1: told of no suite that it was left out
 REMADE = "cache"  # of a run folder: made again from the history
 WORDS: Mapping[int, str] = {PASS: "pass", 1: "fail", UNKNOWN: "unknown"}
 OF_VERDICT = ("violations", "tolerated", "not_judged", "faults", "reasons")
@@ -58,6 +59,7 @@ class Certificate:
     """All trials of one consumer: those of `suites` on each of `kafka` (versions), once for each of `seeds`.
 
     `consumer`: its name, digest, command and claim. `harness_digest` is of the harness that tried and judged it.
+    `left_out`: why each suite that there is beside them is not asked for. `budget_s`: the time that it was to take.
     """
 
     consumer: Mapping[str, Any]
@@ -66,6 +68,8 @@ class Certificate:
     suites: Sequence[str]
     kafka: Sequence[str]
     seeds: Sequence[int]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    budget_s: float | None = None
     trials: Mapping[Cell, CertifiedTrial] = field(default_factory=dict)
 
     @property
@@ -91,11 +95,7 @@ class Certificate:
     @property
     def not_judged(self) -> list[tuple[str, list[str]]]:
         """What was claimed or can be judged, and was not in every trial: each reason with the anomalies."""
-        named: dict[str, set[str]] = {}
-        for trial in self.trials.values():
-            for row in trial.not_judged:
-                named.setdefault(row["because"], set()).add(row["anomaly"])
-        return [(because, sorted(names)) for because, names in sorted(named.items())]
+        return not_judged_by_reason(row for trial in self.trials.values() for row in trial.not_judged)
 
     @property
     def told(self) -> str:
@@ -107,7 +107,17 @@ class Certificate:
         ]
         counts += [f"{len(self.missing)} not tried"] if self.missing else []
         versions = ", ".join(self.kafka)
-        return f"{self.consumer['name']} on Kafka {versions}, {len(self.cells)} trials: {', '.join(counts)}"
+        few = f"only {len(self.suites)} of {len(self.suites) + len(self.left_out)} suites, " if self.left_out else ""
+        return f"{self.consumer['name']} on Kafka {versions}, {few}{len(self.cells)} trials: {', '.join(counts)}"
+
+    @property
+    def covers(self) -> str:
+        """Says of which suites it is a verdict, and which were left out, and why."""
+        because: dict[str, list[str]] = {}
+        for suite, reason in self.left_out.items():
+            because.setdefault(reason, []).append(suite)
+        left_out = [f"{', '.join(suites)} ({reason})" for reason, suites in because.items()]
+        return f"covers {', '.join(self.suites)}; left out: {'; '.join(left_out) or 'none'}"
 
 
 def write_certificate(certificate: Certificate, folder: Path) -> None:
@@ -121,6 +131,8 @@ def write_certificate(certificate: Certificate, folder: Path) -> None:
         "suites": certificate.suites,
         "kafka": certificate.kafka,
         "seeds": certificate.seeds,
+        "budget_s": certificate.budget_s,
+        "left_out": [{"suite": suite, "because": because} for suite, because in certificate.left_out.items()],
         "trials": trials,
         "not_tried": [dict(zip(("scenario", "kafka", "seed"), cell, strict=True)) for cell in certificate.missing],
         "verdict": certificate.verdict,
@@ -149,7 +161,12 @@ def read_certificate(file: Path) -> Certificate:
     try:
         trials = [CertifiedTrial(**trial) for trial in table["trials"]]
         names = ("consumer", "kafka_trial", "harness_digest", "suites", "kafka", "seeds")
-        certificate = Certificate(**{name: table[name] for name in names}, trials={one.cell: one for one in trials})
+        certificate = Certificate(
+            **{name: table[name] for name in names},
+            left_out={row["suite"]: row["because"] for row in table.get("left_out", ())},
+            budget_s=table.get("budget_s"),
+            trials={one.cell: one for one in trials},
+        )
         holds = (table["verdict"], table["exit"]) == (
             certificate.verdict,
             certificate.exit,
@@ -168,7 +185,6 @@ def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> Certif
         InputError: a file of the run folder is missing or damaged.
     """
     verdict, facts = folder.read_json("verdict.json"), folder.read_json("run.json")
-    versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
     scenario, kafka, seed = cell
     return CertifiedTrial(
         scenario=scenario,
@@ -177,11 +193,25 @@ def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> Certif
         verdict=verdict["verdict"],
         exit=verdict["exit"],
         **{name: verdict[name] for name in OF_VERDICT},
-        versions=versions,
+        versions=versions_of(facts),
         run=run,
         replay=replay,
         files=file_digests(folder.path),
     )
+
+
+def versions_of(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the versions that a run.json names, by what they are of."""
+    names = ("kafka_trial", "kafka", "toxiproxy", "python")
+    return {name: facts[name] for name in names if name in facts} | dict(facts.get("libraries", {}))
+
+
+def not_judged_by_reason(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Returns each reason why something was not judged, with the anomalies."""
+    named: dict[str, set[str]] = {}
+    for row in rows:
+        named.setdefault(row["because"], set()).add(row["anomaly"])
+    return [(because, sorted(names)) for because, names in sorted(named.items())]
 
 
 def file_digests(folder: Path) -> dict[str, str]:

@@ -5,6 +5,8 @@ The certificate is written again after every trial, so that one that was stopped
 
 from __future__ import annotations
 
+import math
+import os
 import shutil
 import tempfile
 import time
@@ -29,19 +31,25 @@ from kafka_trial.report.certificate import (
     read_certificate,
     write_certificate,
 )
+from kafka_trial.report.junit import write_junit
 from kafka_trial.report.report_data import read_report
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds
 
 RUNS = "runs"
+NOT_NAMED = "not named by --suite"
 JUDGED = ("verdict.json", "anomalies.jsonl", "series.parquet", "report.txt", "report.html", "report.json")
 
 
 @dataclass(frozen=True)
 class CertifyRequest:
     """What is asked: which consumer, on which suites (empty: all) and Kafka versions (empty: the newest known), each
-    once for each of `seeds`; `out` is where certificate, page and run folders go. No trial is begun after `minutes`."""
+    once for each of `seeds`; `out` is where certificate, page and run folders go. No trial is begun after `minutes`.
+
+    With `budget_s` only those of the suites that find most in this time (`suite_budget.py`), and no trial is begun that
+    by the calibration cannot end within it."""
 
     consumer: Path
     out: Path
@@ -49,6 +57,7 @@ class CertifyRequest:
     kafka_versions: Sequence[str] = ()
     seeds: Sequence[int] = (1,)
     minutes: float | None = None
+    budget_s: float | None = None
     side_by_side: int | None = None
     retry_unknown: int = 0
 
@@ -59,12 +68,14 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
     A trial that ended unknown, or whose run folder has changed, is left out: it is tried again.
 
     Raises:
-        InputError: a suite or a version is not known, the consumer is wrong, or `out` holds another's certificate.
+        InputError: a suite or a version is not known, the consumer is wrong, the budget is too small for any suite, or
+            `out` holds another's certificate.
     """
     names = list(registry.scenarios())
     if problems := [unknown_name("suite", name, names) for name in asked.suites if name not in names]:
         raise InputError("--suite", problems)
     spec = spec_from_toml(asked.consumer)
+    chosen = _chosen(asked, names)
     new = Certificate(
         consumer={
             "name": spec.name,
@@ -74,9 +85,11 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
         },
         kafka_trial=__version__,
         harness_digest=folder_digest(registry.PACKAGE),
-        suites=[name for name in names if name in (asked.suites or names)],
-        kafka=list(asked.kafka_versions or (DEFAULT_VERSION,)),
+        suites=chosen.suites,
+        kafka=_versions(asked),
         seeds=list(asked.seeds),
+        left_out=chosen.left_out,
+        budget_s=asked.budget_s,
     )
     for version in new.kafka:
         make_trial_spec(registry.scenarios()[new.suites[0]], asked.consumer, kafka_version=version)
@@ -102,20 +115,27 @@ def certify(
     session: Session, asked: CertifyRequest, begun: Certificate, *, say: Callable[[str], object]
 ) -> Certificate:
     """Tries what is missing of a certificate, writes it after every trial and says so, and returns it."""
-    until_s = None if asked.minutes is None else time.monotonic() + asked.minutes * 60
+    began_s = time.monotonic()
+    until_s = None if asked.minutes is None else began_s + asked.minutes * 60
+    ends_s = math.inf if asked.budget_s is None else began_s + asked.budget_s
+    takes_s = suite_seconds()
     asked.out.mkdir(parents=True, exist_ok=True)
     trials = dict(begun.trials)
     certificate = replace(begun, trials=trials)
-    requests = {_request(asked, cell): cell for cell in certificate.missing}
+    requests = {_request(asked, cell, ends_s - takes_s.get(cell[0], 0)): cell for cell in certificate.missing}
+    not_begun: dict[Cell, str] = {}
     tried = session.try_many(
         list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
     )
     for ended, (request, outcome) in enumerate(tried, start=1):
         cell = requests[request]
         trials.update({cell: _certified(asked, cell, outcome)} if isinstance(outcome, Trialed) else {})
+        not_begun.update({cell: str(outcome)} if isinstance(outcome, KafkaTrialError) else {})
         write_certificate(certificate, asked.out)
+        write_junit(certificate, asked.out, not_begun)
         say(f"{ended}/{len(requests)} {' '.join(map(str, cell))}: {_told(outcome)}")
     write_certificate(certificate, asked.out)
+    write_junit(certificate, asked.out, not_begun)
     return certificate
 
 
@@ -189,13 +209,32 @@ def _copy(folder: RunFolder) -> Iterator[RunFolder]:
         yield RunFolder(Path(scratch))
 
 
-def _request(asked: CertifyRequest, cell: Cell) -> TrialRequest:
+def _chosen(asked: CertifyRequest, names: Sequence[str]) -> Chosen:
+    """Returns the suites to try, and why each other one is left out."""
+    named = [name for name in names if name in (asked.suites or names)]
+    others = dict.fromkeys((name for name in names if name not in named), NOT_NAMED)
+    if asked.budget_s is None:
+        return Chosen(named, others)
+    chosen = choose_suites(
+        named,
+        budget_s=asked.budget_s,
+        trials_each=len(_versions(asked)) * len(asked.seeds),
+        side_by_side=asked.side_by_side or os.cpu_count() or 1,
+    )
+    return replace(chosen, left_out=chosen.left_out | others)
+
+
+def _versions(asked: CertifyRequest) -> list[str]:
+    return list(asked.kafka_versions or (DEFAULT_VERSION,))
+
+
+def _request(asked: CertifyRequest, cell: Cell, begin_by_s: float) -> TrialRequest:
     scenario, version, seed = cell
     place = asked.out / RUNS / version / scenario / str(seed)
     for left in (place, *place.parent.glob(f"{seed}-try*")):  # of one that was stopped in the midst of this trial
         shutil.rmtree(left, ignore_errors=True)
     spec = make_trial_spec(registry.find_scenario(scenario), asked.consumer, kafka_version=version, seed=seed)
-    return TrialRequest(spec, place)
+    return TrialRequest(spec, place, begin_by_s)
 
 
 def _certified(asked: CertifyRequest, cell: Cell, outcome: Trialed) -> CertifiedTrial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import tempfile
@@ -56,10 +57,12 @@ class Trialed:
 
 @dataclass(frozen=True, eq=False)
 class TrialRequest:
-    """One of many trials, told apart by identity: its spec, and where its run folder goes (None: the default)."""
+    """One of many trials, told apart by identity: its spec, where its run folder goes (None: the default), and when it
+    must have been begun at the latest (monotonic clock), a further try too."""
 
     trial_spec: TrialSpec
     out: Path | None = None
+    begin_by_s: float = math.inf
 
 
 _Waiting = queue.SimpleQueue[TrialRequest]
@@ -109,15 +112,18 @@ class Session:
         trial_spec = make_trial_spec(scenario, consumer, kafka_version=kafka_version, seed=seed)
         return self.try_spec(trial_spec, out=out, retry_unknown=retry_unknown)
 
-    def try_spec(self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0) -> Trialed:
-        """Runs one trial and judges it; where its environment made it unknown, tries again with the same seed.
+    def try_spec(
+        self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0, begin_by_s: float = math.inf
+    ) -> Trialed:
+        """Runs one trial and judges it; where its environment made it unknown, tries again with the same seed, but
+        begins nothing after `begin_by_s` (monotonic clock).
 
         Every try has a run folder of its own: `out`, then `out` with -try2, -try3 behind its name.
         """
         earlier: list[Trialed] = []
         while True:
             last = self._trialed(self.run_one(asked, out=_place(out, len(earlier))))
-            if len(earlier) >= retry_unknown or not last.verdict.retriable:
+            if len(earlier) >= retry_unknown or not last.verdict.retriable or time.monotonic() > begin_by_s:
                 return replace(last, earlier=tuple(earlier)) if earlier else last
             self.console.say(f"unknown because of its environment, is tried again: {last.verdict.reasons[0]}")
             earlier.append(last)
@@ -150,7 +156,8 @@ class Session:
         """Runs and judges many trials, as many at once as there are cores, and yields each when it is done.
 
         Those that break brokers run one after the other, beside the rest. A trial that could not be begun yields its
-        error. After `until_s` (monotonic clock) none is begun any more; those under way are finished and yielded.
+        error. After `until_s` (monotonic clock) none is begun any more, and none after its own `begin_by_s`; those
+        under way are finished and yielded.
         """
         breaking, others = (
             _queue(one for one in asked if one.trial_spec.plan.breaks_brokers is breaks) for breaks in (True, False)
@@ -183,9 +190,14 @@ class Session:
             with suppress(queue.Empty):
                 while not stop.is_set() and (until_s is None or time.monotonic() < until_s):
                     one = waiting.get_nowait()
+                    if time.monotonic() > one.begin_by_s:
+                        continue
                     broke = one.trial_spec.plan.breaks_brokers
                     try:
-                        done.put((one, self.try_spec(one.trial_spec, out=one.out, retry_unknown=retry_unknown)))
+                        tried = self.try_spec(
+                            one.trial_spec, out=one.out, retry_unknown=retry_unknown, begin_by_s=one.begin_by_s
+                        )
+                        done.put((one, tried))
                     except KafkaTrialError as error:
                         done.put((one, error))
             if broke:  # no other breaks brokers any more

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from lab.calibration.campaign import calibrate, write_page
+from lab.calibration.suite_seconds import add_seconds
 from lab.repository import exit_status
 
 
@@ -28,7 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--page", action="store_true", help="only write the page, and the table of the wheel, again from the rows"
     )
+    parser.add_argument(
+        "--seconds", nargs="+", metavar="FOLDER", help="only add how long the trials below took, then write as --page"
+    )
     options = parser.parse_args(arguments)
+    if options.seconds:
+        return exit_status("calibration", lambda: add_seconds(options.seconds) or write_page())
     if options.page:
         return exit_status("calibration", write_page)
     return exit_status(

@@ -42,8 +42,8 @@ from lab.calibration.attempts import (
 )
 from lab.calibration.page import page
 from lab.calibration.source_digests import judging_digest, making_digest
-from lab.calibration.table import calibration_table, table_bytes
-from lab.repository import commit_date, git_revision, reports_folder
+from lab.calibration.table import committed_table, table_bytes
+from lab.repository import git_revision, reports_folder
 
 PAGE = "calibration.md"
 RUNS = Path("trial-runs") / "calibration"
@@ -104,7 +104,7 @@ def write_page() -> int:
     folder = reports_folder()
     rows = read_rows(folder / ROWS_NAME)
     (folder / PAGE).write_text(page(rows))
-    TABLE.write_bytes(table_bytes(calibration_table(rows, date=commit_date(rows[-1].commit) if rows else "")))
+    TABLE.write_bytes(table_bytes(committed_table(folder)))
     return PASS if all(row.as_expected for row in newest(rows)) else FAIL
 
 

@@ -121,6 +121,7 @@ def test_files() -> list[Path]:
 
 
 def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder / "bytecode")  # compiled once, beside the sources
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
@@ -129,6 +130,13 @@ def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -
     os.dup2(silence, 2)
     sys.path[:0] = [str(CHECKOUT / "harness"), str(TESTS)]
     answer.send(function(*arguments))
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that asked for it has ended: its server lives as long as either of them."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def _say(place: Path, histories_per_sin: int) -> Outcome:

@@ -1,0 +1,103 @@
+"""Which suites `certify --budget` tries: those that find most per minute, by the calibration that the wheel ships.
+
+Greedy: next comes the suite that adds most for each second it takes. It adds, for each anomaly that no suite chosen
+before it finds, the share of the calibrated trials in which it found it there. Those that add nothing come last, the
+shortest first. One for which there is no room is left out, and a shorter one may still find its place.
+
+There is room where all trials end in time by the table, in whatever order they are begun: with n side by side they take
+at most the longest and an n-th of the others (Graham, 1969), and the first waits for brokers and judge besides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import orjson
+
+from kafka_trial.errors import InputError
+from kafka_trial.report.explain import TABLE
+
+UNIT_S = {"s": 1, "m": 60, "h": 3600, "": 60}
+NO_ROOM = "no room in a budget of {:g} s"
+NOT_TIMED = "nobody has measured how long it takes"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The suites there is time for, in the order in which they are worth it, and why each other one is left out."""
+
+    suites: list[str]
+    left_out: dict[str, str]
+
+
+def budget_seconds(given: str) -> float:
+    """Returns a budget in seconds: `90s`, `10m`, `2h`, or plain minutes.
+
+    Raises:
+        InputError: it is none of these, or no time at all.
+    """
+    form = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", given.strip())
+    if form is None or float(form[1]) == 0:
+        raise InputError("--budget", f"{given!r} is no length of time: give 90s, 10m, 2h, or plain minutes as 10")
+    return float(form[1]) * UNIT_S[form[2]]
+
+
+def suite_seconds(table: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """Returns how long a trial of each suite takes that was timed."""
+    return {name: row["seconds"] for name, row in (table or _calibration())["suites"].items()}
+
+
+def choose_suites(
+    names: Sequence[str],
+    *,
+    budget_s: float,
+    trials_each: int = 1,
+    side_by_side: int = 1,
+    table: Mapping[str, Any] | None = None,
+) -> Chosen:
+    """Returns which of these suites to try within a budget, each `trials_each` times.
+
+    Raises:
+        InputError: there is room for none; it names the shortest.
+    """
+    table = table or _calibration()
+    finds = {name: row["finds"] for name, row in table["suites"].items()}
+    seconds = suite_seconds(table)
+    waiting = [name for name in names if name in seconds]
+    not_timed = dict.fromkeys((name for name in names if name not in seconds), NOT_TIMED)
+
+    def ends_s(suites: Sequence[str]) -> float:
+        longest_s = max(seconds[name] for name in suites)
+        all_s = trials_each * sum(seconds[name] for name in suites)
+        return float(table["timed"]["first_s"] + longest_s + (all_s - longest_s) / side_by_side)
+
+    def worth(name: str) -> tuple[float, float, str]:
+        covered = {anomaly for suite in chosen for anomaly in finds[suite]}
+        adds = sum(share for anomaly, share in finds[name].items() if anomaly not in covered)
+        return -adds / seconds[name], seconds[name], name
+
+    chosen: list[str] = []
+    while fits := [name for name in waiting if ends_s([*chosen, name]) <= budget_s]:
+        chosen.append(min(fits, key=worth))
+        waiting.remove(chosen[-1])
+    if not chosen:
+        raise InputError("--budget", _too_small(budget_s, {name: ends_s([name]) for name in waiting}))
+    return Chosen(chosen, not_timed | dict.fromkeys(waiting, NO_ROOM.format(budget_s)))
+
+
+def _too_small(budget_s: float, ends_s: Mapping[str, float]) -> str:
+    if not ends_s:
+        return f"none of these suites can be chosen: {NOT_TIMED}; leave --budget out"
+    shortest = min(ends_s, key=ends_s.__getitem__)
+    return (
+        f"{budget_s:g} s is too little for any suite: the shortest, {shortest}, takes {ceil(ends_s[shortest])} s by "
+        "the calibration; give at least that, or fewer versions (--kafka) and seeds (--repeat)"
+    )
+
+
+def _calibration() -> dict[str, Any]:
+    return dict(orjson.loads(TABLE.read_bytes()))
