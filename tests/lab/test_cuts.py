@@ -22,9 +22,8 @@ FOUND = Row(
     making_digest="m2",
     trial_digest="t2",
 )
-MISSED = replace(
-    FOUND, attempt=Attempt("commits-before-processing", "member-killed", sin=True), verdict="pass", violations=()
-)
+ELSEWHERE = replace(FOUND.attempt, scenario="member-killed")
+MISSED = replace(FOUND, attempt=ELSEWHERE, verdict="pass", violations=())
 
 
 def test_the_page_is_what_its_rows_make() -> None:
@@ -51,9 +50,10 @@ def test_what_is_not_tried_any_more_is_left_out() -> None:
 
 
 def test_of_a_sin_that_only_cuts_find_any_conviction_elsewhere_counts() -> None:
-    """Nothing is promised there, so that whatever is found is a find."""
-    elsewhere = replace(MISSED, verdict="fail", violations=("reordered-key",))
-    assert sins_section([FOUND], [elsewhere, MISSED])[-2].endswith("| 1 of 1 | 1 of 2 |")
+    """Nothing is promised there, so that whatever is found is a find; of one suite the newest row counts."""
+    convicted = replace(MISSED, verdict="fail", violations=("reordered-key",))
+    another = replace(convicted, attempt=replace(ELSEWHERE, scenario="member-paused"))
+    assert sins_section([FOUND], [convicted, MISSED, another])[-2].endswith("| 1 of 1 | 1 of 2 |")
 
 
 def test_sins_of_a_cut_or_of_one_suite_are_tried_on_all_others() -> None:
