@@ -13,7 +13,7 @@ from lab.repository import reports_folder
 
 CUT = "cut-OffsetCommit-answered-kill"
 FOUND = Row(
-    Attempt("commits-early", CUT, sin=True),
+    Attempt("commits-before-processing", CUT, sin=True),
     ("commit-ahead",),
     "fail",
     ("commit-ahead", "skipped"),
@@ -22,7 +22,8 @@ FOUND = Row(
     making_digest="m2",
     trial_digest="t2",
 )
-MISSED = replace(FOUND, attempt=Attempt("commits-early", "member-killed", sin=True), verdict="pass", violations=())
+ELSEWHERE = replace(FOUND.attempt, scenario="member-killed")
+MISSED = replace(FOUND, attempt=ELSEWHERE, verdict="pass", violations=())
 
 
 def test_the_page_is_what_its_rows_make() -> None:
@@ -37,14 +38,22 @@ def test_a_sin_is_counted_at_its_cut_by_the_newest_rows_and_elsewhere_by_all() -
     elsewhere = replace(MISSED, verdict="fail", violations=("commit-ahead",), making_digest="m1")
     unknown = replace(FOUND, verdict="unknown")
     rows = [older, FOUND, FOUND, off, unknown, MISSED, elsewhere]
-    assert sins_section(rows, [])[-2] == f"| commits-early | {CUT} | 2 of 2 | 1 of 2 |"
+    assert sins_section(rows, [])[-2] == f"| commits-before-processing | {CUT} | 2 of 2 | 1 of 2 |"
     assert sins_section([MISSED], []) == []
 
 
+def test_what_is_not_tried_any_more_is_left_out() -> None:
+    """A sin that has gone, and a cut that is no longer the one of its anomaly."""
+    gone = replace(FOUND, attempt=replace(FOUND.attempt, consumer="never-was"))
+    other = replace(FOUND, attempt=replace(FOUND.attempt, scenario="cut-Fetch-after-pause"))
+    assert sins_section([gone, other], []) == []
+
+
 def test_of_a_sin_that_only_cuts_find_any_conviction_elsewhere_counts() -> None:
-    """Nothing is promised there, so that whatever is found is a find."""
-    elsewhere = replace(MISSED, verdict="fail", violations=("reordered-key",))
-    assert sins_section([FOUND], [elsewhere, MISSED])[-2].endswith("| 1 of 1 | 1 of 2 |")
+    """Nothing is promised there, so that whatever is found is a find; of one suite the newest row counts."""
+    convicted = replace(MISSED, verdict="fail", violations=("reordered-key",))
+    another = replace(convicted, attempt=replace(ELSEWHERE, scenario="member-paused"))
+    assert sins_section([FOUND], [convicted, MISSED, another])[-2].endswith("| 1 of 1 | 1 of 2 |")
 
 
 def test_sins_of_a_cut_or_of_one_suite_are_tried_on_all_others() -> None:

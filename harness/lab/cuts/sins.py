@@ -14,7 +14,7 @@ from kafka_trial.cluster.wiring import LANES
 from kafka_trial.nemesis.cut_scenarios import PREFIX
 from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
-from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, append_row, header_of, read_rows
+from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, append_row, grid, header_of, read_rows
 from lab.calibration.campaign import LANES_EACH, request_of, row_of, trial_digest
 from lab.calibration.chosen_cuts import BY_FEW_SUITES
 from lab.calibration.source_digests import making_digest
@@ -54,14 +54,17 @@ def try_suites(*, until_s: float | None, side_by_side: int | None, say: Callable
 
 
 def sins_section(calibrated: Sequence[Row], on_suites: Sequence[Row]) -> list[str]:
-    """Returns the part of the page on these sins: k of n trials in which each was found."""
+    """Returns the part of the page on these sins, as far as they are tried today: k of n trials in which each was
+    found."""
+    asked = {(one.consumer, one.scenario) for one in grid(times=1) if one.sin and _is_cut(one.scenario)}
     sinning = [row for row in calibrated if row.attempt.sin and row.verdict in ("pass", "fail")]
-    at_cuts = [row for row in sinning if _is_cut(row.attempt.scenario)]
+    at_cuts = [row for row in sinning if (row.attempt.consumer, row.attempt.scenario) in asked]
     names = sorted({(row.attempt.consumer, row.attempt.scenario) for row in at_cuts})
     if not names:
         return []
     elsewhere = [row for row in sinning if not _is_cut(row.attempt.scenario)]
-    elsewhere += [replace(row, expected=()) for row in on_suites if row.verdict in ("pass", "fail")]
+    last = {row.attempt: row for row in on_suites if row.verdict in ("pass", "fail")}
+    elsewhere += [replace(row, expected=()) for row in last.values()]
     lines = [
         "## Sins that an instant finds by luck, or never",
         "",

@@ -21,6 +21,7 @@ import multiprocessing
 import os
 import pickle
 import resource
+import signal
 import sys
 import threading
 from collections import defaultdict
@@ -121,7 +122,8 @@ def test_files() -> list[Path]:
 
 
 def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGALRM, _end_with_parent)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
     sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder / "bytecode")  # compiled once, beside the sources
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
@@ -132,10 +134,10 @@ def _bounded(function: Any, answer: Connection, folder: Path, *arguments: Any) -
     answer.send(function(*arguments))
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(*_: object) -> None:
     """Ends this process when the one that asked for it has ended: its server lives as long as either of them."""
-    if parent := multiprocessing.parent_process():
-        parent.join()
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
         os._exit(1)
 
 
