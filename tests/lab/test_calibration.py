@@ -36,7 +36,7 @@ from lab.calibration.attempts import (
     shuffled,
 )
 from lab.calibration.campaign import PAGE, RUNS, STORED, calibrate, trial_digest
-from lab.calibration.chosen_cuts import BY_FEW_SUITES, BY_LUCK, CUT_OF
+from lab.calibration.chosen_cuts import CUT_BY_ANOMALY, SINS_FOUND_BY_FEW_SUITES, SINS_FOUND_BY_LUCK
 from lab.calibration.page import page, upper_bound
 from lab.calibration.source_digests import SAME, judging_digest, making_digest
 from lab.calibration.suite_seconds import BESIDE, COLD, SECONDS_NAME, WARM, TimedTrial, add_seconds, read_seconds
@@ -177,7 +177,7 @@ def test_the_grid_is_whole() -> None:
     assert tries == everywhere | dict.fromkeys(twins.items(), 2)
     sins = Counter((one.consumer, one.sin) for one in attempts if one.sin is not None)
     sound = references | twins.keys() | unusual.keys()
-    at_cuts = {*BY_LUCK, *BY_FEW_SUITES}
+    at_cuts = {*SINS_FOUND_BY_LUCK, *SINS_FOUND_BY_FEW_SUITES}
     times = {name: 4 if name in at_cuts else 2 for name in registry.consumers().keys() - sound}
     assert sins == {(name, sin): count for name, count in times.items() for sin in (True, False)}
     assert at_cuts <= times.keys()
@@ -185,19 +185,19 @@ def test_the_grid_is_whole() -> None:
 
 def test_at_a_cut_a_sin_must_show_the_anomaly_for_which_it_was_chosen() -> None:
     """And may show the others of its header; switched off none, and on its own suite all."""
-    cut = Attempt("commits-before-processing", CUT_OF["commit-ahead"], sin=True)
+    cut = Attempt("commits-before-processing", CUT_BY_ANOMALY["commit-ahead"], sin=True)
     assert (expected_of(cut), at_times_of(cut)) == (("commit-ahead",), ("skipped",))
     assert (expected_of(replace(cut, sin=False)), at_times_of(replace(cut, sin=False))) == ((), ())
     suite = replace(cut, scenario="member-killed")
     assert (expected_of(suite), at_times_of(suite)) == (("commit-ahead", "skipped"), ())
-    quiet = Attempt("works-though-commit-failed/quiet", CUT_OF["redelivered"], sin=True)
+    quiet = Attempt("works-though-commit-failed/quiet", CUT_BY_ANOMALY["redelivered"], sin=True)
     assert (expected_of(quiet), at_times_of(quiet)) == (("redelivered",), ("duplicate-effect",))
 
 
 def test_the_cut_of_an_anomaly_is_a_scenario() -> None:
     """Of an anomaly that a sin may promise."""
-    assert all(registry.find_scenario(cut).schedule for cut in CUT_OF.values())
-    assert CUT_OF.keys() <= {one.name for one in list_invariants()}
+    assert all(registry.find_scenario(cut).schedule for cut in CUT_BY_ANOMALY.values())
+    assert CUT_BY_ANOMALY.keys() <= {one.name for one in list_invariants()}
 
 
 def test_a_consumer_that_does_not_exist_is_refused() -> None:

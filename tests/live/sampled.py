@@ -82,6 +82,8 @@ BY_TURNS = (
     Sampled("kafka-python-keeps-count", "coordinator-lost"),
     Sampled("python-settles-commits", "member-paused"),
     Sampled("python-settles-commits", "coordinator-lost"),
+    Sampled("python-asks-its-group", "rebalance-storm"),
+    Sampled("python-asks-its-group", "coordinator-lost"),
     Sampled("python-transactional", "member-killed"),
     Sampled("python-known-invoices", "aborted-records"),
     Sampled("python-known-invoices", "stalled-network"),

@@ -22,9 +22,8 @@ def trial(cell: Cell, word: str, **changes: Any) -> CertifiedTrial:
 
 
 def certificate(name: str, *trials: CertifiedTrial, suites: list[str]) -> Certificate:
-    return Certificate(
-        {"name": name}, "0.1.0", "digest", suites, ["3.9.2", "4.3.1"], [1], {one.cell: one for one in trials}
-    )
+    tried = {one.cell: one for one in trials}
+    return Certificate({"name": name}, "0.1.0", "digest", suites, ["3.9.2", "4.3.1"], [1], trials=tried)
 
 
 def written(folder: Path, made: Certificate, not_begun: dict[Cell, str]) -> ElementTree.Element:

@@ -1,11 +1,11 @@
 """Which suites `certify --budget` tries: those that find most per minute, by the calibration that the wheel ships.
 
-Greedy: next comes the suite that adds most for each second it takes. It adds, for each anomaly that no suite chosen
-before it finds, the share of the calibrated trials in which it found it there. Those that add nothing come last, the
-shortest first. One for which there is no room is left out, and a shorter one may still find its place.
+Greedy: next comes the suite with the highest gain for each second it takes. Its gain is, summed over the anomalies that
+no chosen suite finds yet, the share of its calibrated trials that found them. Those without a gain come last, the
+shortest first. One that does not fit is left out, and a shorter one may still fit.
 
-There is room where all trials end in time by the table, in whatever order they are begun: with n side by side they take
-at most the longest and an n-th of the others (Graham, 1969), and the first waits for brokers and judge besides.
+A suite fits where all trials end in time by the calibrated durations, in whatever order they are begun: the start of
+brokers and judge, the longest trial, and an n-th of the others where n run side by side (Graham, 1969).
 """
 
 from __future__ import annotations

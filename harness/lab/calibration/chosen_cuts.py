@@ -1,4 +1,4 @@
-"""Sins that an instant finds by luck, or few suites do: each is tried at a cut besides, chosen from its anomaly alone.
+"""Sins that a timed fault finds by luck, or that few suites find: each is tried at a cut of its anomaly besides.
 
 What happens at an instant hits a consumer wherever it happens to be; some sins show only where it hits a few of its
 milliseconds. A cut comes at the call at which the anomaly of the sin begins, in every trial.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-CUT_OF: Final[Mapping[str, str]] = MappingProxyType(
+CUT_BY_ANOMALY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "commit-ahead": "cut-OffsetCommit-answered-kill",  # the commit is taken, and what it covers is not done yet
         "redelivered": "cut-OffsetCommit-before-pause",  # the commit on which it relies comes when others have gone on
@@ -18,8 +18,8 @@ CUT_OF: Final[Mapping[str, str]] = MappingProxyType(
         "zombie-commit": "cut-OffsetCommit-before-pause",  # the commit comes when its partitions are others'
     }
 )
-# At some time not found in every trial on the suite of their header (`reports/calibration.jsonl`).
-BY_LUCK: Final = (
+# At least once missed on the suite of their header (`reports/calibration.jsonl`).
+SINS_FOUND_BY_LUCK: Final = (
     "commits-before-processing",
     "commits-position-after-poll",
     "stores-batches-at-hand-out",
@@ -30,11 +30,15 @@ BY_LUCK: Final = (
     "works-though-commit-failed/quiet",
 )
 # Found by two suites of twelve, which keep a member away for longer than its session (`reports/instants.jsonl`).
-BY_FEW_SUITES: Final = ("retries-lost-commits", "commits-without-guard")
+SINS_FOUND_BY_FEW_SUITES: Final = ("retries-lost-commits", "commits-without-guard")
 
 
 def chosen_cut(consumer: str, promised: Sequence[str]) -> tuple[str, str] | None:
-    """Returns the first anomaly that a sin promises for which there is a cut, and the cut; None for a sin that instants
-    find every time."""
-    anomaly = next((anomaly for anomaly in CUT_OF if anomaly in promised), None)
-    return (anomaly, CUT_OF[anomaly]) if consumer in (*BY_LUCK, *BY_FEW_SUITES) and anomaly is not None else None
+    """Returns the first anomaly of `CUT_BY_ANOMALY` that a sin promises, and its cut; None where there is none, or the
+    sin is not among those that are hard to find."""
+    anomaly = next((anomaly for anomaly in CUT_BY_ANOMALY if anomaly in promised), None)
+    return (
+        (anomaly, CUT_BY_ANOMALY[anomaly])
+        if consumer in (*SINS_FOUND_BY_LUCK, *SINS_FOUND_BY_FEW_SUITES) and anomaly is not None
+        else None
+    )

@@ -1,7 +1,7 @@
 """What a cut finds every time, and an instant by luck or never: sins of the zoo, counted at their cuts and elsewhere.
 
-Trials at cuts are rows of the calibration. A sin whose own suite is a cut, or that few suites find, is tried on every
-suite besides; these rows, of the same kind, stand in a file of their own, for nothing is promised there.
+Trials at cuts are rows of the calibration. Sins whose own suite is a cut, and those that few suites find, also run on
+every other suite; the rows go to instants.jsonl, for no anomaly is promised there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.session import Session
 from lab.calibration.attempts import NOT_BEGUN, Attempt, Row, append_row, grid, header_of, read_rows
 from lab.calibration.campaign import LANES_EACH, request_of, row_of, trial_digest
-from lab.calibration.chosen_cuts import BY_FEW_SUITES
+from lab.calibration.chosen_cuts import SINS_FOUND_BY_FEW_SUITES
 from lab.calibration.source_digests import making_digest
 from lab.repository import reports_folder
 
@@ -32,7 +32,7 @@ def sins_on_suites() -> list[Attempt]:
         for name in registry.consumers()
         if (header := header_of(name)) and not header.sound and not registry.is_silent(name)
         for suite in registry.scenarios()
-        if suite != header.suite and (_is_cut(header.suite) or name in BY_FEW_SUITES)
+        if suite != header.suite and (_is_cut(header.suite) or name in SINS_FOUND_BY_FEW_SUITES)
     ]
 
 
