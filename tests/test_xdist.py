@@ -50,7 +50,7 @@ def test_an_unknown_trial_of_a_worker_is_an_error(pytester: pytest.Pytester) -> 
 
 
 @pytest.mark.cluster
-@pytest.mark.rotates(together="workers")
+@pytest.mark.rotates(together="dear")
 def test_each_worker_has_a_cluster_of_its_own(pytester: pytest.Pytester) -> None:
     """Two at once, on ports of their own."""
     pytester.makepyfile(TWO)
