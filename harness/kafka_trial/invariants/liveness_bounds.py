@@ -109,8 +109,8 @@ def window_in_words(timing: Timing) -> str:
 
 
 def cpu_wait_excess_s(trial_context: TrialContext, until_ns: int) -> float:
-    """Returns how much longer members and brokers waited for a processor in the drain, until some instant, than they
-    would have had they waited as often as while the rate was measured; 0 where nobody measured one or the other.
+    """Returns what members and brokers waited for a processor in the drain, until some instant, beyond the share of the
+    time that they waited while the rate was measured; 0 where there are no samples of then.
     """
     about = trial_context
     begun_ns, rated_ns, drain_ns = about.phases.get("steady"), about.calibrated_ns, about.drain_ns
