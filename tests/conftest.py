@@ -8,8 +8,8 @@ import hypothesis
 import pytest
 from sampled import Sample, Sampled, asked
 
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.pool import ClusterPool
-from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.trial.session import Session
@@ -75,7 +75,7 @@ def cluster_pool(kafka_trial_session: Session) -> ClusterPool:
 
 
 @pytest.fixture
-def cluster(cluster_pool: ClusterPool) -> Iterator[ProcessCluster]:
+def cluster(cluster_pool: ClusterPool) -> Iterator[BootedCluster]:
     """Lends a whole three-broker cluster of the default version."""
     with cluster_pool.cluster_for(DEFAULT_VERSION) as cluster:
         yield cluster

@@ -16,7 +16,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.process.waiting import wait_until
 
 RECORDS = 12
@@ -58,7 +58,7 @@ class Staged:
 
 
 @contextmanager
-def staged(cluster: ProcessCluster, folder: Path, *, replicas: int) -> Iterator[Staged]:
+def staged(cluster: BootedCluster, folder: Path, *, replicas: int) -> Iterator[Staged]:
     """Stages the incident and yields when it has stood for long enough; `<topic>-sink` tells what was handled."""
     topic = f"audited-{folder.name}".replace("_", "-")
     claim = folder / "claim.toml"

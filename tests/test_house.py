@@ -45,9 +45,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "history": {"errors"},
     "process": {"errors"},
     "invariants": {"claim", "history"},
+    "containers": {"errors", "process"},
     "kafka_protocol": {"errors"},
-    "cluster": {"errors", "process", "kafka_protocol.offsets_records"},
-    "consumers": {"errors", "claim", "history", "process", "cluster"},
+    "cluster": {"errors", "process", "containers", "kafka_protocol.offsets_records"},
+    "consumers": {"errors", "claim", "history", "process", "containers", "cluster"},
     "workload": {"errors", "scenario", "history", "process"},
     "witness": {"errors", "history", "process", "cluster", "kafka_protocol"},
     "nemesis": {"errors", "scenario", "history", "process", "cluster", "consumers", "witness", "kafka_protocol"},
@@ -67,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
     "trial": {
-        *("__version__", "errors", "scenario", "registry", "history", "process", "cluster"),
+        *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
         *("invariants.liveness_bounds", "invariants.trial_context", "invariants.group_timeouts"),
         *(
             "kafka_protocol.offsets_records",
@@ -118,8 +119,7 @@ SLEEPERS = {"time.sleep", "sleep"}
 # A third-party library may be imported only in these rooms.
 ONLY_IN = {
     "pyspark": {"judge"},
-    "docker": {"cluster.containers", "consumers.container"},
-    "testcontainers": {"cluster.containers", "consumers.container"},
+    "docker": {"containers", "cluster.images"},
     "confluent_kafka": {
         "workload.producer",
         "cluster.archive_clients",

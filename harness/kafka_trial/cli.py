@@ -109,6 +109,9 @@ def _run(parsers: _Subparsers) -> None:
         metavar="FILE",
         help="consumer.toml, a folder with one in it, or a name of `list consumers`",
     )
+    parser.add_argument(
+        "--consumer-image", metavar="IMAGE", help="the container image to try, in the place of what FILE names"
+    )
     _trial_options(parser)
     times = parser.add_mutually_exclusive_group()
     times.add_argument("--seeds", metavar="A..B", help="one trial for each of these seeds, in turn: 1..5, or 3,7,11")
@@ -207,6 +210,9 @@ def _many_trials_options(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="FILE",
         help="consumer.toml, a folder with one in it, or a name of `list consumers`",
+    )
+    parser.add_argument(
+        "--consumer-image", metavar="IMAGE", help="the container image to try, in the place of what FILE names"
     )
     parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")

@@ -54,7 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="consumer.toml, a folder with one, or a name of `kafka-trial list consumers` (repeatable)",
     )
     group.addoption("--plugin", action="append", metavar="FILE", help="also know what this file registers (repeatable)")
-    group.addoption("--consumer-image", metavar="IMAGE", help="a container image (not in this version yet)")
+    group.addoption(
+        "--consumer-image", metavar="IMAGE", help="the container image to try, in the place of what FILE names"
+    )
     group.addoption(
         "--kafka", action="append", metavar="VERSION", help="Kafka version (repeatable, or comma separated)"
     )
@@ -84,8 +86,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in reversed(WARNINGS):  # those of the project's own come later, and win
         config.getini("filterwarnings").insert(0, line)
     config.pluginmanager.register(Outcomes(config), "kafka-trial-outcomes")
-    if config.getoption("consumer_image"):
-        raise pytest.UsageError("--consumer-image: containers are not in this version yet; use --consumer FILE")
     try:
         plugins.load(config.getoption("plugin") or ())
         for version in _versions(config):
@@ -137,6 +137,7 @@ class Trial:
     out: Path
     item: pytest.Item
     retry_unknown: int = 0
+    image: str | None = None
 
     def __call__(self, scenario: Scenario) -> Judged:
         try:
@@ -147,6 +148,7 @@ class Trial:
                 seed=self.seed,
                 out=self.out / scenario.name,
                 retry_unknown=self.retry_unknown,
+                image=self.image,
             )
         except (Interrupted, KeyboardInterrupt) as interrupt:
             told = str(interrupt) or "interrupted while booting or judging; cleaned up"
@@ -190,7 +192,8 @@ def trial(request: pytest.FixtureRequest, kafka_trial_session: Session, tmp_path
     runs = config.getoption("trial_runs")
     out = Path(runs) / _folder_name(request.node.name) if runs else tmp_path
     retries = config.getoption("retry_unknown")
-    return Trial(kafka_trial_session, chosen.file, version, _seed(config), out, request.node, retries)
+    image = config.getoption("consumer_image")
+    return Trial(kafka_trial_session, chosen.file, version, _seed(config), out, request.node, retries, image)
 
 
 @pytest.fixture(scope="session")

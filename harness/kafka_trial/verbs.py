@@ -173,6 +173,7 @@ def cuts(options: Namespace) -> int:
         minutes=options.minutes,
         side_by_side=options.side_by_side,
         retry_unknown=options.retry_unknown,
+        image=options.consumer_image,
     )
     with (
         Console() as console,
@@ -205,6 +206,7 @@ def certify(options: Namespace) -> int:
         budget_s=None if options.budget is None else budget_seconds(options.budget),
         side_by_side=at_once,
         retry_unknown=options.retry_unknown,
+        image=options.consumer_image,
     )
     begun = begin_certificate(asked)
     with Console() as console, Session(lanes=max(LANES, at_once * lanes_of(asked))) as session:

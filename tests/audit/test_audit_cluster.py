@@ -15,8 +15,8 @@ import pytest
 
 from kafka_trial.cli import main
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.pool import ClusterPool
-from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, WRONG_INPUT
 from kafka_trial.kafka_protocol.connection import Connection
@@ -75,7 +75,7 @@ def _listening() -> Iterator[set[int]]:
         yield sent
 
 
-def exported(cluster: ProcessCluster, scene: Staged, folder: Path) -> Audited:
+def exported(cluster: BootedCluster, scene: Staged, folder: Path) -> Audited:
     """Exports all audits of the scene, and looks at the cluster before and after."""
     before = _state(cluster, scene)
     begun = {log: log.stat().st_size for log in scene.request_logs}
@@ -120,7 +120,7 @@ def _audits_lines(scene: Staged, begun: Mapping[Path, int]) -> list[bytes]:
     return [line for line in lines if f'"listener":"{scene.listener}"'.encode() in line]
 
 
-def _state(cluster: ProcessCluster, scene: Staged) -> Any:
+def _state(cluster: BootedCluster, scene: Staged) -> Any:
     """Returns what an audit could have changed: topics, the groups' members, and all that the offsets log holds."""
     with Admin(cluster.observer_bootstrap) as admin:
         groups = {name: admin.describe_group(f"{scene.topic}-{name}") for name in ("incident-classic", "sound-classic")}

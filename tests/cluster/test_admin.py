@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import UnknownBrokerIdError, UnknownTopicOrPartitionError
 
 from kafka_trial.cluster.admin import Admin, PartitionState
-from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.wiring import OFFSETS_PARTITIONS, block_of_ports
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, draw_group_name, group_partition
@@ -49,7 +49,7 @@ def test_a_cluster_that_is_not_there_has_no_brokers() -> None:
 
 
 @pytest.mark.cluster
-def test_coordinators_are_those_the_brokers_name(cluster: ProcessCluster) -> None:
+def test_coordinators_are_those_the_brokers_name(cluster: BootedCluster) -> None:
     """For forty groups, the broker derived from the offsets log is the one FindCoordinator gives."""
     rng = random.Random(11)
     groups = ["".join(rng.choices("abcdefgh", k=12)) for _ in range(40)]
@@ -64,7 +64,7 @@ def test_coordinators_are_those_the_brokers_name(cluster: ProcessCluster) -> Non
 
 
 @pytest.mark.cluster
-def test_a_topic_is_whole_when_it_is_returned(cluster: ProcessCluster) -> None:
+def test_a_topic_is_whole_when_it_is_returned(cluster: BootedCluster) -> None:
     """Leaders and replicas are those assigned, in sync; the offsets log is there with its partitions."""
     assignment = {0: [2, 0, 1], 1: [0, 1, 2]}
     with Admin(cluster.observer_bootstrap) as admin:
@@ -79,7 +79,7 @@ def test_a_topic_is_whole_when_it_is_returned(cluster: ProcessCluster) -> None:
 
 
 @pytest.mark.cluster
-def test_log_ends_are_positions_after_the_last_record(cluster: ProcessCluster) -> None:
+def test_log_ends_are_positions_after_the_last_record(cluster: BootedCluster) -> None:
     """Three records in one of two partitions: ends 0 and 3, starts 0 and 0."""
     with Admin(cluster.observer_bootstrap) as admin:
         admin.create_topic("ends", partitions=2, replication_factor=3)
@@ -90,7 +90,7 @@ def test_log_ends_are_positions_after_the_last_record(cluster: ProcessCluster) -
 
 
 @pytest.mark.cluster
-def test_a_leader_moves_where_it_is_told(cluster: ProcessCluster) -> None:
+def test_a_leader_moves_where_it_is_told(cluster: BootedCluster) -> None:
     """The new leader leads with a higher epoch."""
     with Admin(cluster.observer_bootstrap) as admin:
         before = admin.create_topic("moved", partitions=1, replication_factor=3, replica_assignment={0: [0, 1, 2]})
@@ -103,7 +103,7 @@ def test_a_leader_moves_where_it_is_told(cluster: ProcessCluster) -> None:
 @pytest.mark.cluster
 @pytest.mark.parametrize("order", ["create_topics", "alter_partition_reassignments", "elect_leaders", "delete_topics"])
 def test_an_order_that_was_not_taken_is_given_again(
-    cluster: ProcessCluster, order: str, monkeypatch: pytest.MonkeyPatch
+    cluster: BootedCluster, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client may not have met the broker that it is to ask: it knows the cluster from while that one was away."""
     unmet, name = _not_taken_once(order, monkeypatch), f"asked-{order}"
@@ -118,7 +118,7 @@ def test_an_order_that_was_not_taken_is_given_again(
 
 @pytest.mark.cluster
 def test_a_broker_that_has_not_heard_of_a_topic_yet_is_asked_again(
-    cluster: ProcessCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: BootedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any broker answers a question, and each hears of a new topic in its own time: on a busy machine 0.1 s later."""
     with Admin(cluster.observer_bootstrap) as admin:
@@ -135,9 +135,7 @@ def test_a_broker_that_has_not_heard_of_a_topic_yet_is_asked_again(
 
 
 @pytest.mark.cluster
-def test_an_order_is_given_whatever_a_broker_has_heard(
-    cluster: ProcessCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_order_is_given_whatever_a_broker_has_heard(cluster: BootedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a topic is there is the controller's to say: one that its own broker has not met is deleted all the same.
 
     What was carried out before, by an order that was cut off, is done.
@@ -153,7 +151,7 @@ def test_an_order_is_given_whatever_a_broker_has_heard(
 
 
 @pytest.mark.cluster
-def test_a_topic_that_is_not_there_is_named(cluster: ProcessCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_is_not_there_is_named(cluster: BootedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a bounded wait the question has failed."""
     monkeypatch.setattr("kafka_trial.cluster.admin.HEARD_WITHIN_S", 0.3)
     with Admin(cluster.observer_bootstrap) as admin, pytest.raises(UnjudgeableError, match="for topic never-was"):
@@ -161,7 +159,7 @@ def test_a_topic_that_is_not_there_is_named(cluster: ProcessCluster, monkeypatch
 
 
 @pytest.mark.cluster
-def test_what_a_cluster_refuses_is_a_start_error(cluster: ProcessCluster) -> None:
+def test_what_a_cluster_refuses_is_a_start_error(cluster: BootedCluster) -> None:
     """More replicas than brokers: the broker's own word is in the message."""
     with Admin(cluster.observer_bootstrap) as admin:
         with pytest.raises(StartError, match="topic too-wide could not be created"):
@@ -170,14 +168,14 @@ def test_what_a_cluster_refuses_is_a_start_error(cluster: ProcessCluster) -> Non
 
 
 @pytest.mark.cluster
-def test_the_controller_is_one_of_the_brokers(cluster: ProcessCluster) -> None:
+def test_the_controller_is_one_of_the_brokers(cluster: BootedCluster) -> None:
     """In combined mode the quorum's leader is a broker's number."""
     with Admin(cluster.observer_bootstrap) as admin:
         assert admin.controller() in admin.broker_ids() == {0, 1, 2}
 
 
 @pytest.mark.cluster
-def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) -> None:
+def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: BootedCluster) -> None:
     """One that stood still until it was fenced is missed by name, and waited for once it is back."""
     with Admin(cluster.observer_bootstrap, answer_within_s=1) as admin:  # it may be asking the one that stands still
         cluster.brokers[2].pause()
@@ -193,7 +191,7 @@ def test_a_trial_begins_with_all_brokers_or_not_at_all(cluster: ProcessCluster) 
 
 @pytest.mark.cluster
 def test_leaders_go_back_to_where_they_were_at_the_boot(
-    cluster: ProcessCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: BootedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that stood still until it was fenced leads nothing afterwards, until it is made to."""
     unmet = _not_taken_once("elect_leaders", monkeypatch)
@@ -245,7 +243,7 @@ def _led_by(admin: Admin, topic: str, broker: int) -> PartitionState | None:
     return state.partitions[0] if state and state.partitions[0].leader == broker else None
 
 
-def _all_know_that_it_only_follows(cluster: ProcessCluster, broker: int) -> bool:
+def _all_know_that_it_only_follows(cluster: BootedCluster, broker: int) -> bool:
     """Whichever broker is asked, also the one that stood still: this one is in every ISR and leads nothing."""
     addresses = [address.rsplit(":", 1) for address in cluster.observer_bootstrap.split(",")]
     told = [ask([(host, int(port))], OFFSETS_TOPIC, "any-group").leaders for host, port in addresses]
@@ -262,7 +260,7 @@ def _named(broker_says: AdminClient, group: str) -> int | None:
         raise
 
 
-def _produce(cluster: ProcessCluster, topic: str, *, records: int, partition: int) -> None:
+def _produce(cluster: BootedCluster, topic: str, *, records: int, partition: int) -> None:
     producer = Producer({"bootstrap.servers": cluster.observer_bootstrap, "acks": "all"})
     for number in range(records):
         producer.produce(topic, value=str(number), partition=partition)

@@ -11,8 +11,9 @@ from confluent_kafka import Consumer, Producer
 
 from kafka_trial.cluster import processes
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.pool import ClusterPool
-from kafka_trial.cluster.processes import Broker, ProcessCluster, process_cluster
+from kafka_trial.cluster.processes import Broker, process_cluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.cluster.wiring import RECORD_BYTES_MAX
 from kafka_trial.errors import StartError, UnjudgeableError
@@ -22,7 +23,7 @@ from kafka_trial.process.waiting import holds_for, wait_until
 pytestmark = pytest.mark.cluster
 
 
-def test_a_booted_cluster_is_whole(cluster: ProcessCluster) -> None:
+def test_a_booted_cluster_is_whole(cluster: BootedCluster) -> None:
     """Three brokers, no problems, and everything listens on loopback only."""
     assert (sorted(cluster.brokers), cluster.health()) == ([0, 1, 2], [])
     assert {_address(broker) for broker in cluster.brokers.values()} <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
@@ -38,7 +39,7 @@ def test_each_protocol_of_a_version_works_through_a_lane(cluster_pool: ClusterPo
     assert got == [b"a record"] * len(protocols)
 
 
-def test_records_of_ten_megabytes_pass(cluster: ProcessCluster) -> None:
+def test_records_of_ten_megabytes_pass(cluster: BootedCluster) -> None:
     """From a producer through its lane to all replicas, and back to a consumer."""
     value = os.urandom(10 * 1024 * 1024)
     with cluster.lease_lanes(1) as (lane,), _topic(cluster) as topic:
@@ -46,7 +47,7 @@ def test_records_of_ten_megabytes_pass(cluster: ProcessCluster) -> None:
         assert _receive(lane.bootstrap, topic, group="large", protocol="classic") == value
 
 
-def test_lanes_are_lent_once_and_come_back_clean(cluster: ProcessCluster) -> None:
+def test_lanes_are_lent_once_and_come_back_clean(cluster: BootedCluster) -> None:
     """Two leases share no lane; one that was left toxic and disabled is reset."""
     with cluster.lease_lanes(2) as two, cluster.lease_lanes(3) as three:
         assert len({lane.index for lane in (*two, *three)}) == 5
@@ -56,13 +57,13 @@ def test_lanes_are_lent_once_and_come_back_clean(cluster: ProcessCluster) -> Non
     assert (dirty, cluster.health()) == (2, [])
 
 
-def test_more_lanes_than_there_are_is_a_start_error(cluster: ProcessCluster) -> None:
+def test_more_lanes_than_there_are_is_a_start_error(cluster: BootedCluster) -> None:
     """The message says how many are free."""
     with cluster.lease_lanes(10), pytest.raises(StartError, match="7 lanes are needed, 6 of 16 are free"):
         cluster.lease_lanes(7).__enter__()
 
 
-def test_a_cut_lane_leaves_its_neighbour_alone(cluster: ProcessCluster) -> None:
+def test_a_cut_lane_leaves_its_neighbour_alone(cluster: BootedCluster) -> None:
     """One member's proxies are disabled; the member in the next lane goes on, and so does the observer."""
     with cluster.lease_lanes(2) as (cut, whole), _topic(cluster) as topic:
         for proxy in cut.proxies.values():
@@ -73,7 +74,7 @@ def test_a_cut_lane_leaves_its_neighbour_alone(cluster: ProcessCluster) -> None:
             assert sum(admin.log_ends(topic).values()) == 1
 
 
-def test_the_request_log_tells_lanes_apart_and_leaves_the_observer_out(cluster: ProcessCluster) -> None:
+def test_the_request_log_tells_lanes_apart_and_leaves_the_observer_out(cluster: BootedCluster) -> None:
     """Requests of a client stand under its lane's listener; ours and the brokers' own stand nowhere."""
     with cluster.lease_lanes(1) as (lane,), _topic(cluster) as topic:
         _send(lane.bootstrap, topic, b"x")
@@ -88,7 +89,7 @@ def test_the_request_log_tells_lanes_apart_and_leaves_the_observer_out(cluster: 
     assert not {"OBSERVER", "INTERNAL", "CONTROLLER"} & _listeners(cluster)
 
 
-def test_a_broker_is_killed_and_comes_back_on_its_own_data(cluster: ProcessCluster) -> None:
+def test_a_broker_is_killed_and_comes_back_on_its_own_data(cluster: BootedCluster) -> None:
     """After -9 its exit is the signal's, leaders move away; started again, it is in sync with what it had."""
     broker = cluster.brokers[1]
     with _topic(cluster, partitions=6) as topic, Admin(cluster.observer_bootstrap) as admin:
@@ -103,7 +104,7 @@ def test_a_broker_is_killed_and_comes_back_on_its_own_data(cluster: ProcessClust
         assert sum(admin.log_ends(topic).values()) == 1
 
 
-def test_a_broker_is_paused_and_resumed(cluster: ProcessCluster) -> None:
+def test_a_broker_is_paused_and_resumed(cluster: BootedCluster) -> None:
     """SIGSTOP is seen in the process's state; after SIGCONT the cluster is whole, by the same process."""
     broker = cluster.brokers[2]
     pid = broker.pid
@@ -115,7 +116,7 @@ def test_a_broker_is_paused_and_resumed(cluster: ProcessCluster) -> None:
     assert broker.pid == pid
 
 
-def test_a_broker_that_is_down_is_a_problem(cluster: ProcessCluster) -> None:
+def test_a_broker_that_is_down_is_a_problem(cluster: BootedCluster) -> None:
     """`health` names the broker and how it ended."""
     cluster.brokers[0].terminate()
     wait_until(lambda: not cluster.brokers[0].alive, within_s=30, what="broker 0 to shut down")
@@ -207,7 +208,7 @@ class _topic:  # noqa: N801 - reads like the function it is
 
     drawn = 0
 
-    def __init__(self, cluster: ProcessCluster, *, partitions: int = 1) -> None:
+    def __init__(self, cluster: BootedCluster, *, partitions: int = 1) -> None:
         type(self).drawn += 1
         self.name = f"processes-{self.drawn}"
         self.partitions = partitions
@@ -251,12 +252,12 @@ def _receive(bootstrap: str, topic: str, *, group: str, protocol: str) -> bytes 
         consumer.close()
 
 
-def _requests(cluster: ProcessCluster) -> list[dict[str, object]]:
+def _requests(cluster: BootedCluster) -> list[dict[str, object]]:
     lines = [line for broker in cluster.brokers.values() for line in broker.request_log.read_text().splitlines()[:-1]]
     return [json.loads(line)["r"] for line in lines]
 
 
-def _apis(cluster: ProcessCluster, listener: str) -> set[object]:
+def _apis(cluster: BootedCluster, listener: str) -> set[object]:
     return {
         request["requestHeader"]["requestApiKeyName"]  # type: ignore[index]
         for request in _requests(cluster)
@@ -264,7 +265,7 @@ def _apis(cluster: ProcessCluster, listener: str) -> set[object]:
     }
 
 
-def _listeners(cluster: ProcessCluster) -> set[object]:
+def _listeners(cluster: BootedCluster) -> set[object]:
     return {request["listener"] for request in _requests(cluster)}
 
 

@@ -13,7 +13,7 @@ from kafka_trial.consumers.spec import Ready
 
 
 def member(file: Path) -> Any:
-    return SimpleNamespace(name="m0", incarnation=0, exit_code=1, stderr_file=file)
+    return SimpleNamespace(name="m0", incarnation=0, exit_code=1, stderr_file=file, oom_killed=False)
 
 
 def test_the_last_words_are_quoted(tmp_path: Path) -> None:

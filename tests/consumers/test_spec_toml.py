@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
-from kafka_trial.consumers.spec import SinkTopic, Stop
+from kafka_trial.consumers.spec import ImageLimits, SinkTopic, Stop
 from kafka_trial.errors import InputError
 
 LEAST = """
@@ -91,13 +91,12 @@ delivery = "at-lest-once"
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('image = "team/orders:1"', "containers are not in this version yet"),
         ("schema = 2", "schema = 2, this version reads 1; upgrade"),
         ("name = ", "is not TOML"),
     ],
 )
 def test_what_cannot_be_read_further_is_told_alone(tmp_path: Path, line: str, said: str) -> None:
-    """An image, a newer schema, broken TOML: the first sentence is the only one that helps."""
+    """A newer schema, broken TOML: the first sentence is the only one that helps."""
     key = line.partition(" ")[0]
     kept = [old for old in LEAST.splitlines() if not old.startswith(f"{key} =")]
     assert said in problems(tmp_path, "\n".join([line, *kept]))[0]
@@ -183,3 +182,62 @@ def test_every_problem_of_what_a_sink_hears_of_is_told(tmp_path: Path) -> None:
         "[evidence] body = 'json' is none of: own, value",
         "[evidence] no_effect[1] = 'failed' is none of: done, discarded, dead-lettered",
     ]
+
+
+IMAGE = """
+schema = 1
+name = "orders"
+[image]
+name = "team/orders:1.4"
+memory_bytes = 64_000_000
+cpus = 0.5
+[image.mounts]
+"rules.json" = "/etc/orders/rules.json"
+[env]
+BROKERS = "{bootstrap}"
+[claim]
+delivery = "at-least-once"
+[ready]
+http = "http://{address}:8080/ready"
+"""
+
+
+def test_an_image_stands_for_a_command(tmp_path: Path) -> None:
+    """With its limits in a table, or named by itself; its own command stays where none is given."""
+    (tmp_path / "rules.json").touch()
+    spec = read(tmp_path, IMAGE)
+    assert (spec.image, spec.command) == ("team/orders:1.4", ())
+    assert spec.image_limits == ImageLimits(64_000_000, 0.5, mounts={"rules.json": "/etc/orders/rules.json"})
+    short = LEAST.replace('command = ["{python}", "main.py"]', 'image = "orders:2"\ncommand = ["serve"]')
+    assert (read(tmp_path, short).image, read(tmp_path, short).command) == ("orders:2", ("serve",))
+
+
+def test_another_image_takes_the_place_of_what_the_file_names(tmp_path: Path) -> None:
+    """Its limits stay; a command for a process on this machine goes, one for the image stays."""
+    (tmp_path / "rules.json").touch()
+    path = tmp_path / "consumer.toml"
+    for text, left in (
+        (IMAGE, ()),
+        (LEAST, ()),
+        (IMAGE.replace("[image]", 'command = ["serve"]\n[image]'), ("serve",)),
+    ):
+        path.write_text(text)
+        spec = spec_from_toml(path, image="orders:9")
+        assert (spec.image, spec.command) == ("orders:9", left)
+    assert spec.image_limits.memory_bytes == 64_000_000
+
+
+def test_what_no_image_can_have_is_told(tmp_path: Path) -> None:
+    """Too little memory, mounts that are not there, places of this machine; limits without an image."""
+    wrong = IMAGE.replace("64_000_000", "1000").replace("0.5", "0").replace('"/etc', '"etc') + "[env]\n"
+    told = problems(tmp_path, wrong.removesuffix("[env]\n").replace("{bootstrap}", "{run_dir}"))
+    for said in (
+        "memory_bytes = 1000",
+        "cpus = 0",
+        "rules.json is not there",
+        "a place inside",
+        "{run_dir} is of this",
+    ):
+        assert [one for one in told if said in one], (said, told)
+    assert "[image] is for containers" in problems(tmp_path, LEAST + "[image]\ncpus = 1.0\n")[0]
+    assert "command is missing, or image" in problems(tmp_path, LEAST.replace("command", "#"))[0]

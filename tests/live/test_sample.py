@@ -9,7 +9,7 @@ import pytest
 from sampled import ALWAYS, BY_TURNS, SOUND, Sample, Sampled, sins
 
 from kafka_trial import registry
-from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.pytest_plugin import TRIED_AGAIN
 from kafka_trial.trial.session import Trialed
@@ -83,7 +83,7 @@ def test_a_sin_fails_with_exactly_its_anomalies(
 @pytest.mark.sample
 @pytest.mark.cluster
 @pytest.mark.spark
-def test_ended_trials_leave_no_topic_behind(sampled_trials: Sample | None, cluster: ProcessCluster) -> None:
+def test_ended_trials_leave_no_topic_behind(sampled_trials: Sample | None, cluster: BootedCluster) -> None:
     """Warm clusters give the disk back: of the topics of all the trials they have seen, nothing is left there."""
     if sampled_trials is None:
         pytest.skip("no sampled trial was selected")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.nemesis.context import _address, _header, _newest, _Reader, _round_trip, _string, ask
 from kafka_trial.nemesis.samples import Leader, TopicSnapshot
 
@@ -29,7 +29,7 @@ def test_nobody_answers() -> None:
 
 
 @pytest.mark.cluster
-def test_brokers_say_what_the_admin_says(cluster: ProcessCluster) -> None:
+def test_brokers_say_what_the_admin_says(cluster: BootedCluster) -> None:
     """On a quiet cluster the raw answers agree with those of a whole client."""
     addresses = [_address(text) for text in cluster.observer_bootstrap.split(",")]
     topic = f"{cluster.name}-asking"
@@ -46,7 +46,7 @@ def test_brokers_say_what_the_admin_says(cluster: ProcessCluster) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("group", ["g1", "orders", "größe", "a-long-name-with-a-hash-beyond-32-bits"])
-def test_the_coordinator_is_the_one_that_brokers_name(cluster: ProcessCluster, group: str) -> None:
+def test_the_coordinator_is_the_one_that_brokers_name(cluster: BootedCluster, group: str) -> None:
     """FindCoordinator v2 names the same broker, also where the name's hash is negative."""
     addresses = [_address(text) for text in cluster.observer_bootstrap.split(",")]
     answer = _round_trip(addresses[0], _header(10, 2) + _string(group) + b"\x00")

@@ -111,7 +111,7 @@ def test_a_port_of_the_dead_that_another_uses_is_not_their_connection() -> None:
         child_processes = stack.enter_context(ChildProcesses("subjects"))
         child = child_processes.spawn("subject", [sys.executable, "-c", program])
         accepted, _ = old.accept()
-        inodes = sampling.inodes_of_group(child.pid)
+        inodes = sampling.inodes_of(child.pid)
         assert sampling.process(child.pid, None, inodes).sockets == 1
         child.signal(SIGKILL)
         child.wait(within_s=5)
@@ -153,7 +153,7 @@ def test_a_connection_that_a_child_inherited_lives_on() -> None:
         child = child_processes.spawn("subject", [sys.executable, "-c", program])
         accepted = stack.enter_context(server.accept()[0])
         wait_until(lambda: len(accepted.recv(2, socket.MSG_PEEK)) == 2, within_s=5, what="both processes to write")
-        inodes = sampling.inodes_of_group(child.pid)
+        inodes = sampling.inodes_of(child.pid)
         child.signal(SIGKILL)
         child.wait(within_s=5)
         assert sampling.process(child.pid, child.exit_code, inodes).sockets == 1

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.witness.witness import Witness, start_witness
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cluster
 
 
 @contextmanager
-def reading(cluster: ProcessCluster, folder: RunFolder, topic: str, *, times: str = "CreateTime") -> Iterator[Witness]:
+def reading(cluster: BootedCluster, folder: RunFolder, topic: str, *, times: str = "CreateTime") -> Iterator[Witness]:
     """A witness of a fresh topic of two partitions; ids are in the header `order`, or in $.order.id."""
     configs = {"message.timestamp.type": times}
     with Admin(cluster.observer_bootstrap) as admin, ChildProcesses("witness") as child_processes:
@@ -39,13 +39,13 @@ def told(folder: RunFolder, kind: str) -> set[tuple[str | None, int | None, int 
     return {(event.id, event.partition, event.offset) for event in folder.events() if event.kind == kind}
 
 
-def transactional(cluster: ProcessCluster, name: str) -> Producer:
+def transactional(cluster: BootedCluster, name: str) -> Producer:
     producer = Producer({"bootstrap.servers": cluster.observer_bootstrap, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
     return producer
 
 
-def test_what_is_committed_is_an_effect_and_nothing_else(cluster: ProcessCluster, tmp_path: Path) -> None:
+def test_what_is_committed_is_an_effect_and_nothing_else(cluster: BootedCluster, tmp_path: Path) -> None:
     """By header and by JSON; what was taken back is none, and markers keep nobody from the end."""
     folder, topic = create_run_folder(tmp_path / "run", "test", "test"), f"sink-{os.getpid()}"
     with reading(cluster, folder, topic) as witness:
@@ -62,7 +62,7 @@ def test_what_is_committed_is_an_effect_and_nothing_else(cluster: ProcessCluster
 
 @pytest.mark.parametrize(("times", "by_its_broker"), [("LogAppendTime", True), ("CreateTime", False)])
 def test_when_it_was_written_is_its_brokers_word(
-    cluster: ProcessCluster, tmp_path: Path, times: str, by_its_broker: bool
+    cluster: BootedCluster, tmp_path: Path, times: str, by_its_broker: bool
 ) -> None:
     """What its producer says of the time is nobody's evidence."""
     folder, topic = create_run_folder(tmp_path / "run", "test", "test"), f"sink-{times}-{os.getpid()}"
@@ -77,7 +77,7 @@ def test_when_it_was_written_is_its_brokers_word(
     assert (written_ns is not None and begun_ns <= written_ns <= ended_ns) if by_its_broker else written_ns is None
 
 
-def test_an_open_transaction_keeps_it_from_the_end(cluster: ProcessCluster, tmp_path: Path) -> None:
+def test_an_open_transaction_keeps_it_from_the_end(cluster: BootedCluster, tmp_path: Path) -> None:
     """Committed readers do not see past it: nobody may say that all has been read."""
     folder, topic = create_run_folder(tmp_path / "run", "test", "test"), f"sink-open-{os.getpid()}"
     with reading(cluster, folder, topic) as witness:
@@ -91,7 +91,7 @@ def test_an_open_transaction_keeps_it_from_the_end(cluster: ProcessCluster, tmp_
     assert told(folder, "effect") == set()
 
 
-def test_a_record_without_an_id_is_named(cluster: ProcessCluster, tmp_path: Path) -> None:
+def test_a_record_without_an_id_is_named(cluster: BootedCluster, tmp_path: Path) -> None:
     """Nobody knows whose output it is: it is told with its place, and what was read is not all that was there."""
     folder, topic = create_run_folder(tmp_path / "run", "test", "test"), f"sink-nameless-{os.getpid()}"
     with reading(cluster, folder, topic) as witness:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.processes import ProcessCluster
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.history.store import create_run_folder
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.witness.witness import start_witness
@@ -17,7 +17,7 @@ from kafka_trial.witness.witness import start_witness
 pytestmark = pytest.mark.cluster
 
 
-def test_ends_and_what_was_taken_back_and_what_is_open(cluster: ProcessCluster, tmp_path: Path) -> None:
+def test_ends_and_what_was_taken_back_and_what_is_open(cluster: BootedCluster, tmp_path: Path) -> None:
     """One transaction commits, one aborts, one stays open; in the trial's topic and in an output."""
     name = f"transactions-{os.getpid()}"
     topic, output = f"{name}-in", f"{name}-out"

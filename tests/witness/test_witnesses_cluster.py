@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.cluster.processes import ProcessCluster
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.process.children import ChildProcesses
@@ -32,7 +32,7 @@ PARTITIONS, RECORDS = 3, 300
 class Watched:
     """One topic and group on a warm cluster, with witnesses that follow them."""
 
-    cluster: ProcessCluster
+    cluster: BootedCluster
     folder: RunFolder
     topic: str
     group: str
@@ -55,7 +55,7 @@ class Watched:
 
 
 @contextmanager
-def _watched(cluster: ProcessCluster, path: Path) -> Iterator[Watched]:
+def _watched(cluster: BootedCluster, path: Path) -> Iterator[Watched]:
     name = f"{path.name}-{os.getpid()}".replace("_", "-")
     folder = create_run_folder(path / "run", "test", "test")
     with Admin(cluster.observer_bootstrap) as admin:
@@ -69,7 +69,7 @@ def _watched(cluster: ProcessCluster, path: Path) -> Iterator[Watched]:
 
 
 @pytest.fixture
-def watched(cluster: ProcessCluster, tmp_path: Path) -> Iterator[Watched]:
+def watched(cluster: BootedCluster, tmp_path: Path) -> Iterator[Watched]:
     """A watched trial with records in its topic: record `r<n>` has key `k<n mod 7>` and a JSON value."""
     with _watched(cluster, tmp_path) as watched:
         yield watched

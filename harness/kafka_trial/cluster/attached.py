@@ -22,7 +22,9 @@ from kafka_trial.cluster.detached import State, find, holder_of
 from kafka_trial.cluster.kafka_cut import remove_cuts
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
+from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
+from kafka_trial.process.namespaces import Namespaces
 
 
 class AttachedBroker:
@@ -34,6 +36,7 @@ class AttachedBroker:
         self.request_log = folder / "requests.log"
         self.server_log = folder / "server.log"
         self.exit_code: int | None = None
+        self.namespaces: Namespaces | None = None
 
     @property
     def pid(self) -> int:
@@ -94,11 +97,14 @@ class AttachedCluster:
         self.kafka_version = state.kafka_version
         self.folder = Path(state.folder)
         self.wiring = Wiring(ports, brokers, lanes)
+        self.host = self.wiring.host
         self.observer_bootstrap = state.observer_bootstrap
         self.toxiproxy = Toxiproxy(state.toxiproxy_port)
         self.brokers = {number: AttachedBroker(number, self.folder / f"b{number}") for number in range(brokers)}
         self.ruined: str | None = None
         self.rebuilt_because: str | None = None
+        self.network_namespace: Path | None = None
+        self.container_network: ContainerNetwork | None = None
 
     def ruin(self, reason: str) -> None:
         """Marks the cluster as not to be used again by this process; the first reason stays."""

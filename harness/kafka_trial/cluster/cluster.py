@@ -1,7 +1,8 @@
 """The cluster protocol: what a trial may ask of a Kafka cluster, whatever it is made of.
 
-`processes.py` makes one of processes on this machine. Clients under trial reach brokers only through the proxies of
-their lane; observers use `observer_bootstrap`, which passes no proxy and cannot be disturbed.
+`processes.py` makes one of processes on this machine, `containers.py` one of containers. Clients under trial reach
+brokers only through the proxies of their lane; observers use `observer_bootstrap`, which passes no proxy and cannot be
+disturbed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from kafka_trial.cluster.toxiproxy import Toxiproxy
+from kafka_trial.containers.network import ContainerNetwork
+from kafka_trial.process.namespaces import Namespaces
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class BrokerHandle(Protocol):
     def alive(self) -> bool: ...
     @property
     def exit_code(self) -> int | None: ...
+    @property
+    def namespaces(self) -> Namespaces | None:
+        """Those of its container; None: it is a process among ours."""
+        ...
+
     @property
     def request_log(self) -> Path: ...
     @property
@@ -73,6 +81,21 @@ class Cluster(Protocol):
     def kafka_version(self) -> str: ...
     @property
     def folder(self) -> Path: ...
+    @property
+    def host(self) -> str:
+        """The network address of the proxies, and of the listeners that pass none."""
+        ...
+
+    @property
+    def network_namespace(self) -> Path | None:
+        """The file of the network namespace that proxies and brokers are in; None: they are in ours."""
+        ...
+
+    @property
+    def container_network(self) -> ContainerNetwork | None:
+        """Where containers reach it; None: nowhere, it has processes for clients."""
+        ...
+
     @property
     def observer_bootstrap(self) -> str: ...
     @property

@@ -23,7 +23,8 @@ from types import FrameType
 import psutil
 
 from kafka_trial.cluster.admin import Admin
-from kafka_trial.cluster.processes import ProcessCluster, process_cluster
+from kafka_trial.cluster.booted import BootedCluster
+from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.versions import DEFAULT_VERSION, find_version
 from kafka_trial.errors import (
@@ -135,7 +136,7 @@ def hold(name: str, version: str, brokers: int) -> int:
     return PASS
 
 
-def state_of(name: str, cluster: ProcessCluster) -> State:
+def state_of(name: str, cluster: BootedCluster) -> State:
     """Returns what others need to know of a cluster that this process holds."""
     wiring = cluster.wiring
     return State(

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from kafka_trial.cluster.processes import ProcessCluster, process_cluster
+from kafka_trial.cluster.booted import BootedCluster
+from kafka_trial.cluster.containers import container_cluster
+from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.cluster.wiring import LANES
 from kafka_trial.errors import UnjudgeableError
 
@@ -23,7 +25,8 @@ class _Warm:
     version: str
     brokers: int
     alone: bool
-    cluster: ProcessCluster | None = None
+    containers: bool = False
+    cluster: BootedCluster | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     users: int = 0
     lanes: int = 0
@@ -36,22 +39,23 @@ class _Warm:
 
 
 class ClusterPool:
-    """Keeps one warm cluster per Kafka version, number of brokers and use, for as long as the `with` lasts.
+    """Keeps one warm cluster per Kafka version, number of brokers, use and kind, for as long as the `with` lasts.
 
     `lanes`: how many each has; what runs side by side shares them.
     """
 
     def __init__(self, *, lanes: int = LANES) -> None:
         self._lanes = lanes
-        self._warm: dict[tuple[str, int, bool], _Warm] = {}
+        self._warm: dict[tuple[str, int, bool, bool], _Warm] = {}
         self._changed = threading.Condition()
         self.rebuilt_because: list[str] = []
 
     @contextmanager
     def cluster_for(
-        self, version: str, *, brokers: int = 3, lanes: int = 0, alone: bool = False
-    ) -> Iterator[ProcessCluster]:
-        """Lends a whole cluster: one that others use too, or `alone` one that nobody else has meanwhile.
+        self, version: str, *, brokers: int = 3, lanes: int = 0, alone: bool = False, containers: bool = False
+    ) -> Iterator[BootedCluster]:
+        """Lends a whole cluster: one that others use too, or `alone` one that nobody else has meanwhile; of processes,
+        or of containers.
 
         Whoever says how many `lanes` it is going to lease waits until the others leave it as many.
 
@@ -61,7 +65,8 @@ class ClusterPool:
             StartError: it could not be booted.
         """
         with self._changed:
-            warm = self._warm.setdefault((version, brokers, alone), _Warm(version, brokers, alone))
+            key = (version, brokers, alone, containers)
+            warm = self._warm.setdefault(key, _Warm(*key))
             self._changed.wait_for(lambda: warm.has_room(lanes))
             cluster = self._whole(warm)
             warm.users, warm.lanes = warm.users + 1, warm.lanes + lanes
@@ -88,7 +93,7 @@ class ClusterPool:
             _, warm = self._warm.popitem()
             warm.stack.close()
 
-    def _whole(self, warm: _Warm) -> ProcessCluster:
+    def _whole(self, warm: _Warm) -> BootedCluster:
         because = None
         if warm.cluster is not None and warm.cluster.ruined:
             because = f"{warm.cluster.name}: {warm.cluster.ruined}"
@@ -97,9 +102,8 @@ class ClusterPool:
             warm.cluster = None
         if warm.cluster is None:
             warm.stack = ExitStack()
-            warm.cluster = warm.stack.enter_context(
-                process_cluster(warm.version, brokers=warm.brokers, lanes=self._lanes)
-            )
+            booted = container_cluster if warm.containers else process_cluster
+            warm.cluster = warm.stack.enter_context(booted(warm.version, brokers=warm.brokers, lanes=self._lanes))
             warm.cluster.rebuilt_because = because
         return warm.cluster
 
@@ -110,7 +114,7 @@ class ClusterPool:
         self.close()
 
 
-def _look_over(cluster: ProcessCluster) -> None:
+def _look_over(cluster: BootedCluster) -> None:
     if cluster.ruined:
         return
     try:

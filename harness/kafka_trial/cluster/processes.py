@@ -10,23 +10,22 @@ import base64
 import secrets
 import shutil
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 
-from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.archive import archive_place, formatted_template, train_archive
-from kafka_trial.cluster.cluster import Lane
+from kafka_trial.cluster.booted import BootedCluster, boot
 from kafka_trial.cluster.java import base_archive_flags, find_java
 from kafka_trial.cluster.kafka_jars import class_path
-from kafka_trial.cluster.toxiproxy import Toxiproxy, toxiproxy_server
+from kafka_trial.cluster.toxiproxy import toxiproxy_server
 from kafka_trial.cluster.user_cache import made_once
 from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, block_of_ports, hosts_file, logging_config, server_properties
-from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.namespaces import Namespaces
 from kafka_trial.process.waiting import wait_until
 
 BOOT_WITHIN_S = 120.0
@@ -54,6 +53,7 @@ class Broker:
         self._child_processes = child_processes
         self._command = command
         self._child: Child | None = None
+        self.namespaces: Namespaces | None = None
 
     @property
     def pid(self) -> int:
@@ -106,75 +106,6 @@ class Broker:
         return self._child
 
 
-class ProcessCluster:
-    """A running cluster of processes; made by `process_cluster`, which also ends it."""
-
-    def __init__(self, name: str, version: str, folder: Path, wiring: Wiring, brokers: Mapping[int, Broker]) -> None:
-        self.name = name
-        self.kafka_version = version
-        self.folder = folder
-        self.wiring = wiring
-        self.brokers = brokers
-        self.observer_bootstrap = wiring.observer_bootstrap()
-        self.toxiproxy = Toxiproxy(wiring.toxiproxy_port)
-        self.ruined: str | None = None
-        self.rebuilt_because: str | None = None
-        self._free_lanes = list(range(wiring.lanes))
-        self._lock = threading.Lock()
-
-    def ruin(self, reason: str) -> None:
-        """Marks the cluster as not to be used again; the first reason stays."""
-        self.ruined = self.ruined or reason
-
-    def server_port(self, broker: int, lane: int) -> int:
-        """The broker's own port behind a lane's proxy."""
-        return self.wiring.server_port(broker, lane)
-
-    @contextmanager
-    def lease_lanes(self, count: int) -> Iterator[list[Lane]]:
-        """Lends `count` lanes; each is reset when it comes back."""
-        with self._lock:
-            if count > len(self._free_lanes):
-                free = len(self._free_lanes)
-                raise StartError(
-                    f"{count} lanes are needed, {free} of {self.wiring.lanes} are free: fewer members or trials"
-                )
-            indexes, self._free_lanes = self._free_lanes[:count], self._free_lanes[count:]
-        lanes = [self.wiring.lane(index, self.name) for index in indexes]
-        try:
-            yield lanes
-        finally:
-            self._take_back(lanes)
-
-    def _take_back(self, lanes: list[Lane]) -> None:
-        try:
-            self.toxiproxy.reset(name for lane in lanes for name in lane.proxies.values())
-        except UnjudgeableError as error:
-            self.ruin(f"lanes could not be reset: {error}")
-        with self._lock:
-            self._free_lanes = sorted({*self._free_lanes, *(lane.index for lane in lanes)})
-
-    def health(self) -> list[str]:
-        """Returns what is not as it should be: dead brokers, replicas out of sync, toxics left behind."""
-        dead = [
-            f"broker {broker.id} is not running (exit {broker.exit_code})"
-            for broker in self.brokers.values()
-            if not broker.alive
-        ]
-        if dead:
-            return dead
-        try:
-            left = [
-                f"proxy {proxy.name} is {'toxic' if proxy.toxics else 'disabled'}"
-                for proxy in self.toxiproxy.proxies().values()
-                if proxy.toxics or not proxy.enabled
-            ]
-            with Admin(self.observer_bootstrap) as admin:
-                return left + admin.under_replicated()
-        except UnjudgeableError as error:
-            return [str(error)]
-
-
 def class_data_archive(version: str) -> Path:
     """Returns the archive of a Kafka version on this Java; trains it the first time (about half a minute)."""
     place = archive_place(version)
@@ -196,7 +127,7 @@ def process_cluster(
     folder: Path | None = None,
     keep: bool = False,
     train: Path | None = None,
-) -> Iterator[ProcessCluster]:
+) -> Iterator[BootedCluster]:
     """Boots a cluster and ends it; `folder` holds data and logs (a temporary one by default, removed unless `keep`).
 
     With `train`, no class-data archive is used: broker 0 writes a new one there when it ends (`archive.py`).
@@ -220,49 +151,16 @@ def process_cluster(
             )
             for number in range(brokers)
         }
-        cluster = ProcessCluster(name, version, place, wiring, made)
-        _boot(cluster, server, child_processes)
-        yield cluster
-
-
-def _boot(cluster: ProcessCluster, server: Path, child_processes: ChildProcesses) -> None:
-    with (cluster.folder / "toxiproxy.log").open("ab") as log:
-        command = [str(server), "-host", "127.0.0.1", "-port", str(cluster.wiring.toxiproxy_port)]
-        toxiproxy = child_processes.spawn("toxiproxy", command, stdout=log, stderr=log)
-    for broker in cluster.brokers.values():
-        broker.start()
-    try:
-        wait_until(
-            lambda: _answers(cluster.toxiproxy),
-            within_s=20,
-            what="Toxiproxy to answer",
-            alive=lambda: None if toxiproxy.alive else f"it exited with {toxiproxy.exit_code}",
+        cluster = BootedCluster(name, version, place, wiring, made)
+        with (place / "toxiproxy.log").open("ab") as log:
+            command = [str(server), "-host", wiring.host, "-port", str(wiring.toxiproxy_port)]
+            toxiproxy = child_processes.spawn("toxiproxy", command, stdout=log, stderr=log)
+        boot(
+            cluster,
+            within_s=BOOT_WITHIN_S,
+            toxiproxy_died=lambda: None if toxiproxy.alive else f"it exited with {toxiproxy.exit_code}",
         )
-        cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name))
-        with Admin(cluster.observer_bootstrap, answer_within_s=1) as asking:
-            wait_until(
-                lambda: asking.broker_ids() == set(cluster.brokers),
-                within_s=BOOT_WITHIN_S,
-                what=f"all {len(cluster.brokers)} brokers to register",
-                alive=lambda: _dead_broker(cluster),
-            )
-        with Admin(cluster.observer_bootstrap) as admin:
-            admin.create_offsets_topic(replication_factor=min(3, len(cluster.brokers)))
-    except (UnjudgeableError, StartError) as error:
-        words = "; ".join(f"broker {broker.id}: {broker.last_words()}" for broker in cluster.brokers.values())
-        raise StartError(f"Kafka {cluster.kafka_version} did not come up: {error}. Last words: {words}") from error
-
-
-def _answers(toxiproxy: Toxiproxy) -> bool:
-    try:
-        return bool(toxiproxy.version())
-    except UnjudgeableError:
-        return False
-
-
-def _dead_broker(cluster: ProcessCluster) -> str | None:
-    dead = next((broker for broker in cluster.brokers.values() if not broker.alive), None)
-    return f"broker {dead.id} exited with {dead.exit_code}" if dead else None
+        yield cluster
 
 
 def _broker(

@@ -146,13 +146,14 @@ class Proxy:
 
 
 class Toxiproxy:
-    """One Toxiproxy server, by its API's port on loopback.
+    """One Toxiproxy server, by its API's port. `host`: where it listens; brokers are on its own loopback.
 
     Who puts toxics on several proxies holds `adding`, so that of two faults one is the later on all that they share.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, host: str = "127.0.0.1") -> None:
         self.port = port
+        self.host = host
         self.adding = threading.Lock()
 
     def version(self) -> str:
@@ -161,9 +162,9 @@ class Toxiproxy:
         return str(answer["version"] if isinstance(answer, dict) else answer)
 
     def populate(self, proxies: Iterable[tuple[str, int, int]]) -> None:
-        """Makes proxies of (name, listening port, upstream port), all on loopback."""
+        """Makes proxies of (name, listening port, upstream port)."""
         wanted = [
-            {"name": name, "listen": f"127.0.0.1:{listen}", "upstream": f"127.0.0.1:{upstream}", "enabled": True}
+            {"name": name, "listen": f"{self.host}:{listen}", "upstream": f"127.0.0.1:{upstream}", "enabled": True}
             for name, listen, upstream in proxies
         ]
         self._call("POST", "/populate", wanted)
@@ -255,7 +256,7 @@ class Toxiproxy:
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data, method=method)
+        request = urllib.request.Request(f"http://{self.host}:{self.port}{path}", data=data, method=method)
         request.add_header("Content-Type", "application/json")
         try:
             with _opener.open(request, timeout=ANSWER_WITHIN_S) as answer:
@@ -271,7 +272,7 @@ class Toxiproxy:
             return text.decode(errors="replace").strip()
 
 
-# Loopback never goes through a proxy of the environment.
+# Neither loopback nor a network of ours goes through a proxy of the environment.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

@@ -23,6 +23,7 @@ from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.versions import KafkaVersion
 from kafka_trial.errors import StartError
 
+LOOPBACK = "127.0.0.1"
 LANES = 16
 OFFSETS_PARTITIONS = 8
 CONSUMER_SESSION_TIMEOUT_S = 3.0  # of members of KIP-848, who cannot ask for another
@@ -53,11 +54,15 @@ QUIET_LISTENERS = ("INTERNAL", "CONTROLLER", "OBSERVER")
 
 @dataclass(frozen=True)
 class Wiring:
-    """Who listens where: a layout of one block of ports for `brokers` brokers with `lanes` lanes each."""
+    """Who listens where: a layout of one block of ports for `brokers` brokers with `lanes` lanes each.
+
+    `host` is the address at which clients find the proxies and observers the brokers.
+    """
 
     ports: range
     brokers: int
     lanes: int = LANES
+    host: str = LOOPBACK
 
     @staticmethod
     def size(brokers: int, lanes: int = LANES) -> int:
@@ -91,7 +96,7 @@ class Wiring:
         """Returns lane `index`: its bootstrap and its proxies' names, which carry the cluster's name."""
         ports = {broker: self.proxy_port(broker, index) for broker in range(self.brokers)}
         names = {broker: f"{cluster}-b{broker}-lane{index}" for broker in ports}
-        return Lane(index, ",".join(f"127.0.0.1:{port}" for port in ports.values()), names, ports)
+        return Lane(index, ",".join(f"{self.host}:{port}" for port in ports.values()), names, ports)
 
     def proxies(self, cluster: str) -> list[tuple[str, int, int]]:
         """Returns (name, listening port, upstream port) of every lane's proxies."""
@@ -102,7 +107,7 @@ class Wiring:
         ]
 
     def observer_bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{self.observer_port(broker)}" for broker in range(self.brokers))
+        return ",".join(f"{self.host}:{self.observer_port(broker)}" for broker in range(self.brokers))
 
     def _of(self, broker: int, place: int) -> int:
         start = 1 + self.brokers * (self.brokers - 1) + broker * (2 * self.lanes + 3)
@@ -111,7 +116,13 @@ class Wiring:
 
 def server_properties(wiring: Wiring, version: KafkaVersion, broker: int, data: Path) -> str:
     """Returns a combined node's server.properties."""
-    own = {
+    settings = server_settings(wiring, version, broker, data)
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def server_settings(wiring: Wiring, version: KafkaVersion, broker: int, data: Path) -> Mapping[str, str]:
+    """Returns the settings of a combined node, by their names in server.properties."""
+    return {
         "process.roles": "broker,controller",
         "node.id": str(broker),
         "controller.quorum.voters": ",".join(
@@ -122,7 +133,6 @@ def server_properties(wiring: Wiring, version: KafkaVersion, broker: int, data: 
         **_timing(version),
         **_sizes(wiring.brokers),
     }
-    return "".join(f"{key}={value}\n" for key, value in own.items())
 
 
 def hosts_file(brokers: int) -> str:
@@ -141,8 +151,8 @@ def _listeners(wiring: Wiring, broker: int) -> Mapping[str, str]:
     lanes = range(wiring.lanes)
     names = [f"LANE{lane}" for lane in lanes]
     bound = [f"LANE{lane}://127.0.0.1:{wiring.server_port(broker, lane)}" for lane in lanes]
-    told = [f"LANE{lane}://127.0.0.1:{wiring.proxy_port(broker, lane)}" for lane in lanes]
-    observer = f"OBSERVER://127.0.0.1:{wiring.observer_port(broker)}"
+    told = [f"LANE{lane}://{wiring.host}:{wiring.proxy_port(broker, lane)}" for lane in lanes]
+    observer = f"OBSERVER://{wiring.host}:{wiring.observer_port(broker)}"
     internal, controller = wiring.internal_port(broker), wiring.controller_port(broker)
     return {
         "listeners": ",".join(

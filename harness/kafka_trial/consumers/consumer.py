@@ -14,6 +14,7 @@ from typing import Protocol
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.consumers.spec_toml import spec_from_toml
+from kafka_trial.process.namespaces import Namespaces
 
 __all__ = ["ConsumerSpec", "Group", "Member", "MemberFailure", "spec_from_toml"]
 
@@ -33,6 +34,16 @@ class Member(Protocol):
     def pid(self) -> int: ...
     @property
     def process_group(self) -> int: ...
+    @property
+    def namespaces(self) -> Namespaces | None:
+        """Those of its container; None: it is a process among ours."""
+        ...
+
+    @property
+    def address(self) -> str | None:
+        """The network address that it alone has; None: it shares ours."""
+        ...
+
     @property
     def alive(self) -> bool: ...
     @property

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from signal import SIGCONT
-from typing import Any
+from typing import Any, Protocol
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -26,12 +26,39 @@ from kafka_trial.consumers.wire import Wire
 from kafka_trial.errors import StartError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.process.children import Child, ChildProcesses
+from kafka_trial.process.namespaces import Namespaces
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause
 
 PIPE_BYTES = 1 << 20
 BUFFERED_EVENTS = 4096
+
+
+class Program(Protocol):
+    """What runs for one incarnation: a child process, or a container."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def namespaces(self) -> Namespaces | None: ...
+    @property
+    def address(self) -> str | None: ...
+    @property
+    def alive(self) -> bool: ...
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def oom_killed(self) -> bool: ...
+    def signal(self, number: int) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Launcher(Protocol):
+    """What starts them: `ChildProcesses`, or containers of the consumer's image."""
+
+    def spawn(
+        self, name: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdout: int, stderr: int
+    ) -> Program: ...
 
 
 class ProcessMember:
@@ -52,7 +79,7 @@ class ProcessMember:
         self._logs = folder.logs
         self._ended = threading.Event()
         self._end_fields: dict[str, Any] = {}
-        self._child: Child | None = None
+        self._child: Program | None = None
 
     @property
     def pid(self) -> int:
@@ -61,6 +88,21 @@ class ProcessMember:
     @property
     def process_group(self) -> int:
         return self.child.pid
+
+    @property
+    def namespaces(self) -> Namespaces | None:
+        """Those of its container; None: it is a process among ours."""
+        return self.child.namespaces
+
+    @property
+    def address(self) -> str | None:
+        """The network address that it alone has; None: it shares ours."""
+        return self.child.address
+
+    @property
+    def oom_killed(self) -> bool:
+        """Whether it was ended because it wanted more memory than its limit."""
+        return self.child.oom_killed
 
     @property
     def stderr_file(self) -> Path:
@@ -81,7 +123,7 @@ class ProcessMember:
         return self._ended.is_set()
 
     @property
-    def child(self) -> Child:
+    def child(self) -> Program:
         if self._child is None:
             raise StartError(f"member {self.name} was never started")
         return self._child
@@ -109,7 +151,7 @@ class ProcessMember:
 
     def start(
         self,
-        child_processes: ChildProcesses,
+        launcher: Launcher,
         thread_group: ThreadGroup,
         argv: Sequence[str],
         *,
@@ -126,7 +168,7 @@ class ProcessMember:
         out_read, out_write = _pipe()
         err_read, err_write = _pipe()
         try:
-            self._child = child_processes.spawn(self.name, argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write)
+            self._child = launcher.spawn(self.name, argv, env=env, cwd=cwd, stdout=out_write, stderr=err_write)
         except StartError:
             os.close(out_read)
             os.close(err_read)
@@ -155,7 +197,8 @@ class ProcessMember:
                 drain({out_read: lines, err_read: errors}, alive=lambda: self.alive, stop=stop, probe=own_probe)
             while self.alive:  # it may have closed its streams and live on; the process is gone all the same
                 pause(0.05)
-            self._record("exited", **_exit_fields(self.exit_code), **({"asked": "no"} | self._end_fields))
+            memory = {"oom_killed": True} if self.oom_killed else {}
+            self._record("exited", **_exit_fields(self.exit_code), **memory, **({"asked": "no"} | self._end_fields))
 
     def _history(self, dialect: str, streams: ExitStack) -> Reader:
         wire, cutter = Wire(self._record, dialect=dialect), LineCutter()
@@ -243,6 +286,7 @@ def exited(member: ProcessMember) -> MemberFailure:
 def _ending(member: ProcessMember) -> str:
     code = member.exit_code
     words = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
+    words += ", killed for want of memory: it wanted more than its limit" if member.oom_killed else ""
     return f"{words}; {_last_words(member)}"
 
 

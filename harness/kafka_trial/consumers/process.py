@@ -1,4 +1,4 @@
-"""Members of processes on this machine: the group under trial, each member in its own lane and process group.
+"""Members of processes on this machine, or of containers: the group under trial, each member in a lane of its own.
 
 A lane belongs to one member for the whole trial (the brokers' request logs name members by lane), whatever number of
 incarnations the member has. What a member is told when it is started stands in its `LaunchContext`: the words behind
@@ -20,10 +20,12 @@ from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.java import find_java
 from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.consumers.consumer import Group, Member, MemberFailure
-from kafka_trial.consumers.member import ProcessMember, exited, is_ready, never_assigned
+from kafka_trial.consumers.container import container_launcher
+from kafka_trial.consumers.member import Launcher, ProcessMember, exited, is_ready, never_assigned
 from kafka_trial.consumers.reading_probe import ReadingProbe, reading_probe
 from kafka_trial.consumers.spec import ConsumerSpec, fill, used_placeholders
-from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.containers.network import ContainerNetwork
+from kafka_trial.errors import StartError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import EventWriter
 from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import ChildProcesses
@@ -32,6 +34,7 @@ from kafka_trial.process.waiting import wait_until
 
 __all__ = ["Group", "LaunchContext", "ProcessGroup", "process_group"]
 
+HERE = "127.0.0.1"
 KILLED_WITHIN_S = 10.0
 SETTLED_S = 0.3  # a start ends in several rebalances: ready is who has been left in peace for so long
 KNOWN_S = 4.0  # a coordinator counts members that are still joining
@@ -45,7 +48,7 @@ class ProcessGroup:
         spec: ConsumerSpec,
         launch_context: LaunchContext,
         *,
-        child_processes: ChildProcesses,
+        launcher: Launcher,
         thread_group: ThreadGroup,
         lanes: Sequence[Lane],
         folder: RunFolder,
@@ -54,7 +57,7 @@ class ProcessGroup:
     ) -> None:
         self.spec = spec
         self.launch_context = launch_context
-        self._child_processes = child_processes
+        self._launcher = launcher
         self._crew = thread_group
         self._lanes = list(lanes)
         self._folder = folder
@@ -170,7 +173,7 @@ class ProcessGroup:
         member = ProcessMember(index, incarnation, self._lanes[index], self._folder, log_match=self.spec.ready.log)
         values = self._values(member)
         member.start(
-            self._child_processes,
+            self._launcher,
             self._crew,
             [fill(part, values) for part in self.spec.command],
             env=environment(self.spec, values),
@@ -209,7 +212,8 @@ class ProcessGroup:
         return time.monotonic() - self._known_since_s if self._known_since_s else 0.0
 
     def _ready(self, member: ProcessMember) -> bool:
-        url = fill(self.spec.ready.http or "", self._values(member))
+        address = member.address or HERE
+        url = fill(self.spec.ready.http or "", self._values(member) | {"address": address})
         return is_ready(member, self.spec.ready, url=url, by_hand=self.spec.kafka.protocol == "none")
 
     def _exits(self) -> list[MemberFailure]:
@@ -247,20 +251,29 @@ def process_group(
     folder: RunFolder,
     group_size: Callable[[], int] | None = None,
     run: EventWriter | None = None,
+    network: ContainerNetwork | None = None,
 ) -> Iterator[ProcessGroup]:
     """Yields the members of `spec`, not started yet; kills what is left of them at the end.
 
-    Member i runs in `lanes[i]`; lanes beyond `launch_context.members` are for members that join. `group_size` returns
-    how many members the coordinator knows: for consumers that do not say when they were assigned. How long lines wait
-    to be read is measured, and told to `run`.
+    Those of an image are containers on `network`. Member i runs in `lanes[i]`; lanes beyond `launch_context.members`
+    are for members that join. `group_size` returns how many members the coordinator knows: for consumers that do not
+    say when they were assigned. How long lines wait to be read is measured, and told to `run`.
+
+    Raises:
+        StartError: an image, and no network for containers.
     """
     with ExitStack() as stack:
         probe = None if run is None else stack.enter_context(reading_probe(child_processes, run))
         thread_group = stack.enter_context(ThreadGroup("consumers"))
+        launcher: Launcher = child_processes
+        if spec.image is not None:
+            if network is None:
+                raise StartError(f"image {spec.image}: this cluster has no network for containers")
+            launcher = stack.enter_context(container_launcher(spec.image, spec.image_limits, network, thread_group))
         group = ProcessGroup(
             spec,
             launch_context,
-            child_processes=child_processes,
+            launcher=launcher,
             thread_group=thread_group,
             lanes=lanes,
             folder=folder,
@@ -334,6 +347,7 @@ def _words_of_all(spec: ConsumerSpec, launch_context: LaunchContext) -> dict[str
 
 
 def environment(spec: ConsumerSpec, values: Mapping[str, str]) -> dict[str, str]:
-    """Returns a member's environment: the little it inherits, pass_env, then [env]."""
-    passed = {name: os.environ[name] for name in (*INHERITED, *spec.pass_env) if name in os.environ}
+    """Returns a member's environment: the little it inherits (a container nothing), pass_env, then [env]."""
+    inherited = INHERITED if spec.image is None else ()
+    passed = {name: os.environ[name] for name in (*inherited, *spec.pass_env) if name in os.environ}
     return passed | {name: fill(text, values) for name, text in spec.env.items()}

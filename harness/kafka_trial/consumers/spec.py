@@ -125,13 +125,31 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class ImageLimits:
+    """How a container of the consumer's image is run: its limits, an init process in front, further folders inside.
+
+    `mounts`: folders or files beside consumer.toml, each with its place inside.
+    """
+
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    init: bool = False
+    mounts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ConsumerSpec:
-    """A consumer.toml. `path` is the file itself, `folder` the working folder of the members."""
+    """A consumer.toml. `path` is the file itself, `folder` the working folder of the members.
+
+    Members are processes of `command`, or containers of `image`, whose own command an empty one leaves as it is.
+    """
 
     path: Path
     name: str
     command: tuple[str, ...]
     claim: Claim
+    image: str | None = None
+    image_limits: ImageLimits = ImageLimits()
     members: int = 3
     pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -168,6 +186,8 @@ PLACEHOLDERS = (
     "python",
     "run_dir",
 )
+# Of the harness's own machine, which no container sees.
+OF_THIS_MACHINE = ("python", "java", "kafka_classpath", "run_dir")
 # Those that say the same to every member.
 OF_ALL = ("group", "topics", "members", "seed", "protocol", "session_timeout_ms", "poll_interval_ms", "kafka_version")
 

@@ -25,7 +25,9 @@ from kafka_trial.consumers.spec import (
     EVENT_DIALECTS,
     HANDLERS,
     OF_ALL,
+    OF_THIS_MACHINE,
     OUTCOMES,
+    PLACEHOLDERS,
     PROGRESS_KINDS,
     PROTOCOLS,
     SINKS,
@@ -35,6 +37,7 @@ from kafka_trial.consumers.spec import (
     ConsumerSpec,
     EvidenceGiven,
     Identity,
+    ImageLimits,
     KafkaSettings,
     Payload,
     ProgressPlace,
@@ -42,23 +45,32 @@ from kafka_trial.consumers.spec import (
     SinkTopic,
     Stop,
     placeholder_problems,
+    used_placeholders,
 )
 from kafka_trial.errors import InputError, none_of, unknown_name
 
+MEMORY_MIN_BYTES = 6 * 1024 * 1024  # less the engine refuses
 COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
 
 
-def spec_from_toml(path: Path) -> ConsumerSpec:
+def spec_from_toml(path: Path, *, image: str | None = None) -> ConsumerSpec:
     """Returns the consumer of a TOML file, with what it takes of the one that it extends.
+
+    `image` stands for the image, or for the command, that the file names.
 
     Raises:
         InputError: every problem of the file at once, each with the valid choices.
     """
     table = _parsed(path)
-    problems = [f"{name} is missing" for name in ("name", "command") if name not in table]
+    if image is not None:
+        _name_image(table, image)
+    problems = [f"{name} is missing" for name in ("name",) if name not in table]
+    if "command" not in table and "image" not in table:
+        problems.append("command is missing, or image where the consumer is a container")
     sections = _sections(table, problems)
     head = read_table(_Head, table, place="", problems=problems)
     problems += _head_problems(head, path.absolute().parent)
+    problems += _image_problems(head, sections["image_limits"], path.absolute().parent)
     for name, check in _CHECKS.items():
         problems += check(sections[name])
     if problems:
@@ -71,7 +83,8 @@ class _Head:
     """The keys outside any section; the defaults of the required ones stand only where a problem has been told."""
 
     name: str = "nameless"
-    command: tuple[str, ...] = ("true",)
+    command: tuple[str, ...] = ()
+    image: str | None = None
     members: int = 3
     pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -88,6 +101,13 @@ _SECTIONS: dict[str, type[Any]] = {
 }
 
 
+def _name_image(table: dict[str, Any], image: str) -> None:
+    """Puts an image in the place of the file's own; the command of a process means nothing to it."""
+    if "image" not in table:
+        table.pop("command", None)
+    table["image"] = {**table["image"], "name": image} if isinstance(table.get("image"), dict) else image
+
+
 def _parsed(path: Path) -> dict[str, Any]:
     table = read_consumer_toml(path)
     schema = table.pop("schema", None)
@@ -95,8 +115,6 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise InputError(str(path), f"schema is missing; write schema = {CONSUMER_SCHEMA}")
     if schema != CONSUMER_SCHEMA:
         raise InputError(str(path), f"schema = {schema}, this version reads {CONSUMER_SCHEMA}; upgrade kafka-trial")
-    if "image" in table:
-        raise InputError(str(path), "image: containers are not in this version yet; give a command")
     return table
 
 
@@ -107,6 +125,7 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
     problems += wrong
     found: dict[str, Any] = {"claim": None if wrong else Claim(**claim)}
     found["sink_topic"] = _sink_topic(table, problems)
+    found["image_limits"] = _image_limits(table, problems)
     for name, kind in _SECTIONS.items():
         section = table.pop(name, {})
         if not isinstance(section, dict):
@@ -115,9 +134,23 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
         found[name] = read_table(kind, section, place=f"[{name}] ", problems=problems)
     unknown = [name for name, value in table.items() if isinstance(value, dict) and name != "env"]
     for name in unknown:
-        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", "sink.topic"]))
+        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", "image", "sink.topic"]))
         del table[name]
     return found
+
+
+def _image_limits(table: dict[str, Any], problems: list[str]) -> ImageLimits:
+    """Takes [image] out of `table`, and leaves the image's name in its place.
+
+    The name of an image is a key of its own (image = "…") or, where there is a table of that name, its key `name`.
+    """
+    given = table.get("image")
+    if not isinstance(given, dict):
+        return ImageLimits()
+    settings = dict(table.pop("image"))
+    if (name := settings.pop("name", None)) is not None:
+        table["image"] = name
+    return read_table(ImageLimits, settings, place="[image] ", problems=problems)
 
 
 def _sink_topic(table: dict[str, Any], problems: list[str]) -> SinkTopic:
@@ -152,7 +185,42 @@ def _head_problems(head: _Head, folder: Path) -> list[str]:
         for name in head.pass_env
         if name not in os.environ
     ]
-    return problems + _command_problems(head.command, folder)
+    return problems if head.image is not None else problems + _command_problems(head.command, folder)
+
+
+def _image_problems(head: _Head, limits: ImageLimits, folder: Path) -> list[str]:
+    """What is wrong with a consumer that is an image; with [image] where there is none."""
+    if head.image is None:
+        return [] if limits == ImageLimits() else ["[image] is for containers; name the image: [image] name = …"]
+    problems = [] if head.image and " " not in head.image else [f"image = {head.image!r} is no name of an image"]
+    if limits.memory_bytes is not None and limits.memory_bytes < MEMORY_MIN_BYTES:
+        problems.append(f"[image] memory_bytes = {limits.memory_bytes} must be at least {MEMORY_MIN_BYTES} (6 MiB)")
+    if limits.cpus is not None and limits.cpus <= 0:
+        problems.append(f"[image] cpus = {limits.cpus} must be above 0")
+    for place, inside in limits.mounts.items():
+        if not (folder / place).exists():
+            problems.append(f"[image] mounts: {folder / place} is not there; relative to {folder}")
+        if not inside.startswith("/"):
+            problems.append(f"[image] mounts: {place} = {inside!r} must be a place inside, from /")
+    texts = {**{f"command[{number}]": part for number, part in enumerate(head.command)}, **_of_env(head.env)}
+    for where, text in texts.items():
+        problems += [
+            f"{where}: {{{name}}} is of this machine, and no container sees it; take it out"
+            for name in _readable_placeholders(text)
+            if name in OF_THIS_MACHINE
+        ]
+    return problems
+
+
+def _of_env(env: Mapping[str, str]) -> dict[str, str]:
+    return {f"[env] {name}": value for name, value in env.items()}
+
+
+def _readable_placeholders(text: str) -> list[str]:
+    try:
+        return list(used_placeholders(text))
+    except ValueError:  # told where placeholders are checked
+        return []
 
 
 def _command_problems(command: tuple[str, ...], folder: Path) -> list[str]:
@@ -202,7 +270,8 @@ def _payload_problems(payload: Payload) -> list[str]:
 
 
 def _ready_problems(ready: Ready) -> list[str]:
-    problems = _positive("ready", ready) + placeholder_problems(ready.http or "", place="[ready] http")
+    problems = _positive("ready", ready)
+    problems += placeholder_problems(ready.http or "", place="[ready] http", known=(*PLACEHOLDERS, "address"))
     try:
         re.compile(ready.log or "")
     except re.error as error:

@@ -64,7 +64,7 @@ class FaultContext:
 
     def topic_snapshot(self, *, without: int | None = None) -> TopicSnapshot:
         """Asks every broker but `without` who leads and who coordinates; what nobody answers stays unknown."""
-        addresses = dict(enumerate(self.cluster.observer_bootstrap.split(",")))
+        addresses = dict(zip(sorted(self.cluster.brokers), self.cluster.observer_bootstrap.split(","), strict=True))
         return ask(
             [_address(text) for broker, text in addresses.items() if broker != without], self.topic, self.group_name
         )

@@ -275,7 +275,7 @@ def _names(routes: Iterable[Route]) -> list[str]:
     return sorted(_name(route) for route in routes)
 
 
-STOPPED = frozenset("Tt")
+STOPPED = frozenset("TtF")  # F: frozen with its container
 
 
 def paused(before: ProcessSnapshot, inside: Sequence[ProcessSnapshot], links: Sequence[LinkSnapshot] = ()) -> Evidence:

@@ -23,6 +23,7 @@ from kafka_trial.nemesis.broker_log import when_answered
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext
 from kafka_trial.nemesis.samples import GroupSnapshot, LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, to_details
 from kafka_trial.nemesis.targets import Target, member_named
+from kafka_trial.process.namespaces import Namespaces
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
 
@@ -68,12 +69,16 @@ class Planned:
 
 
 class Actor(Protocol):
-    """What has a process: a member or a broker; `pid` leads its process group."""
+    """What has a process: a member or a broker; `pid` leads its process group, or is the first of its container."""
 
     @property
     def pid(self) -> int: ...
     @property
     def exit_code(self) -> int | None: ...
+    @property
+    def namespaces(self) -> Namespaces | None:
+        """Those of its container; None: it has none."""
+        ...
 
 
 class Injection:
@@ -167,14 +172,14 @@ class Injection:
 
     def links(self, phase: str) -> LinkSnapshot:
         """S: the live connections of the target's members through its proxies."""
-        look = self._keep(phase, sampling.links(self._routes, self._process_groups()))
+        look = self._keep(phase, self._links(self._routes))
         if phase == "before":
             self.links_before = look
         return look
 
     def probes(self, phase: str, known: LinkSnapshot | None = None, *, times: int = 1) -> list[Probe]:
         """P: own round trips, `times` each, side by side on every live route: those of `known`, else those live now."""
-        live = (known or sampling.links(self._routes, self._process_groups())).routes()
+        live = (known or self._links(self._routes)).routes()
         limit_s = max(1.0, min(3.0, self.for_s))
         found: list[Probe] = []
 
@@ -188,8 +193,10 @@ class Injection:
 
     def requests_that_pass(self) -> set[tuple[str, int]]:
         """Routes on which an own request was seen to reach the broker while the fault is in force."""
-        live = sampling.links(self._routes, self._process_groups()).routes()
-        return sampling.requests_that_pass([self._routes[route] for route in live])
+        live = self._links(self._routes).routes()
+        return sampling.requests_that_pass(
+            [self._routes[route] for route in live], network=self.context.cluster.network_namespace
+        )
 
     def process(self, phase: str) -> ProcessSnapshot:
         """The process group of the target: the broker's, or the member's in its current incarnation."""
@@ -198,10 +205,11 @@ class Injection:
         return self.process_of(phase, self.member())
 
     def process_of(self, phase: str, actor: Actor) -> ProcessSnapshot:
-        """The process group that a member or broker leads."""
+        """The process group that a member or broker leads, or its container."""
+        pid, namespaces = actor.pid, actor.namespaces
         if phase == "before":
-            self._inodes_before = sampling.inodes_of_group(actor.pid)
-        return self._keep(phase, sampling.process(actor.pid, actor.exit_code, self._inodes_before))
+            self._inodes_before = sampling.inodes_of(pid, namespaces)
+        return self._keep(phase, sampling.process(pid, actor.exit_code, self._inodes_before, namespaces=namespaces))
 
     def topic(self, phase: str) -> TopicSnapshot:
         """What the brokers say of leaders, coordinator and controller, over the observer's listener.
@@ -325,10 +333,12 @@ class Injection:
         )
 
     def _recovery_look(self) -> LinkSnapshot:
-        return sampling.links(self._recovery_routes, self._process_groups())
+        return self._links(self._recovery_routes)
 
-    def _process_groups(self) -> dict[str, int]:
-        return {member.name: member.process_group for member in self.context.group.members if member.alive}
+    def _links(self, routes: sampling.Routes) -> LinkSnapshot:
+        running = [member for member in self.context.group.members if member.alive]
+        clients = {member.name: member.address or member.process_group for member in running}
+        return sampling.links(routes, clients, network=self.context.cluster.network_namespace)
 
 
 def _size(log: Path) -> int:

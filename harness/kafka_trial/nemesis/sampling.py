@@ -1,7 +1,8 @@
 """Taking samples: the kernel's socket table and /proc cut down to one target, and own probes through its proxies.
 
 Reads, and judges nothing. A member's connections are found by its own source ports, which the kernel's table gives
-for the descriptors of its process group: a socket on the proxy that belongs to anybody else is not the member's.
+for the descriptors of its process group: a socket on the proxy that belongs to anybody else is not the member's. One in
+a container has a network address of its own instead.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ from kafka_trial.nemesis.samples import (
     Probe,
     ProcessSnapshot,
 )
+from kafka_trial.process.namespaces import Namespaces, is_frozen, processes_in
 from kafka_trial.process.waiting import pause
 from kafka_trial.witness import socket_table
 
 HOST = "127.0.0.1"
+FROZEN = "F"  # of a process whose control group is frozen; /proc has no letter for it that is the same everywhere
 # ApiVersions v0, correlation id 7, client id "kt-probe": the one request a broker answers before anything else.
 PROBE_REQUEST = struct.pack(">ihhih", 18, 18, 0, 7, 8) + b"kt-probe"
 PROBE_SETTLE_S = 0.25
@@ -40,15 +43,17 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class RoutePorts:
-    """Where one route runs: the proxy's listening port, and the broker's port behind it."""
+    """Where one route runs: the proxy's listening port at its host, and the broker's port behind it."""
 
     client: str
     broker: int
     proxy_port: int
     broker_port: int
+    host: str = HOST
 
 
 Routes = Mapping[tuple[str, int], RoutePorts]
+Clients = Mapping[str, int | str]  # by name: its process group, or the network address that it alone has
 
 
 def routes_of(context: FaultContext, wanted: Sequence[tuple[str, int]]) -> Routes:
@@ -58,30 +63,42 @@ def routes_of(context: FaultContext, wanted: Sequence[tuple[str, int]]) -> Route
         lanes[WORKLOAD] = context.workload_lane
     return {
         (client, broker): RoutePorts(
-            client, broker, lanes[client].ports[broker], context.cluster.server_port(broker, lanes[client].index)
+            client,
+            broker,
+            lanes[client].ports[broker],
+            context.cluster.server_port(broker, lanes[client].index),
+            context.cluster.host,
         )
         for client, broker in wanted
     }
 
 
-def links(routes: Routes, process_groups: Mapping[str, int]) -> LinkSnapshot:
+def links(routes: Routes, clients: Clients, *, network: Path | None = None) -> LinkSnapshot:
     """Returns every established half of the clients' connections on `routes`, from one dump of the socket table.
 
-    Members are told by their process groups; whoever uses the lane of the load is the load. The look's time is that of
-    the dump: on a busy machine it takes a while to find whose sockets they are.
+    `network`: the network namespace of the proxies; None: ours. Members are told by their process groups or addresses;
+    whoever uses the lane of the load is the load. The look's time is that of the dump: on a busy machine it takes a
+    while to find whose sockets they are.
     """
-    table, taken_ns = socket_table.sample([socket_table.ESTABLISHED]), time.monotonic_ns()
+    table, taken_ns = socket_table.sample([socket_table.ESTABLISHED], network=network), time.monotonic_ns()
+    process_groups = {client: place for client, place in clients.items() if isinstance(place, int)}
     own_inodes = socket_table.inodes_of_groups(process_groups.values())
+    elsewhere = network is not None and process_groups
+    ours = socket_table.sample([socket_table.ESTABLISHED]) if elsewhere else table
     own_ports = {
-        client: {entry.sport for entry in table if entry.inode in own_inodes[pgid]}
+        client: {entry.sport for entry in ours if entry.inode in own_inodes[pgid]}
         for client, pgid in process_groups.items()
     }
+
+    def is_of(client: str, entry: socket_table.Socket) -> bool:
+        return client == WORKLOAD or entry.dport in own_ports.get(client, ()) or entry.dst == clients.get(client)
+
     by_proxy = {route.proxy_port: route for route in routes.values()}
     by_broker = {route.broker_port: route for route in routes.values()}
     halves = []
     for entry in table:
         near, far = by_proxy.get(entry.sport), by_broker.get(entry.dport)
-        if near is not None and (near.client == WORKLOAD or entry.dport in own_ports.get(near.client, ())):
+        if near is not None and is_of(near.client, entry):
             halves.append(_half(near, CLIENT, entry.dport, entry))
         elif far is not None:
             halves.append(_half(far, BROKER, entry.sport, entry))
@@ -91,7 +108,7 @@ def links(routes: Routes, process_groups: Mapping[str, int]) -> LinkSnapshot:
 def probe(route: RoutePorts, *, within_s: float) -> Probe:
     """Makes one ApiVersions round trip through the route's proxy."""
     try:
-        answer_s = socket_table.api_versions_round_trip(HOST, route.proxy_port, within_s)
+        answer_s = socket_table.api_versions_round_trip(route.host, route.proxy_port, within_s)
     except ConnectionRefusedError:
         return Probe(route.client, route.broker, None, REFUSED)
     except OSError as error:
@@ -99,37 +116,47 @@ def probe(route: RoutePorts, *, within_s: float) -> Probe:
     return Probe(route.client, route.broker, answer_s * 1000)
 
 
-def requests_that_pass(routes: Sequence[RoutePorts]) -> set[tuple[str, int]]:
+def requests_that_pass(routes: Sequence[RoutePorts], *, network: Path | None = None) -> set[tuple[str, int]]:
     """Returns the routes on which an own request reaches the broker: seen on the proxy's new socket towards it."""
-    old = {(entry.sport, entry.dport) for entry in socket_table.sample([socket_table.ESTABLISHED])}
+    live = [socket_table.ESTABLISHED]
+    old = {(entry.sport, entry.dport) for entry in socket_table.sample(live, network=network)}
     with ExitStack() as opened:
         for route in routes:
             with suppress(OSError):  # a route that refuses does not pass
-                link = opened.enter_context(socket.create_connection((HOST, route.proxy_port), timeout=1.0))
+                link = opened.enter_context(socket.create_connection((route.host, route.proxy_port), timeout=1.0))
                 link.sendall(PROBE_REQUEST)
         pause(PROBE_SETTLE_S)
-        new = [e for e in socket_table.sample([socket_table.ESTABLISHED]) if (e.sport, e.dport) not in old]
+        new = [e for e in socket_table.sample(live, network=network) if (e.sport, e.dport) not in old]
     by_broker = {route.broker_port: (route.client, route.broker) for route in routes}
     return {by_broker[e.dport] for e in new if e.dport in by_broker and e.bytes_acked >= len(PROBE_REQUEST)}
 
 
-def process(pid: int, exit_code: int | None, inodes: set[int]) -> ProcessSnapshot:
-    """Returns a process group at one instant; `inodes` are its sockets of old, counted while still established.
+def process(
+    pid: int, exit_code: int | None, inodes: set[int], *, namespaces: Namespaces | None = None
+) -> ProcessSnapshot:
+    """Returns a process group, or all of a container, at one instant; `inodes` are its sockets of old, counted while
+    still established.
 
     A socket is told by its inode, which whoever inherited it shares; its port may be somebody else's within a second.
     """
     states, cpu_s = [], 0.0
-    for stat in _stats_of_group(pid):
-        if stat[0] not in "ZX":  # a zombie waits only for its parent
-            states.append(stat[0])
-            cpu_s += stat[1]
-    kept = sum(entry.inode in inodes for entry in socket_table.sample([socket_table.ESTABLISHED]))
+    frozen = namespaces is not None and is_frozen(pid)
+    for state, used_s in _stats_of_group(pid) if namespaces is None else _stats_in(namespaces):
+        if state not in "ZX":  # a zombie waits only for its parent
+            states.append(FROZEN if frozen else state)
+            cpu_s += used_s
+    network = None if namespaces is None else namespaces.network
+    gone = network is not None and not network.exists()  # a network goes with the last process in it
+    table = [] if gone else socket_table.sample([socket_table.ESTABLISHED], network=network)
+    kept = sum(entry.inode in inodes for entry in table)
     return ProcessSnapshot(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
 
 
-def inodes_of_group(pid: int) -> set[int]:
-    """Returns the inodes of every socket that the process group `pid` holds."""
-    return socket_table.inodes_of_groups([pid])[pid]
+def inodes_of(pid: int, namespaces: Namespaces | None = None) -> set[int]:
+    """Returns the inodes of every socket that a process group, or a container, holds."""
+    if namespaces is None:
+        return socket_table.inodes_of_groups([pid])[pid]
+    return socket_table.inodes_of_processes(processes_in(namespaces.pids))
 
 
 class GroupFold:
@@ -190,10 +217,19 @@ def _half(route: RoutePorts, side: str, port: int, entry: Any) -> Half:
 
 def _stats_of_group(pgid: int) -> list[tuple[str, float]]:
     """State letter and CPU seconds of each process of the group, from /proc."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended while we looked
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == pgid:
-                found.append((fields[0], (int(fields[11]) + int(fields[12])) / _TICKS_PER_S))
-    return found
+    stats = (_stat(stat) for stat in Path("/proc").glob("[0-9]*/stat"))
+    return [(state, cpu_s) for state, group, cpu_s in (one for one in stats if one) if group == pgid]
+
+
+def _stats_in(namespaces: Namespaces) -> list[tuple[str, float]]:
+    """State letter and CPU seconds of each process of a container."""
+    stats = (_stat(Path(f"/proc/{pid}/stat")) for pid in processes_in(namespaces.pids))
+    return [(state, cpu_s) for state, _, cpu_s in (one for one in stats if one)]
+
+
+def _stat(stat: Path) -> tuple[str, int, float] | None:
+    """State letter, process group and CPU seconds of one process; None when it ended while we looked."""
+    with suppress(OSError):
+        fields = stat.read_text().rpartition(")")[2].split()
+        return fields[0], int(fields[2]), (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+    return None

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from kafka_trial.errors import StartError
 from kafka_trial.process import supervisor
+from kafka_trial.process.namespaces import Namespaces
 from kafka_trial.process.waiting import wait_until
 
 
@@ -30,6 +31,9 @@ class Child:
     def __init__(self, name: str, pid: int, child_processes: ChildProcesses) -> None:
         self.name = name
         self.pid = pid
+        self.namespaces: Namespaces | None = None  # as a container has them
+        self.address: str | None = None
+        self.oom_killed = False  # nobody tells; the run counts what the kernel killed
         self._child_processes = child_processes
         self._exited = threading.Event()
         self._exit_code: int | None = None
@@ -79,10 +83,13 @@ class Child:
 class ChildProcesses:
     """Child processes that cannot outlive the harness: a supervisor kills them when our end of a socket closes.
 
-    `belongings` are folders of theirs that go when they go: the supervisor removes them, however the harness ended.
+    `belongings` are folders of theirs that go when they go, and `taken_away_by` commands that take away what is no
+    folder: the supervisor does it, however the harness ended.
     """
 
-    def __init__(self, name: str, *, belongings: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, name: str, *, belongings: Sequence[Path] = (), taken_away_by: Sequence[Sequence[str]] = ()
+    ) -> None:
         self.name = name
         self.children: list[Child] = []
         self._replies: dict[int, dict[str, Any]] = {}
@@ -94,7 +101,11 @@ class ChildProcesses:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, supervisor.DATAGRAM_MAX)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno()), *map(str, belongings)],
+                [
+                    *(sys.executable, "-I", "-S", supervisor.__file__, str(theirs.fileno())),
+                    *map(json.dumps, taken_away_by),
+                    *(str(folder.absolute()) for folder in belongings),
+                ],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -154,7 +165,7 @@ class ChildProcesses:
         """Kills what still runs and waits for the supervisor to have reaped it and removed the belongings."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=30 + supervisor.TAKEN_AWAY_WITHIN_S)
         self._listener.join(10)
         self._socket.close()
         for child in self.children:

@@ -1,10 +1,10 @@
 """The supervisor: a small process that starts children for the harness and dies with them when the harness goes.
 
 It stands between the harness and everything a run starts. The harness holds one end of a socket pair; when that end
-closes, for whatever reason (kill -9 included), every process group started here is killed, and the folders named by the
-other arguments are removed. Children also get a parent-death signal, so that they go when the supervisor itself
-is killed; orphaned grandchildren are adopted (`PR_SET_CHILD_SUBREAPER`) and killed too. One thread, standard library
-only: `prctl` follows threads.
+closes, for whatever reason (kill -9 included), every process group started here is killed, and what the other arguments
+name is taken away: folders, and what a command takes away (an argument that begins with [ is its argv, in JSON).
+Children also get a parent-death signal, so that they go when the supervisor itself is killed; orphaned grandchildren
+are adopted (`PR_SET_CHILD_SUBREAPER`) and killed too. One thread, standard library only: `prctl` follows threads.
 
 Wire, one JSON datagram each way (SOCK_SEQPACKET): `{"spawn": n, "argv", "env", "cwd"}` with stdin, stdout and
 stderr as passed descriptors → `{"spawned": n, "pid"}` or `{"failed": n, "error"}`; `{"signal": pid, "number",
@@ -28,6 +28,7 @@ from contextlib import suppress
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DATAGRAM_MAX = 1 << 20
+TAKEN_AWAY_WITHIN_S = 60
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -45,8 +46,16 @@ def main() -> None:
         _serve(harness, wake_read, children)
     finally:
         _kill_all(children)
-        for folder in sys.argv[2:]:
-            shutil.rmtree(folder, ignore_errors=True)
+        for belonging in sys.argv[2:]:
+            _take_away(belonging)
+
+
+def _take_away(belonging: str) -> None:
+    if not belonging.startswith("["):
+        shutil.rmtree(belonging, ignore_errors=True)
+        return
+    with suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(json.loads(belonging), stdin=subprocess.DEVNULL, timeout=TAKEN_AWAY_WITHIN_S, check=False)
 
 
 def _serve(harness: socket.socket, wake: int, children: dict[int, subprocess.Popen[bytes]]) -> None:

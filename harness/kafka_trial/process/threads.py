@@ -14,7 +14,7 @@ from kafka_trial.errors import UnjudgeableError
 
 
 class ThreadGroup:
-    """IdJoins threads with one stop signal; leaving the `with` sets it, joins all, and re-raises the first error."""
+    """Joins threads with one stop signal; leaving the `with` sets it, joins all, and re-raises the first error."""
 
     def __init__(self, name: str, *, join_within_s: float = 30.0) -> None:
         self.name = name

@@ -136,6 +136,7 @@ def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, 
     file = _said(run, "scenario_file", most=PATH_MAX)
     words = ["kafka-trial", "run", str(folder.path / file) if file else scenario or "SCENARIO"]
     words += ["--consumer", _said(run, "consumer_file", most=PATH_MAX) or consumer or "FILE"]
+    words += ["--consumer-image", image] if (image := _said(run, "consumer_image", most=PATH_MAX)) else []
     words += ["--kafka", _said(run, "kafka")] if run.get("kafka") else []
     named = [str(plugin)[:PATH_MAX] for plugin in run.get("plugins") or ()]
     words += [word for file in named if Path(file).is_absolute() for word in ("--plugin", file)]

@@ -19,6 +19,8 @@ from kafka_trial import __version__, registry
 from kafka_trial.check import check_run
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.containers.engine import connect
+from kafka_trial.containers.network import require_image
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, KafkaTrialError, unknown_name
 from kafka_trial.history.store import RunFolder, open_run_folder
 from kafka_trial.report.certificate import (
@@ -60,6 +62,7 @@ class CertifyRequest:
     budget_s: float | None = None
     side_by_side: int | None = None
     retry_unknown: int = 0
+    image: str | None = None
 
 
 def begin_certificate(asked: CertifyRequest) -> Certificate:
@@ -74,13 +77,15 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
     names = list(registry.scenarios())
     if problems := [unknown_name("suite", name, names) for name in asked.suites if name not in names]:
         raise InputError("--suite", problems)
-    spec = spec_from_toml(asked.consumer)
+    spec = spec_from_toml(asked.consumer, image=asked.image)
     chosen = _chosen(asked, names)
+    image = {"image": {"name": spec.image, "id": require_image(connect(), spec.image)}} if spec.image else {}
     new = Certificate(
         consumer={
             "name": spec.name,
             "digest": folder_digest(asked.consumer.parent),
             "command": list(spec.command),
+            **image,
             "claim": asdict(spec.claim),
         },
         kafka_trial=__version__,
@@ -92,13 +97,14 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
         budget_s=asked.budget_s,
     )
     for version in new.kafka:
-        make_trial_spec(registry.scenarios()[new.suites[0]], asked.consumer, kafka_version=version)
+        make_trial_spec(registry.scenarios()[new.suites[0]], asked.consumer, kafka_version=version, image=asked.image)
     file = asked.out / CERTIFICATE
     if not file.exists():
         return new
     old = read_certificate(file)
     for what, mine, theirs in (
         ("consumer", new.consumer["digest"], old.consumer["digest"]),
+        ("image", new.consumer.get("image"), old.consumer.get("image")),
         ("kafka-trial", new.harness_digest, old.harness_digest),
     ):
         if mine != theirs:
@@ -141,7 +147,7 @@ def certify(
 
 def lanes_of(asked: CertifyRequest) -> int:
     """Returns how many lanes one of its trials needs at most."""
-    specs = [make_trial_spec(one, asked.consumer, seed=1) for one in registry.scenarios().values()]
+    specs = [make_trial_spec(one, asked.consumer, seed=1, image=asked.image) for one in registry.scenarios().values()]
     return max(spec.lanes for spec in specs)
 
 
@@ -233,7 +239,9 @@ def _request(asked: CertifyRequest, cell: Cell, begin_by_s: float) -> TrialReque
     place = asked.out / RUNS / version / scenario / str(seed)
     for left in (place, *place.parent.glob(f"{seed}-try*")):  # of one that was stopped in the midst of this trial
         shutil.rmtree(left, ignore_errors=True)
-    spec = make_trial_spec(registry.find_scenario(scenario), asked.consumer, kafka_version=version, seed=seed)
+    spec = make_trial_spec(
+        registry.find_scenario(scenario), asked.consumer, kafka_version=version, seed=seed, image=asked.image
+    )
     return TrialRequest(spec, place, begin_by_s)
 
 

@@ -42,7 +42,7 @@ class Walk:
     its rows count for (empty: this very one), `alike` of which others they count too, unless they failed; `commit` goes
     into them.
     `apis`: only these (empty: those that a first trial shows it to use); of each only these `places` and `actions`. No
-    trial is begun after `minutes`.
+    trial is begun after `minutes`. `image` stands for what the consumer's file names.
     """
 
     consumer: Path
@@ -52,6 +52,7 @@ class Walk:
     apis: Sequence[str] = ()
     places: Sequence[str] = WHERE
     actions: Sequence[str] = MATRIX_ACTIONS
+    image: str | None = None
     rows: Path | None = None
     source_digest: str = ""
     alike: Sequence[str] = ()
@@ -162,7 +163,9 @@ def _request(asked: Walk, cell: Cell, place: Path) -> TrialRequest:
 
 
 def _spec(asked: Walk, scenario: Scenario) -> TrialSpec:
-    return make_trial_spec(scenario, asked.consumer, kafka_version=asked.kafka_version, seed=asked.seed)
+    return make_trial_spec(
+        scenario, asked.consumer, kafka_version=asked.kafka_version, seed=asked.seed, image=asked.image
+    )
 
 
 def _row(

@@ -139,11 +139,14 @@ def _question(options: Namespace, seed: int | None, cluster: AttachedCluster | N
         schedule=Path(options.schedule) if options.schedule else None,
         exact=options.exact,
         scenario_file=registry.scenario_file(options.scenario),
+        image=options.consumer_image,
     )
 
 
 def _check_fits(trial_spec: TrialSpec, cluster: AttachedCluster) -> None:
     problems = []
+    if trial_spec.in_containers:
+        problems.append("its brokers are processes, which no container reaches; leave --cluster out")
     if trial_spec.plan.breaks_brokers:
         problems.append(f"{trial_spec.scenario.name} breaks brokers, which are another process's; leave --cluster out")
     if trial_spec.kafka_version != cluster.kafka_version:

@@ -102,6 +102,7 @@ class Session:
         seed: int | None = None,
         out: Path | None = None,
         retry_unknown: int = 0,
+        image: str | None = None,
     ) -> Trialed:
         """Runs one trial and judges it; one whose environment made it unknown, up to `retry_unknown` times more.
 
@@ -109,7 +110,7 @@ class Session:
             InputError: the consumer, scenario or version is wrong; found before anything starts.
             StartError: no history could be begun.
         """
-        trial_spec = make_trial_spec(scenario, consumer, kafka_version=kafka_version, seed=seed)
+        trial_spec = make_trial_spec(scenario, consumer, kafka_version=kafka_version, seed=seed, image=image)
         return self.try_spec(trial_spec, out=out, retry_unknown=retry_unknown)
 
     def try_spec(
@@ -142,7 +143,11 @@ class Session:
         if self._attached is not None:
             return nullcontext(self._attached)
         return self.clusters.cluster_for(
-            asked.kafka_version, brokers=asked.scenario.brokers, lanes=asked.lanes, alone=asked.plan.breaks_brokers
+            asked.kafka_version,
+            brokers=asked.scenario.brokers,
+            lanes=asked.lanes,
+            alone=asked.plan.breaks_brokers,
+            containers=asked.in_containers,
         )
 
     def try_many(

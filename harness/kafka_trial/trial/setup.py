@@ -35,6 +35,7 @@ from kafka_trial.consumers.patched_consumer import (
 )
 from kafka_trial.consumers.process import LaunchContext, process_group, sink_topic
 from kafka_trial.consumers.sink import Sink, start_sink
+from kafka_trial.containers.network import require_image
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER
 from kafka_trial.history.recorder import Recorder
@@ -87,6 +88,8 @@ def _opened(
     stack.enter_context(cluster_logs_kept(cluster, folder.logs))
     admin = stack.enter_context(Admin(cluster.observer_bootstrap))
     trial_spec = _with_consumer_built(trial_spec, folder)
+    if trial_spec.consumer.image is not None and (network := cluster.container_network) is not None:
+        network.images[trial_spec.consumer.image] = require_image(network.client, trial_spec.consumer.image)
     _write_trial_spec(trial_spec, cluster, folder)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
     if trial_spec.plan.cuts:
@@ -111,6 +114,7 @@ def _opened(
             folder=folder,
             group_size=lambda: _group_size(admin, group_name),
             run=run,
+            network=cluster.container_network,
         )
     )
     thread_group.start(
@@ -170,6 +174,8 @@ def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder
         scenario_file=_scenario_file(trial_spec),
         rebuilt_because=cluster.rebuilt_because,
     )
+    if trial_spec.consumer.image is not None and cluster.container_network is not None:
+        facts |= {"consumer_image": trial_spec.consumer.image, "images": cluster.container_network.images}
     folder.write_json("run.json", facts)
     folder.write_json("scenario.json", scenario_to_table(trial_spec.scenario))
     folder.write_json("schedule.json", plan_to_table(trial_spec.plan))

@@ -38,6 +38,11 @@ class TrialSpec:
         return self.scenario.members or self.consumer.members
 
     @property
+    def in_containers(self) -> bool:
+        """Whether its consumer is an image: then the brokers are containers too."""
+        return self.consumer.image is not None
+
+    @property
     def plays_other_steps(self) -> bool:
         """Whether the schedule that it was given is not the one its scenario asks for."""
         return _steps(make_plan(self.scenario.schedule, seed=self.seed)) != _steps(self.plan)
@@ -61,13 +66,16 @@ def make_trial_spec(
     schedule: Path | None = None,
     exact: bool = False,
     scenario_file: Path | None = None,
+    image: str | None = None,
 ) -> TrialSpec:
     """Returns a trial spec whose every word has been checked, before anything starts.
+
+    `image`: put this one on trial, with its own command, in the place of what the consumer's file names.
 
     Raises:
         InputError: something in it is wrong; all problems of one input at once.
     """
-    spec = spec_from_toml(consumer)
+    spec = spec_from_toml(consumer, image=image)
     render_patched_files(spec.folder)  # that a patch applies is known before anything starts
     version = find_version(kafka_version or DEFAULT_VERSION)
     check_protocol(spec, version)

@@ -12,12 +12,14 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address
+from pathlib import Path
 
 from kafka_trial.errors import UnjudgeableError
+from kafka_trial.process.namespaces import in_network
 
 ESTABLISHED, LISTEN = 1, 10
 STATES = {
@@ -80,18 +82,20 @@ class Socket:
         return self.state == STATES[ESTABLISHED]
 
 
-def sample(states: Collection[int] = STATES) -> list[Socket]:
-    """Returns every TCP socket of this machine in one of `states`: IPv4, and IPv6, in which Java's sockets are.
+def sample(states: Collection[int] = STATES, *, network: Path | None = None) -> list[Socket]:
+    """Returns every TCP socket in one of `states`: IPv4, and IPv6, in which Java's sockets are.
+
+    `network`: the file of the network namespace they are in; None: those of this machine itself.
 
     One dump for each family. A machine that opens a connection for each of many requests has thousands of sockets in
     time-wait: who needs only live ones asks for `[ESTABLISHED]`, and the kernel leaves the others out.
 
     Raises:
-        UnjudgeableError: this system has no sock_diag, or refuses it.
+        UnjudgeableError: this system has no sock_diag, or refuses it; the namespace is gone.
     """
     if not hasattr(socket, "AF_NETLINK"):
         raise UnjudgeableError("the kernel's socket table is read by netlink sock_diag, which only Linux has")
-    return [entry for family in (socket.AF_INET, socket.AF_INET6) for entry in _dump(family, states)]
+    return [entry for family in (socket.AF_INET, socket.AF_INET6) for entry in _dump(family, states, network)]
 
 
 def inodes_of_groups(pgids: Collection[int]) -> dict[int, set[int]]:
@@ -101,6 +105,11 @@ def inodes_of_groups(pgids: Collection[int]) -> dict[int, set[int]]:
         if pgid in inodes:
             inodes[pgid].update(_socket_inodes(pid))
     return inodes
+
+
+def inodes_of_processes(pids: Iterable[int]) -> set[int]:
+    """Returns the inodes of all sockets that some processes hold."""
+    return {inode for pid in pids for inode in _socket_inodes(pid)}
 
 
 def api_versions_round_trip(host: str, port: int, timeout_s: float) -> float:
@@ -144,16 +153,20 @@ def _received(connection: socket.socket, size: int, deadline_s: float) -> bytes:
     return taken
 
 
-def _dump(family: int, states: Collection[int]) -> list[Socket]:
+def _dump(family: int, states: Collection[int], network: Path | None) -> list[Socket]:
     mask = sum(1 << state for state in states)
     request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, mask)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
-        netlink.settimeout(_ANSWER_WITHIN_S)
-        try:
+    try:
+        with in_network(network, _netlink) as netlink:
+            netlink.settimeout(_ANSWER_WITHIN_S)
             netlink.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
             return [_socket(message) for message in _messages(netlink)]
-        except OSError as error:
-            raise UnjudgeableError(f"the kernel's socket table cannot be read by sock_diag: {error}") from error
+    except OSError as error:
+        raise UnjudgeableError(f"the kernel's socket table cannot be read by sock_diag: {error}") from error
+
+
+def _netlink() -> socket.socket:
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
 
 
 def _messages(netlink: socket.socket) -> Iterator[memoryview]:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from kafka_trial import registry
 from kafka_trial.cluster.admin import Admin
+from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.cluster.processes import ProcessCluster, process_cluster
+from kafka_trial.cluster.processes import process_cluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import PASS, InputError, UnjudgeableError, unknown_name
 from kafka_trial.history.event import Event
@@ -212,7 +213,7 @@ NAMES = (*MEASUREMENTS, SCALE)
 
 
 @contextmanager
-def _ground(*, topics: list[str]) -> Iterator[tuple[ProcessCluster, Admin]]:
+def _ground(*, topics: list[str]) -> Iterator[tuple[BootedCluster, Admin]]:
     with process_cluster(DEFAULT_VERSION) as cluster, Admin(cluster.observer_bootstrap) as admin:
         for topic in topics:
             admin.create_topic(topic, partitions=6, replication_factor=3)
@@ -222,7 +223,7 @@ def _ground(*, topics: list[str]) -> Iterator[tuple[ProcessCluster, Admin]]:
 @contextmanager
 def _witnessed(
     child_processes: ChildProcesses,
-    cluster: ProcessCluster,
+    cluster: BootedCluster,
     folder: RunFolder,
     topic: str,
     lanes: list[Lane],

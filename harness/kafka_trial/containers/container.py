@@ -1,0 +1,288 @@
+"""One container of ours: started, signalled, frozen, ended; its output where it is wanted, its end as it was.
+
+To whoever holds it, it is much like a child process (`process/children.py`): `pid` is its first process as this machine
+numbers it, an exit code is negative for a signal's number. Labels say whose it is: `reaper.py` removes those whose
+harness is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from signal import SIGCONT, SIGKILL, SIGSTOP, Signals
+from typing import TYPE_CHECKING, Any
+
+from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.process.namespaces import Namespaces, namespaces_of
+from kafka_trial.process.threads import ThreadGroup
+from kafka_trial.process.waiting import wait_until
+
+if TYPE_CHECKING:
+    import docker
+
+ASKED_WITHIN_S = 30
+RUNS_AT_MOST_S = 24 * 3600
+# Of a stream that carries both: one byte of which, three of nothing, four of the length (Docker Engine API, attach).
+FRAME = struct.Struct(">BxxxI")
+STDOUT, STDERR = 1, 2
+SIGNALLED = 128  # a shell's exit status of a program that a signal ended is this and the signal's number
+
+
+@dataclass(frozen=True)
+class ContainerSpec:
+    """What to run. `network`: the name of one, or `container:<id>` to share that container's.
+
+    `mounts`: folders of this machine, each with the place inside. `cpus` and `memory_bytes` are limits; None: none.
+    """
+
+    name: str
+    image: str
+    network: str
+    labels: Mapping[str, str]
+    command: Sequence[str] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    init: bool = False
+    working_dir: str | None = None
+
+
+class Container:
+    """A container that was made of a spec. Not started yet; `start` may be called again after it ended."""
+
+    def __init__(self, client: docker.DockerClient, spec: ContainerSpec, threads: ThreadGroup) -> None:
+        """Makes it.
+
+        Raises:
+            StartError: the engine refuses; the image is missing.
+        """
+        self.spec = spec
+        self._client = client
+        self._threads = threads
+        self._ended = threading.Event()
+        self._ended.set()
+        self._exit_code: int | None = None
+        self._pid = 0
+        self._paused = False
+        self.namespaces: Namespaces | None = None
+        self.address: str | None = None
+        self.oom_killed = False
+        with engine_errors(f"container {spec.name} of image {spec.image} cannot be made", kind=StartError):
+            self._container = self._client.containers.create(
+                spec.image,
+                list(spec.command) if spec.command is not None else None,
+                name=spec.name,
+                labels=dict(spec.labels),
+                environment=dict(spec.env),
+                volumes={place: {"bind": inside, "mode": "rw"} for place, inside in spec.mounts.items()},
+                mem_limit=spec.memory_bytes,
+                memswap_limit=spec.memory_bytes,
+                nano_cpus=None if spec.cpus is None else round(spec.cpus * 1e9),
+                init=spec.init or None,
+                working_dir=spec.working_dir,
+                **_network(spec.network),
+            )
+
+    @property
+    def id(self) -> str:
+        return str(self._container.id)
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended.is_set()
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit status; negative for a signal's number; None while it runs."""
+        return self._exit_code
+
+    def start(self, *, stdout: int | None = None, stderr: int | None = None) -> None:
+        """Starts it; what it writes goes to the two descriptors, which are copied, or to the engine's log only.
+
+        Raises:
+            StartError: the engine refuses: the command is not in the image, say.
+        """
+        cannot = f"container {self.spec.name} of image {self.spec.image} cannot be started"
+        with engine_errors(cannot, kind=StartError):
+            stream = None if stdout is None else self._attached()
+            self._ended.clear()
+            self._exit_code, self.oom_killed = None, False
+            try:
+                self._container.start()
+            except BaseException:
+                self._ended.set()
+                if stream is not None:
+                    stream.close()
+                raise
+            if stream is not None and stdout is not None:
+                copies = {STDOUT: os.dup(stdout), STDERR: os.dup(stdout if stderr is None else stderr)}
+                self._threads.start(f"{self.spec.name} output", _copy, stream, copies)
+            self._threads.start(f"{self.spec.name} end", self._await_end)
+            self._look()
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to its first process, SIGKILL to all; SIGSTOP and SIGCONT freeze and thaw the whole of it.
+
+        Silently nothing once it has ended.
+        """
+        if not self.alive:
+            return
+        with engine_errors(f"container {self.spec.name} cannot be signalled", after_the_end=lambda: not self.alive):
+            if number == SIGSTOP:
+                self._container.pause()
+                self._paused = True
+            elif number == SIGCONT:
+                if self._paused:
+                    self._container.unpause()
+                    self._paused = False
+            else:
+                self._container.kill(signal=Signals(number).name)
+
+    def kill(self) -> None:
+        """Kills all of it with -9; a frozen one too."""
+        self.signal(SIGKILL)
+        self.signal(SIGCONT)
+
+    def wait(self, *, within_s: float) -> int:
+        """Returns the exit code.
+
+        Raises:
+            WaitTimeout: it still runs after `within_s` seconds.
+        """
+        wait_until(lambda: not self.alive, within_s=within_s, what=f"container {self.spec.name} to end", every_s=0.01)
+        assert self._exit_code is not None
+        return self._exit_code
+
+    def last_words(self, *, lines: int = 5) -> str:
+        """Returns the last lines that it wrote, for an error message."""
+        with engine_errors(f"the log of container {self.spec.name} cannot be read"):
+            said: bytes = self._container.logs(tail=lines)
+        return said.decode(errors="replace").strip()
+
+    def copy_log(self, descriptor: int) -> None:
+        """Copies what it writes to a descriptor until it ends, and closes that; the body of a thread."""
+        try:
+            with suppress(UnjudgeableError), engine_errors(f"the log of container {self.spec.name} cannot be read"):
+                for part in self._container.logs(stream=True, follow=True):
+                    _write(descriptor, part)
+        finally:
+            os.close(descriptor)
+
+    def remove(self) -> None:
+        """Ends it and takes it away; nothing to do where it is gone."""
+        with suppress(UnjudgeableError), engine_errors(f"container {self.spec.name} cannot be removed"):
+            self._container.remove(force=True, v=True)
+
+    def _attached(self) -> Any:
+        wanted = {"stdout": 1, "stderr": 1, "stream": 1}
+        return self._client.api.attach_socket(self.id, params=wanted)
+
+    def _look(self) -> None:
+        """Takes down what it is on this machine: its first process, whose namespaces, its address."""
+        state = self._client.api.inspect_container(self.id)
+        self._pid = int(state["State"]["Pid"])
+        networks = state["NetworkSettings"]["Networks"] or {}
+        addresses = [one["IPAddress"] for one in networks.values() if one.get("IPAddress")]
+        self.address = addresses[0] if addresses else None
+        self.namespaces = None
+        with suppress(UnjudgeableError):  # it has ended already; or we are not root, and see the proxies' halves only
+            if self._pid:
+                self.namespaces = namespaces_of(self._pid)
+
+    def _await_end(self) -> None:
+        try:
+            with engine_errors(f"container {self.spec.name} cannot be waited for"):
+                status = int(self._client.api.wait(self.id, timeout=RUNS_AT_MOST_S)["StatusCode"])
+                with suppress(UnjudgeableError), engine_errors(""):
+                    state = self._client.api.inspect_container(self.id)["State"]
+                    self.oom_killed = bool(state.get("OOMKilled"))
+        except UnjudgeableError:  # the engine is gone, or the container was removed: either way it runs no more for us
+            status = SIGNALLED + SIGKILL
+        self._exit_code = SIGNALLED - status if status > SIGNALLED else status
+        self._paused = False
+        self._ended.set()
+
+
+class engine_errors:  # noqa: N801 - used like a function
+    """Turns the engine's errors inside the `with` into ours: what cannot be done, and what the engine said of it.
+
+    Those after the container's end are dropped, where `after_the_end` says that it has ended.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        kind: type[StartError | UnjudgeableError] = UnjudgeableError,
+        after_the_end: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._what = what
+        self._kind = kind
+        self._after_the_end = after_the_end
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        from docker.errors import DockerException, ImageNotFound
+        from requests.exceptions import RequestException
+
+        if isinstance(error, ImageNotFound):
+            message = f"{self._what}: the engine has no such image; pull or build it first (docker image ls)"
+            raise StartError(message) from error
+        if isinstance(error, DockerException | RequestException):
+            if self._after_the_end():
+                return True
+            said = getattr(error, "explanation", None) or str(error)
+            raise self._kind(f"{self._what}: {said}") from error
+        return False
+
+
+def _network(name: str) -> dict[str, str]:
+    return {"network_mode": name} if name.startswith("container:") else {"network": name}
+
+
+def _copy(stream: Any, copies: Mapping[int, int]) -> None:
+    """Copies what comes on an attached stream to the descriptors, until its end; the body of a thread."""
+    raw = getattr(stream, "_sock", stream)
+    raw.settimeout(None)
+    try:
+        with suppress(OSError):  # whoever read the other end of a descriptor has gone
+            while head := _whole(raw, FRAME.size):
+                which, size = FRAME.unpack(head)
+                left = size
+                while left:
+                    part = raw.recv(min(left, 1 << 16))
+                    if not part:
+                        return
+                    left -= len(part)
+                    _write(copies.get(which, copies[STDERR]), part)
+    finally:
+        for descriptor in copies.values():
+            os.close(descriptor)
+        stream.close()
+
+
+def _whole(raw: Any, size: int) -> bytes:
+    """Returns the next `size` bytes; nothing at the end of the stream."""
+    taken = b""
+    while len(taken) < size:
+        part = raw.recv(size - len(taken))
+        if not part:
+            return b""
+        taken += part
+    return taken
+
+
+def _write(descriptor: int, part: bytes) -> None:
+    while part:
+        part = part[os.write(descriptor, part) :]
