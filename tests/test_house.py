@@ -44,10 +44,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "scenario": {"errors"},
     "history": {"errors"},
     "process": {"errors"},
+    "cluster.user_cache": {"errors", "process"},
+    "containers": {"errors", "process", "cluster.user_cache"},
     "invariants": {"claim", "history"},
     "kafka_protocol": {"errors"},
-    "cluster": {"errors", "process", "kafka_protocol.offsets_records"},
-    "consumers": {"errors", "claim", "history", "process", "cluster"},
+    "cluster": {"errors", "process", "containers", "kafka_protocol.offsets_records"},
+    "consumers": {"errors", "claim", "history", "process", "containers", "cluster"},
     "workload": {"errors", "scenario", "history", "process"},
     "witness": {"errors", "history", "process", "cluster", "kafka_protocol"},
     "nemesis": {"errors", "scenario", "history", "process", "cluster", "consumers", "witness", "kafka_protocol"},
@@ -118,7 +120,7 @@ SLEEPERS = {"time.sleep", "sleep"}
 # A third-party library may be imported only in these rooms.
 ONLY_IN = {
     "pyspark": {"judge"},
-    "docker": {"cluster.containers", "consumers.container"},
+    "docker": {"containers", "cluster.containers", "cluster.images", "consumers.container"},
     "testcontainers": {"cluster.containers", "consumers.container"},
     "confluent_kafka": {
         "workload.producer",
