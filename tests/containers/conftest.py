@@ -1,0 +1,38 @@
+"""A container engine for these tests: one that runs, else a private one, where this user and this machine can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from docker import DockerClient
+
+from kafka_trial.containers.engine import client_of, connect
+from kafka_trial.containers.private_engine import private_engine
+from kafka_trial.errors import StartError
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[DockerClient]:
+    """Returns a client of an engine; a private one ends with the session, and everything in it."""
+    with ExitStack() as stack:
+        try:
+            client = connect()
+        except StartError:
+            try:
+                client = client_of(stack.enter_context(private_engine()))
+            except StartError as error:
+                pytest.skip(f"no container engine runs, and {error}")
+        stack.callback(client.close)
+        yield client
+
+
+@pytest.fixture(scope="session")
+def can_start_engines() -> None:
+    """Skips where no private engine can be started."""
+    try:
+        with private_engine():
+            pass
+    except StartError as error:
+        pytest.skip(str(error))

@@ -1,0 +1,107 @@
+"""A private engine leaves the machine as it was: its firewall, its links, its folders, its processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import leaves_no_trace
+from kafka_trial.containers import private_engine
+from kafka_trial.containers.engine_folder import engine_folder, holder_of, host_of, log_of
+from kafka_trial.errors import StartError
+from kafka_trial.process.waiting import wait_until
+
+
+@pytest.fixture
+def namespace(can_start_engines: None, tmp_path: Path) -> Iterator[list[str]]:
+    """Returns the command that enters a network namespace, where nobody else changes anything meanwhile."""
+    place = tmp_path / "namespace"
+    place.touch()
+    subprocess.run(["unshare", f"--net={place}", "true"], check=True)
+    try:
+        yield ["nsenter", f"--net={place}", sys.executable, leaves_no_trace.__file__]
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize("then", ["end", "kill"])
+def test_what_it_changes_is_as_before_when_its_starter_has_gone(namespace: list[str], then: str) -> None:
+    """Another engine's chains, docker0 and the policy of FORWARD stay all the time; also after a kill -9."""
+    starter = subprocess.Popen([*namespace, then], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert starter.stdin is not None
+    assert starter.stdout is not None
+    with starter:
+        said = json.loads(starter.stdout.readline())
+        before, up = said["before"], said["up"]
+        folder = Path(said["host"].removeprefix("unix://")).parent
+        assert len(_processes_of(folder)) >= 3  # its holder, dockerd, containerd
+        starter.stdin.close()
+    assert {name for name in before if up[name] != before[name]} >= {"addresses", "routes"}
+    assert up["forwarding"] == before["forwarding"]
+    assert set(before["rules"].splitlines()) <= set(up["rules"].splitlines())
+    wait_until(
+        lambda: not _processes_of(folder) and _seen(namespace) == before and not folder.exists(),
+        within_s=20,
+        what="nothing of the engine to be left",
+        detail=lambda: f"{_processes_of(folder)}, {_seen(namespace)} instead of {before}",
+    )
+    assert not log_of(folder).exists()
+
+
+@pytest.mark.usefixtures("can_start_engines")
+def test_the_engine_of_make_dockerd_stays_until_it_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Started twice it is the same one, which also `connect` finds; stopped twice is no error."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-") as cache:  # a test's own folder is too deep for a socket
+        monkeypatch.setenv("KAFKA_TRIAL_CACHE", cache)
+        host = host_of(engine_folder())
+        try:
+            assert [private_engine.main(["start"]), private_engine.main(["start"])] == [0, 0]
+            assert private_engine.main(["status"]) == 0
+            assert capsys.readouterr().out.count(f"export DOCKER_HOST={host}\n") == 3
+        finally:
+            assert private_engine.main(["stop"]) == 0
+        assert [private_engine.main(["stop"]), private_engine.main(["status"])] == [0, 3]
+        assert holder_of(engine_folder()) is None
+        assert _processes_of(engine_folder()) == []
+
+
+def test_who_is_not_root_and_has_no_dockerd_is_told_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the packages to install, and the engine that needs neither."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StartError, match="only root can start one") as caught, private_engine.private_engine():
+        pass
+    assert "`apt-get install docker.io iptables iproute2 util-linux`" in str(caught.value)
+
+
+@pytest.mark.usefixtures("can_start_engines")
+def test_a_dockerd_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its last words are in the error, and nothing of it is left."""
+    broken = tmp_path / "dockerd"
+    broken.write_text("#!/bin/sh\necho no room on this device >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    before = set(Path(tempfile.gettempdir()).glob("kafka-trial-engine-*"))
+    with pytest.raises(StartError, match=r"no room on this device.*exited with 3"), private_engine.private_engine():
+        pass
+    assert set(Path(tempfile.gettempdir()).glob("kafka-trial-engine-*")) <= before
+
+
+def _seen(namespace: list[str]) -> Any:
+    return json.loads(subprocess.check_output([*namespace, "look"], text=True))
+
+
+def _processes_of(folder: Path) -> list[str]:
+    commands = (" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    return [command for command in commands if str(folder) in command]
