@@ -21,6 +21,7 @@ from kafka_trial.process.waiting import wait_until
 
 LOGGING = """
 Configuration:
+  shutdownHook: disable
   Appenders:
     Console:
       name: STDOUT
@@ -88,20 +89,21 @@ def test_a_broker_boots_from_its_environment_and_keeps_its_records(broker: Conta
     broker.start()
     bootstrap = f"{_address(network)}:9092"
     assert _sent(bootstrap, b"before").offset() == 0
-    (process,) = broker.top(ps_args="-o uid,args")["Processes"]
-    command = process[1].split()
-    assert process[0] == "1000"
+    (process,) = broker.top(ps_args="-o pid,uid,args")["Processes"]
+    command = process[2].split()
+    assert process[1] == "1000"
     assert command[0] == "java"
     assert {"-Xmx300m", "-XX:+UseSerialGC", "-Dof.kafka.opts=1", "kafka.Kafka"} <= set(command)
     broker.stop(timeout=60)
     broker.reload()
     logged = broker.logs().decode()
     assert broker.attrs["State"]["ExitCode"] == 143
-    assert "mounted [KafkaRaftServer nodeId=7] Completed shutdown" in logged
-    assert "id=MkU3OEVBNTcwNTJENDM2Qk" in logged or "clusterId=MkU3OEVBNTcwNTJENDM2Qk" in logged
+    assert "mounted [BrokerServer id=7] shut down completed" in logged
+    assert "clusterId MkU3OEVBNTcwNTJENDM2Qk" in logged
     broker.start()
     assert _sent(bootstrap, b"after").offset() == 1
     assert _received(bootstrap, 2) == [b"before", b"after"]
+    assert "since clean shutdown file was found" in broker.logs().decode()
 
 
 def _sent(bootstrap: str, value: bytes) -> Message:
