@@ -16,6 +16,7 @@ import pytest
 
 import leaves_no_trace
 from kafka_trial.containers import private_engine
+from kafka_trial.containers.engine import client_of
 from kafka_trial.containers.engine_folder import engine_folder, holder_of, host_of, log_of
 from kafka_trial.errors import StartError
 from kafka_trial.process.waiting import wait_until
@@ -76,6 +77,38 @@ def test_the_engine_of_make_dockerd_stays_until_it_is_stopped(
         assert _processes_of(engine_folder()) == []
 
 
+@pytest.mark.usefixtures("can_start_engines")
+def test_what_a_killed_holder_left_goes_with_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its dockerd dies with it, and the bridge of a network stays until dockerd starts in that folder again."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-") as cache:
+        monkeypatch.setenv("KAFKA_TRIAL_CACHE", cache)
+        try:
+            network = client_of(private_engine.start()).networks.create("kafka-trial-test", driver="bridge")
+            holder = holder_of(engine_folder())
+            assert holder is not None
+            holder.kill()
+            gone = "the processes of a killed holder to be gone"
+            wait_until(lambda: not _processes_of(engine_folder()), within_s=20, what=gone)
+            assert _has_link(f"br-{network.id[:12]}")
+            assert client_of(private_engine.start()).networks.list(names=["kafka-trial-test"]) == []
+            assert not _has_link(f"br-{network.id[:12]}")
+        finally:
+            private_engine.stop()
+
+
+@pytest.mark.usefixtures("can_start_engines")
+def test_a_folder_has_one_engine_and_keeps_its_images() -> None:
+    """A second one is refused while the first is there; the next one finds what the first has made."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-") as folder:
+        kept = Path(folder) / "engine"
+        with private_engine.private_engine(kept=kept) as host:
+            client_of(host).api.import_image_from_data(bytes(1024), repository="empty", tag="1")
+            with pytest.raises(StartError, match="is in use"), private_engine.private_engine(kept=kept):
+                pass
+        with private_engine.private_engine(kept=kept) as host:
+            assert [image.tags for image in client_of(host).images.list()] == [["empty:1"]]
+
+
 def test_who_is_not_root_and_has_no_dockerd_is_told_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With the packages to install, and the engine that needs neither."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -96,6 +129,10 @@ def test_a_dockerd_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(StartError, match=r"no room on this device.*exited with 3"), private_engine.private_engine():
         pass
     assert set(Path(tempfile.gettempdir()).glob("kafka-trial-engine-*")) <= before
+
+
+def _has_link(name: str) -> bool:
+    return subprocess.run(["ip", "link", "show", name], capture_output=True).returncode == 0
 
 
 def _seen(namespace: list[str]) -> Any:

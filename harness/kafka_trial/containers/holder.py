@@ -47,20 +47,23 @@ OF_DOCKER = ("bridge", "host", "none")  # the networks that every engine has
 
 
 def main(arguments: list[str]) -> int:
-    """Holds the engine in a folder: FOLDER, or FOLDER PID STARTED_S to live as long as that process does."""
+    """Holds the engine in a folder: FOLDER, or FOLDER PID STARTED_S keep|remove to live as long as that process."""
     folder, *starter = arguments
     try:
-        hold(Path(folder), Holder(int(starter[0]), float(starter[1])) if starter else None)
+        if starter:
+            hold(Path(folder), Holder(int(starter[0]), float(starter[1])), remove=starter[2] == "remove")
+        else:
+            hold(Path(folder), None, remove=False)
     except KafkaTrialError as error:
         print(error, file=sys.stderr)
         return error.exit_status
     return 0
 
 
-def hold(folder: Path, starter: Holder | None) -> None:
+def hold(folder: Path, starter: Holder | None, *, remove: bool) -> None:
     """Starts dockerd, keeps it until this process is told to end or `starter` is gone, and clears up.
 
-    With a starter the folder goes too; without one it stays, with the images.
+    With `remove` the folder goes too, however this ends; without it that stays, with the images.
 
     Raises:
         StartError: dockerd did not become ready; with its last words.
@@ -74,7 +77,8 @@ def hold(folder: Path, starter: Holder | None) -> None:
         stack.callback(_remove_cgroups, key)
         stack.enter_context(_default_bridge(key))
         stack.enter_context(_bridged_traffic_passes(key))
-        belongings = [folder] if starter else []
+        belongings = [folder] if remove else []
+        (folder / "dockerd.pid").unlink(missing_ok=True)  # of one that was killed; the number may be another's by now
         child_processes = stack.enter_context(ChildProcesses("private engine", belongings=belongings))
         dockerd = child_processes.spawn("dockerd", _command(folder, key), env=_environment(), stdout=1, stderr=2)
         stack.callback(dockerd.end, within_s=ENDED_WITHIN_S)
@@ -85,7 +89,8 @@ def hold(folder: Path, starter: Holder | None) -> None:
         write_holder(folder)
         while dockerd.alive and not ended.wait(STARTER_ASKED_EVERY_S):
             if starter and starter.process() is None:
-                log_of(folder).unlink(missing_ok=True)
+                if remove:
+                    log_of(folder).unlink(missing_ok=True)
                 return
         if not ended.is_set():
             raise StartError(f"dockerd has exited with {dockerd.exit_code}; see {log_of(folder)}")

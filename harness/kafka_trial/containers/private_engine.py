@@ -45,24 +45,31 @@ LAST_LINES = 8
 
 
 @contextlib.contextmanager
-def private_engine() -> Iterator[str]:
+def private_engine(*, kept: Path | None = None) -> Iterator[str]:
     """Starts an engine of one's own and yields its DOCKER_HOST; it ends with the `with`, or with this process.
 
+    Its folder is a temporary one and goes with it, or the one given, where its images are kept for the next time.
+
     Raises:
-        StartError: this user or this machine cannot, or it did not start.
+        StartError: this user or this machine cannot, the folder has an engine already, or it did not start.
     """
-    _check(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix="kafka-trial-engine-"))
+    _check(kept or Path(tempfile.gettempdir()))
+    folder = kept or Path(tempfile.mkdtemp(prefix="kafka-trial-engine-"))
     starter = Holder.this_process()
+    arguments = [str(starter.pid), str(starter.started_s), "keep" if kept else "remove"]
     holder: psutil.Process | None = None
     try:
-        holder = _start(folder, str(starter.pid), str(starter.started_s))
+        with locked(_lock_of(folder)):
+            if holder_of(folder) is not None:
+                raise StartError(f"the private engine in {folder} is in use: give another folder, or none")
+            holder = _start(folder, *arguments)
         yield host_of(folder)
     finally:
         if holder is not None:
             _end(holder)
-        shutil.rmtree(folder, ignore_errors=True)
-        log_of(folder).unlink(missing_ok=True)
+        if kept is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            log_of(folder).unlink(missing_ok=True)
 
 
 def start() -> str:
@@ -72,11 +79,9 @@ def start() -> str:
         StartError: this user or this machine cannot, or it did not start.
     """
     folder = engine_folder()
-    with locked("engine"):
+    with locked(_lock_of(folder)):
         if holder_of(folder) is None:
             _check(folder)
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            forget_holder(folder)
             _start(folder)
     return host_of(folder)
 
@@ -87,7 +92,7 @@ def stop() -> bool:
     Raises:
         StartError: it does not end.
     """
-    with locked("engine"):
+    with locked(_lock_of(engine_folder())):
         holder = holder_of(engine_folder())
         if holder is not None:
             _end(holder)
@@ -138,9 +143,15 @@ def _check(below: Path) -> None:
         raise StartError(f"no private container engine: {'; '.join(problems)}")
 
 
+def _lock_of(folder: Path) -> str:
+    return f"private-{folder.name}"
+
+
 def _start(folder: Path, *starter: str) -> psutil.Process:
     """Starts the holder of the engine in a folder, and returns it when the engine serves."""
     log = log_of(folder)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    forget_holder(folder)
     pid = start_detached([sys.executable, "-m", "kafka_trial.containers.holder", folder, *starter], log=log)
 
     def serving() -> psutil.Process | None:
