@@ -183,3 +183,11 @@ def test_every_problem_of_what_a_sink_hears_of_is_told(tmp_path: Path) -> None:
         "[evidence] body = 'json' is none of: own, value",
         "[evidence] no_effect[1] = 'failed' is none of: done, discarded, dead-lettered",
     ]
+
+
+def test_a_json_path_is_read_before_anything_starts(tmp_path: Path) -> None:
+    """Indexes and quoted names are taken; a path that names many places is told, with an example."""
+    good = LEAST + "[identity]\njson_path = \"$.lines[0]['order-id']\"\n"
+    assert read(tmp_path, good).identity.json_path == "$.lines[0]['order-id']"
+    (told,) = problems(tmp_path, LEAST + '[identity]\njson_path = "$.lines[*].id"\n')
+    assert told.startswith("[identity] json_path = '$.lines[*].id': '[*].id' is no step to one place: write .name")
