@@ -133,6 +133,7 @@ class Connection:
         self._reader, self._writer = reader, writer
         self._http = _reading()
         self._method = ""
+        self._last = False
         self._reads = 0  # of the request at hand
 
     async def serve(self, *, refuse: Refuse, handle: Handle, let_in: Callable[[], None]) -> None:
@@ -144,7 +145,7 @@ class Connection:
         try:
             head = await self._first_head()
             while head is not None:
-                if refusal := refuse(head) or _refusal(head):
+                if refusal := _unreadable(head) or refuse(head) or _length_refusal(head):
                     raise RefusedError(refusal)
                 let_in()
                 if not await self._answered(await handle(head, await self._body())):
@@ -166,7 +167,7 @@ class Connection:
             await self._until_gone()
         if answer.silent:
             return False
-        if self._http.their_state is h11.MUST_CLOSE:
+        if self._last or self._http.their_state is h11.MUST_CLOSE:
             await self.end_with(answer)
             return False
         await self._send(answer, last=False)
@@ -185,7 +186,8 @@ class Connection:
         """Returns the head of the next request, which may have come with the last one."""
         waiting, closed = self._http.trailing_data
         self._http = _reading()
-        if waiting:
+        if waiting:  # it pipelines: others get their turn first
+            await asyncio.sleep(0)
             self._http.receive_data(waiting)
         if closed:
             self._http.receive_data(b"")
@@ -196,8 +198,10 @@ class Connection:
         event = await self._next()
         if not isinstance(event, h11.Request):
             return None  # the client has closed
+        headers = dict(event.headers)
         self._method = event.method.decode()
-        return Head(self._method, _segments(event.target), event.http_version, dict(event.headers))
+        self._last = b"close" in headers.get(b"connection", b"").lower()  # h11 forgets it where an upgrade is offered
+        return Head(self._method, _segments(event.target), event.http_version, headers)
 
     async def _body(self) -> Body:
         """Reads a body to its end; what comes in chunks may turn out too large only there."""
@@ -244,16 +248,18 @@ def _reading() -> h11.Connection:
     return h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
 
 
-def _refusal(head: Head) -> Answer | None:
-    """Looks at what h11 leaves open: the version, and how long the body is."""
-    headers = head.headers
+def _unreadable(head: Head) -> Answer | None:
+    """Refuses what h11 leaves open: the version, and whose word counts on where the body ends."""
     if not head.version.startswith(b"1."):
         return BAD_VERSION
-    if b"content-length" in headers and b"transfer-encoding" in headers:
-        return BOTH_LENGTHS
-    if head.version == b"1.0" and head.method in ("POST", "PUT") and b"content-length" not in headers:
-        return LENGTH_REQUIRED
-    return TOO_LARGE if int(headers.get(b"content-length", 0)) > BODY_BYTES_MAX else None
+    return BOTH_LENGTHS if {b"content-length", b"transfer-encoding"} <= head.headers.keys() else None
+
+
+def _length_refusal(head: Head) -> Answer | None:
+    length = head.headers.get(b"content-length")
+    if length is None:
+        return LENGTH_REQUIRED if head.version == b"1.0" and head.method in ("POST", "PUT") else None
+    return TOO_LARGE if int(length) > BODY_BYTES_MAX else None
 
 
 @lru_cache(maxsize=64)
