@@ -293,7 +293,7 @@ def _audit(parsers: _Subparsers) -> None:
     )
     parser.add_argument("--id-header", metavar="NAME", help="the header that holds a record's id (default kt-id)")
     parser.add_argument(
-        "--id-field", metavar="PATH", help="else the field of its JSON value, a.b or $.a.b (default id)"
+        "--id-field", metavar="PATH", help="else the place in its JSON value, as in $.a[0].b (default id)"
     )
     parser.add_argument(
         "--sink-topic",
@@ -302,7 +302,7 @@ def _audit(parsers: _Subparsers) -> None:
         help="topics that tell by id which records were handled: what the group writes, and where its dead letters go",
     )
     parser.add_argument("--sink-id-header", metavar="NAME", help="the header with the id there (default: --id-header)")
-    parser.add_argument("--sink-id-field", metavar="PATH", help="else the field with it (default: --id-field)")
+    parser.add_argument("--sink-id-field", metavar="PATH", help="else the place of it (default: --id-field)")
     parser.add_argument(
         "--sink-db", metavar="URL", help="or a database that tells: postgresql://USER@HOST/NAME, sqlite:///FILE"
     )

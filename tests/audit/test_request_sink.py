@@ -43,6 +43,8 @@ def test_ids_are_where_consumer_toml_has_them_unless_said() -> None:
         ({"sink_db": "sqlite:////no/such.db", "sink_query": QUERY}, "there is no file /no/such.db"),
         ({"sink_db": "postgresql://reader:secret@db/billing", "sink_query": QUERY}, NO_PASSWORD),
         ({"sink_db": "postgresql://db/billing?password=secret", "sink_query": QUERY}, NO_PASSWORD),
+        ({"id_field": "$.a[*]"}, "--id-field '$.a[*]': '[*]' is no step to one place"),
+        ({"sink_topic": ["s"], "sink_id_field": "a..b"}, "--sink-id-field 'a..b': '..b' is no step to one place"),
         ({"sink_id_field": "a"}, "--sink-id-field says where ids are in a --sink-topic"),
     ],
 )

@@ -3,71 +3,26 @@
 from __future__ import annotations
 
 import http.client
-import json
-import socket
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from kafka_trial.consumers.sink import BODY_BYTES_MAX, Manner, Sink, start_sink
+from kafka_trial.consumers.http_connection import BODY_BYTES_MAX
+from kafka_trial.consumers.sink import Manner, start_sink
 from kafka_trial.history.record_ids import checksums
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import wait_until
-
-ANSWER_WITHIN_S = 10
-
-
-class World:
-    """A sink with its history, and whom it killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.killed: list[str] = []
-        self.sink: Sink
-
-    def events(self) -> list[dict[str, Any]]:
-        """Returns the history's events without their heads."""
-        lines = (self.folder / "sink.jsonl").read_bytes().splitlines()
-        heads = {"schema", "source", "seq", "time_ns"}
-        return [{name: value for name, value in json.loads(line).items() if name not in heads} for line in lines]
-
-    def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.sink.port, timeout=ANSWER_WITHIN_S)
-
-    def post(self, path: str, body: bytes = b"", **headers: str) -> int:
-        """POSTs below m1's URL and returns the status."""
-        connection = self.connect()
-        connection.request("POST", urlsplit(self.sink.url("m1")).path + path, body, headers)
-        status = connection.getresponse().status
-        connection.close()
-        return status
+from sink_world import ANSWER_WITHIN_S, World, ask, effect, running_sink
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """A running sink."""
-    world = World(tmp_path)
-    with Recorder(tmp_path, "sink") as recorder, start_sink(recorder, kill=world.killed.append) as sink:
-        world.sink = sink
+    with running_sink(tmp_path) as world:
         yield world
-
-
-@contextmanager
-def ask(world: World, path: str) -> Iterator[socket.socket]:
-    """Opens a request by hand, its last lines still to be sent; waits briefly for answers."""
-    with socket.create_connection(("127.0.0.1", world.sink.port), timeout=0.3) as link:
-        link.sendall(f"POST {urlsplit(world.sink.url('m1')).path}{path} HTTP/1.1\r\nContent-Length: 0\r\n".encode())
-        yield link
-
-
-def effect(record_id: str, outcome: str = "ok", **more: Any) -> dict[str, Any]:
-    """Returns the event of an effect; that of an empty body, unless its checksum is given."""
-    return {"kind": "effect", "id": record_id, "member": "m1", "outcome": outcome, "checksum": 0, **more}
 
 
 def test_an_effect_is_in_the_history_when_it_is_answered(world: World) -> None:
@@ -106,7 +61,8 @@ def test_one_connection_serves_many_effects(world: World) -> None:
         ("/nowhere", {"KT-Id": "r1"}, 404),
         ("/effect", {"KT-Id": "r1", "Content-Length": str(BODY_BYTES_MAX + 1)}, 413),
         ("/effect", {"KT-Id": "r1", "Content-Length": "many"}, 400),
-        ("/effect", {"KT-Id": "r1", "Transfer-Encoding": "chunked"}, 411),
+        ("/effect", {"KT-Id": "r1", "Transfer-Encoding": "chunked"}, 400),  # and a length
+        ("/effect", {"KT-Id": "r" * 1025}, 400),
     ],
 )
 def test_what_is_refused_is_not_recorded(world: World, path: str, headers: dict[str, str], status: int) -> None:

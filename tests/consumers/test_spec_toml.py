@@ -241,3 +241,11 @@ def test_what_no_image_can_have_is_told(tmp_path: Path) -> None:
         assert [one for one in told if said in one], (said, told)
     assert "[image] is for containers" in problems(tmp_path, LEAST + "[image]\ncpus = 1.0\n")[0]
     assert "command is missing, or image" in problems(tmp_path, LEAST.replace("command", "#"))[0]
+
+
+def test_a_json_path_is_read_before_anything_starts(tmp_path: Path) -> None:
+    """Indexes and quoted names are taken; a path that names many places is told, with an example."""
+    good = LEAST + "[identity]\njson_path = \"$.lines[0]['order-id']\"\n"
+    assert read(tmp_path, good).identity.json_path == "$.lines[0]['order-id']"
+    (told,) = problems(tmp_path, LEAST + '[identity]\njson_path = "$.lines[*].id"\n')
+    assert told.startswith("[identity] json_path = '$.lines[*].id': '[*].id' is no step to one place: write .name")

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from kafka_trial.errors import InputError
+from kafka_trial.history.json_paths import json_path, json_path_problem
 from kafka_trial.kafka_protocol.security import UNSECURED, Security
 
 TOPIC, TABLE = "topic", "table"
@@ -29,13 +30,13 @@ NO_PASSWORD = (
 
 @dataclass(frozen=True)
 class Identity:
-    """Where a record's id is: in a header, else in a field of its JSON value (`a.b`: b of a)."""
+    """Where a record's id is: in a header, else at a path of its JSON value (`a.b`, `$.a[0].b`)."""
 
     header: str = "kt-id"  # as in consumer.toml
     field: str = "id"
 
     def __str__(self) -> str:
-        return f"neither the header {self.header} nor $.{self.field} of a JSON value"
+        return f"neither the header {self.header} nor {json_path(self.field)} of a JSON value"
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,11 @@ def make_audit_request(words: Mapping[str, Any], *, now_ns: int) -> AuditRequest
     from_ns, until_ns = (_time_ns(f"--{name}", words[name], now_ns, problems) for name in ("from", "until"))
     problems += _window_problems(from_ns, until_ns, now_ns)
     problems += _bootstrap_problems(words["bootstrap"])
+    problems += [
+        f"--{name.replace('_', '-')} {words[name]!r}: {wrong}"
+        for name in ("id_field", "sink_id_field")
+        if words.get(name) and (wrong := json_path_problem(words[name]))
+    ]
     logs = tuple(Path(name) for name in words.get("request_logs") or ())
     problems += [f"--request-log {path}: there is no such file" for path in logs if not path.is_file()]
     sink = sink_of(words, problems)

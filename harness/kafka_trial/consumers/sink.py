@@ -2,150 +2,46 @@
 
 `POST {sink_url}/effect` is recorded before it is answered; `POST {sink_url}/crash-point/<name>` lets a consumer be
 killed exactly there. The nemesis changes its manners: slow, refusing, holding, closing after recording. One thread
-serves all connections; the URL of each member carries a token, so that nobody else's effects come in. Of HTTP/1.1 it
-speaks just enough: POST with a Content-Length, keep-alive, bounded sizes (RFC 9112).
+serves all connections (`http_connection.py`); the URL of each member carries a token, so that nobody else's effects
+come in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any
+from ipaddress import ip_address
+from typing import Final
 
-import orjson
-
-from kafka_trial.history.record_ids import checksums
+from kafka_trial.consumers.http_connection import CLOSE, HEAD_BYTES_MAX, HOLD, Answer, Body, Connections, Head
+from kafka_trial.errors import StartError
+from kafka_trial.history.json_paths import path_steps
+from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER, checksums, id_in_json
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 
-HEAD_BYTES_MAX = 64 * 1024
-BODY_BYTES_MAX = 16 * 1024 * 1024
+HOST: Final = "127.0.0.1"
+UP_WITHIN_S: Final = 10.0
+ID_CHARACTERS_MAX: Final = 1024
+WAITING_MAX: Final = 1024  # connections that the kernel keeps until they are accepted
+ACCEPTED_AT_ONCE_MAX: Final = 64  # so many more descriptors than the bound on connections there may be
 
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Request line and headers (names in lower case) of one request."""
-
-    method: str
-    path: str
-    version: str
-    headers: Mapping[str, str]
-
-    @property
-    def keeps_connection(self) -> bool:
-        return self.version == "HTTP/1.1" and self.headers.get("connection", "").lower() != "close"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A response. `silent` ones are never sent: the connection is closed (`held`: only when the client has gone)."""
-
-    status: int
-    reason: str
-    text: str = ""
-    silent: bool = False
-    held: bool = False
-
-
-CLOSE = Answer(0, "", silent=True)
-HOLD = Answer(0, "", silent=True, held=True)
-BAD_REQUEST = Answer(400, "Bad Request", "not an HTTP/1.1 request with a Content-Length")
-LENGTH_REQUIRED = Answer(411, "Length Required", "send a Content-Length; chunked bodies are not read")
-TOO_LARGE = Answer(413, "Content Too Large", f"the body may have {BODY_BYTES_MAX} bytes at most")
-
-Refuse = Callable[[Head], Answer | None]
-Handle = Callable[[Head, bytes], Awaitable[Answer]]
-
-
-async def serve_connection(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, refuse: Refuse, handle: Handle
-) -> None:
-    """Answers requests until the connection ends. `refuse` looks at each head before its body is read."""
-    try:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            while await _serve_one(reader, writer, refuse, handle):
-                pass
-    finally:
-        writer.close()
-
-
-async def _serve_one(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, refuse: Refuse, handle: Handle
-) -> bool:
-    """Answers one request; tells whether another may follow."""
-    try:
-        head = _head(await reader.readuntil(b"\r\n\r\n"))
-    except (asyncio.LimitOverrunError, ValueError):
-        await _send(writer, BAD_REQUEST)
-        return False
-    length = _length(head)
-    refusal = refuse(head) or (length if isinstance(length, Answer) else None)
-    if refusal is not None or isinstance(length, Answer):
-        await _send(writer, refusal or BAD_REQUEST)
-        await _discard(reader)
-        return False
-    if head.headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    answer = await handle(head, await reader.readexactly(length))
-    if answer.held:
-        await _discard(reader)
-    if answer.silent:
-        return False
-    await _send(writer, answer, keep=head.keeps_connection)
-    return head.keeps_connection
-
-
-def _head(text: bytes) -> Head:
-    request, *lines = text.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    method, path, version = request.split(" ")
-    headers = dict(line.split(":", 1) for line in lines)
-    return Head(method, path, version, {name.strip().lower(): value.strip() for name, value in headers.items()})
-
-
-def _length(head: Head) -> int | Answer:
-    if "transfer-encoding" in head.headers:
-        return LENGTH_REQUIRED
-    given = head.headers.get("content-length", "0" if head.method != "POST" else "")
-    if not given:
-        return LENGTH_REQUIRED
-    if not given.isascii() or not given.isdigit():
-        return BAD_REQUEST
-    return TOO_LARGE if len(given) > 12 or int(given) > BODY_BYTES_MAX else int(given)
-
-
-async def _discard(reader: asyncio.StreamReader) -> None:
-    """Reads until the client closes: a refusal sent into an unread body would reach it as a reset."""
-    while await reader.read(HEAD_BYTES_MAX):
-        pass
-
-
-async def _send(writer: asyncio.StreamWriter, answer: Answer, *, keep: bool = False) -> None:
-    text = answer.text.encode()
-    lines = [f"HTTP/1.1 {answer.status} {answer.reason}"]
-    if answer.status != 204:
-        lines += [f"Content-Length: {len(text)}", "Content-Type: text/plain; charset=utf-8"]
-    if not keep:
-        lines.append("Connection: close")
-    writer.write("\r\n".join([*lines, "", ""]).encode() + text)
-    await writer.drain()
-
-
-HOST = "127.0.0.1"
-UP_WITHIN_S = 10.0
-ID_CHARACTERS_MAX = 1024
-
-DONE = Answer(204, "No Content")
-NO_ID = Answer(400, "Bad Request", "an effect needs the header KT-Id, or JSON with the record's id")
-FORBIDDEN = Answer(403, "Forbidden", "the path must begin as sink_url does")
-NOT_FOUND = Answer(404, "Not Found", "POST .../effect or .../crash-point/<name>")
-REFUSED = Answer(503, "Service Unavailable", "the sink refuses on purpose; nothing was done")
+DONE = Answer(204)
+NO_ID = Answer(
+    400, "an effect needs its id: in the header KT-Id or that of [identity], or in JSON that is not compressed"
+)
+FORBIDDEN = Answer(403, "the path must begin as sink_url does")
+NOT_FOUND = Answer(404, "POST or PUT .../effect, or POST .../crash-point/<name>")
+REFUSED = Answer(503, "the sink refuses on purpose; nothing was done")
 
 
 class Manner(Enum):
@@ -169,9 +65,19 @@ class CrashPoint:
 class Sink:
     """The running sink; made by `start_sink`."""
 
-    def __init__(self, recorder: Recorder, *, json_path: str | None, kill: Callable[[str], object] | None) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        listener: socket.socket,
+        *,
+        header: str,
+        json_path: str,
+        kill: Callable[[str], object] | None,
+    ) -> None:
         self._recorder = recorder
-        self._id_path = (json_path or "$.id").removeprefix("$.").split(".")
+        self._listener = listener
+        self._id_headers = tuple(dict.fromkeys((header.lower(), ID_HEADER)))
+        self._json_path = json_path
         self._kill = kill
         self._token = secrets.token_urlsafe(16)
         self._lock = threading.Lock()
@@ -181,11 +87,17 @@ class Sink:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
         self._end: asyncio.Future[None] | None = None
-        self.port = 0
+        self._connections = Connections()
+        self.host, self.port = listener.getsockname()[:2]
 
     def url(self, member: str) -> str:
         """Returns the sink's address for one member, its token in the path."""
-        return f"http://{HOST}:{self.port}/{self._token}/{member}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/{self._token}/{member}"
+
+    @property
+    def serves(self) -> bool:
+        return self._end is not None
 
     def arm(self, name: str, *, member: str | None = None) -> CrashPoint:
         """Has the next member that asks at the crash point `name` (that one, if given) killed with -9; once."""
@@ -235,36 +147,46 @@ class Sink:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(
+            self._connected, sock=self._listener, limit=HEAD_BYTES_MAX, backlog=ACCEPTED_AT_ONCE_MAX
+        )
+        self._listener.listen(WAITING_MAX)  # asyncio accepts `backlog` connections before it looks at any of them
         self._end = self._loop.create_future()
-        server = await asyncio.start_server(self._connected, HOST, 0, limit=HEAD_BYTES_MAX, backlog=1024)
-        self.port = server.sockets[0].getsockname()[1]
         try:
             await self._end
         finally:
             server.close()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        assert self._end is not None
-        try:
-            await serve_connection(reader, writer, refuse=self._refuse, handle=self._handle)
-        except OSError as error:  # the history cannot be written: nothing may be answered any more
-            _finish(self._end, error)
+    async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
+        await self._connections.serve(reader, writer, refuse=self._refuse, handle=self._handle)
 
     def _refuse(self, head: Head) -> Answer | None:
-        if not secrets.compare_digest(head.path[1:].partition("/")[0].encode(), self._token.encode()):
-            return FORBIDDEN
-        return None if head.method == "POST" else NOT_FOUND
+        if not head.path and head.method in ("GET", "HEAD"):
+            return NOT_FOUND
+        token = head.path[0] if head.path else ""
+        return None if secrets.compare_digest(token.encode(), self._token.encode()) else FORBIDDEN
 
-    async def _handle(self, head: Head, body: bytes) -> Answer:
-        _, _, member, *place = head.path.split("/")
-        if place == ["effect"]:
-            return await self._effect(member, head, body)
-        if len(place) == 2 and place[0] == "crash-point":
-            return self._crash_point(member, place[1])
+    async def _handle(self, head: Head, body: Body) -> Answer:
+        try:
+            return await self._handled(head, body)
+        except Exception as error:  # noqa: BLE001 - it ends the sink: what was not recorded may not be answered
+            assert self._end is not None
+            _finish(self._end, error)
+            return CLOSE
+
+    async def _handled(self, head: Head, body: Body) -> Answer:
+        if head.method not in ("POST", "PUT"):
+            return NOT_FOUND
+        match head.path:
+            case (_, member, "effect"):
+                return await self._effect(member, head, body)
+            case (_, member, "crash-point", name):
+                return self._crash_point(member, name)
         return NOT_FOUND
 
-    async def _effect(self, member: str, head: Head, body: bytes) -> Answer:
-        record_id = head.headers.get("kt-id") or self._id_in(body)
+    async def _effect(self, member: str, head: Head, body: Body) -> Answer:
+        encoded = (head.header("content-encoding") or "identity").lower() != "identity"
+        record_id = self._id_of(head) or (None if encoded else id_in_json(body, self._json_path))
         if not record_id or len(record_id) > ID_CHARACTERS_MAX:
             return NO_ID
         record = partial(
@@ -272,9 +194,9 @@ class Sink:
             "effect",
             id=record_id,
             member=member,
-            partition=_number(head.headers.get("kt-partition")),
-            offset=_number(head.headers.get("kt-offset")),
-            **checksums(body),
+            partition=_number(head.header("kt-partition")),
+            offset=_number(head.header("kt-offset")),
+            **checksums(None if encoded else body),  # the sum of a compressed body says nothing about the value
         )
         manner = await self._waited()
         if manner is Manner.REFUSING:
@@ -307,26 +229,34 @@ class Sink:
         self._reached.append(armed)
         return HOLD
 
-    def _id_in(self, body: bytes) -> str | None:
-        try:
-            value: Any = orjson.loads(body)
-            for name in self._id_path:
-                value = value[name]
-        except (ValueError, KeyError, TypeError):
-            return None
-        return value if isinstance(value, str) else str(value) if isinstance(value, int) else None
+    def _id_of(self, head: Head) -> str | None:
+        return next(filter(None, map(head.header, self._id_headers)), None)
 
 
 @contextmanager
 def start_sink(
-    recorder: Recorder, *, json_path: str | None = None, kill: Callable[[str], object] | None = None
+    recorder: Recorder,
+    *,
+    host: str = HOST,
+    header: str | None = None,
+    json_path: str | None = None,
+    kill: Callable[[str], object] | None = None,
 ) -> Iterator[Sink]:
-    """Yields a sink that serves, recording into `recorder`. `kill` kills a member by name, without waiting."""
-    sink = Sink(recorder, json_path=json_path, kill=kill)
-    with ThreadGroup("sink") as thread_group:
+    """Yields a sink that serves at the address `host`, recording into `recorder`.
+
+    An effect's id stands in the HTTP header `header` or KT-Id, else at `json_path` of its body. `kill` kills a member
+    by name, without waiting.
+
+    Raises:
+        StartError: it cannot listen at that address.
+        ValueError: the path cannot be read; see `history/json_paths.py`.
+    """
+    path_steps(json_path or ID_FIELD)
+    with _listening(host) as listener, ThreadGroup("sink") as thread_group:
+        sink = Sink(recorder, listener, header=header or ID_HEADER, json_path=json_path or ID_FIELD, kill=kill)
         thread_group.start("serve", sink.serve)
         wait_until(
-            lambda: sink.port,
+            lambda: sink.serves,
             within_s=UP_WITHIN_S,
             what="the sink to listen",
             every_s=0.005,
@@ -336,6 +266,21 @@ def start_sink(
             yield sink
         finally:
             sink.end()
+
+
+def _listening(host: str) -> socket.socket:
+    """Returns a listening socket at a free port.
+
+    Raises:
+        StartError: this machine has no such address.
+    """
+    try:
+        family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+        return socket.create_server((host, 0), family=family, backlog=WAITING_MAX)
+    except (ValueError, OSError) as error:
+        raise StartError(
+            f"the HTTP sink cannot listen at {host}: {error}; give an IP address of this machine (see `ip addr`)"
+        ) from error
 
 
 def _finish(end: asyncio.Future[None], error: BaseException | None) -> None:

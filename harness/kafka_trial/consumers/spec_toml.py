@@ -48,6 +48,7 @@ from kafka_trial.consumers.spec import (
     used_placeholders,
 )
 from kafka_trial.errors import InputError, none_of, unknown_name
+from kafka_trial.history.json_paths import json_path_problem
 
 MEMORY_MIN_BYTES = 6 * 1024 * 1024  # less the engine refuses
 COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
@@ -264,6 +265,11 @@ def _effects_problems(evidence: EvidenceGiven) -> list[str]:
     return problems
 
 
+def _identity_problems(identity: Identity) -> list[str]:
+    wrong = json_path_problem(identity.json_path) if identity.json_path is not None else None
+    return [f"[identity] json_path = {identity.json_path!r}: {wrong}"] if wrong else []
+
+
 def _payload_problems(payload: Payload) -> list[str]:
     given = [name for name, value in vars(payload).items() if value is not None]
     return [f"[payload] {name} is not in this version yet; records hold JSON with the id inside" for name in given]
@@ -295,6 +301,7 @@ _CHECKS: dict[str, Any] = {
     "kafka": _kafka_problems,
     "progress": _progress_problems,
     "evidence": _evidence_problems,
+    "identity": _identity_problems,
     "payload": _payload_problems,
     "ready": _ready_problems,
     "stop": _stop_problems,

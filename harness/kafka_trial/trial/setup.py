@@ -204,8 +204,8 @@ def _sink_topic(
     output = Topic(partitions=partitions, configs={"message.timestamp.type": "LogAppendTime"})
     _create_topic(replace(scenario, topic=output), cluster, admin, name)
     stack.callback(_delete_topic, cluster, admin, name)
-    field = (consumer.identity.json_path or f"$.{ID_FIELD}").removeprefix("$.")
-    return SinkTopicRead(name, partitions, consumer.identity.header or ID_HEADER, field)
+    identity = consumer.identity
+    return SinkTopicRead(name, partitions, identity.header or ID_HEADER, identity.json_path or ID_FIELD)
 
 
 def _create_topic(scenario: Scenario, cluster: Cluster, admin: Admin, name: str) -> str:
@@ -258,7 +258,8 @@ def _sink(stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder, kill: Call
     if trial_spec.consumer.evidence.sink != "http":
         return None
     recorder = stack.enter_context(Recorder(folder.history, "sink"))
-    return stack.enter_context(start_sink(recorder, json_path=trial_spec.consumer.identity.json_path, kill=kill))
+    identity = trial_spec.consumer.identity
+    return stack.enter_context(start_sink(recorder, header=identity.header, json_path=identity.json_path, kill=kill))
 
 
 def _sink_urls(sink: Sink | None) -> Callable[[str], str]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, TopicPartition
 
+from kafka_trial.history.json_paths import json_path
 from kafka_trial.history.record_ids import ID_FIELD, ID_HEADER, checksums, record_id
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.kafka_protocol import cluster_queries
@@ -140,7 +141,7 @@ class SinkTopic:
         return Answer(COMPLETE, None, position, end)
 
     def _where_ids_are(self) -> str:
-        return f"neither the header {self._identity['header']} nor $.{self._identity['field']} of a JSON value"
+        return f"neither the header {self._identity['header']} nor {json_path(self._identity['field'])} of a JSON value"
 
 
 def _whole(positions: dict[int, int], ends: dict[int, int], stable: dict[int, int]) -> bool:
@@ -156,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--topic", required=True, help="the topic that the consumer's output goes to")
     parser.add_argument("--partitions", required=True, type=int, help="how many partitions it has")
     parser.add_argument("--header", default=ID_HEADER, help="the header with a record's id")
-    parser.add_argument("--field", default=ID_FIELD, help="the field with it, of a JSON value (a.b: inside another)")
+    parser.add_argument("--field", default=ID_FIELD, help="the JSON path to it in a value, as in $.a[0].b")
     options = parser.parse_args(arguments)
     with ExitStack() as stack:
         recorder = stack.enter_context(Recorder(options.history, SOURCE, buffer_events=BATCH_RECORDS))
