@@ -41,9 +41,11 @@ from kafka_trial.consumers.spec import (
     Ready,
     SinkTopic,
     Stop,
+    payload_files,
     placeholder_problems,
 )
 from kafka_trial.errors import InputError, none_of, unknown_name
+from kafka_trial.workload.payload_checks import payload_problems
 
 COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
 
@@ -61,6 +63,7 @@ def spec_from_toml(path: Path) -> ConsumerSpec:
     problems += _head_problems(head, path.absolute().parent)
     for name, check in _CHECKS.items():
         problems += check(sections[name])
+    problems += _payload_problems(sections["payload"], sections["identity"], path.absolute().parent)
     if problems:
         raise InputError(str(path), problems)
     return ConsumerSpec(path=path.absolute(), **vars(head), **sections)
@@ -196,9 +199,8 @@ def _effects_problems(evidence: EvidenceGiven) -> list[str]:
     return problems
 
 
-def _payload_problems(payload: Payload) -> list[str]:
-    given = [name for name, value in vars(payload).items() if value is not None]
-    return [f"[payload] {name} is not in this version yet; records hold JSON with the id inside" for name in given]
+def _payload_problems(payload: Payload, identity: Identity, folder: Path) -> list[str]:
+    return payload_problems(payload_files(payload, identity, folder), json_path=identity.json_path)
 
 
 def _ready_problems(ready: Ready) -> list[str]:
@@ -226,7 +228,6 @@ _CHECKS: dict[str, Any] = {
     "kafka": _kafka_problems,
     "progress": _progress_problems,
     "evidence": _evidence_problems,
-    "payload": _payload_problems,
     "ready": _ready_problems,
     "stop": _stop_problems,
 }

@@ -139,6 +139,7 @@ def _question(options: Namespace, seed: int | None, cluster: AttachedCluster | N
         schedule=Path(options.schedule) if options.schedule else None,
         exact=options.exact,
         scenario_file=registry.scenario_file(options.scenario),
+        payload=Path(options.payload) if options.payload else None,
     )
 
 
