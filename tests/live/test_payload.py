@@ -63,10 +63,8 @@ def test_a_run_keeps_what_it_sent_and_its_replay_sends_that(tried: dict[str, Tri
     assert kept.samples is not None
     originals = {file.name: file.read_bytes() for file in (CONSUMER / "orders").iterdir()}
     assert {file.name: file.read_bytes() for file in kept.samples.iterdir()} == originals
-    assert (
-        kept.headers == make_trial_spec(registry.find_scenario("control"), CONSUMER / "consumer.toml").payload.headers
-    )
     replay = read_report(folder, with_history=False).replay
     assert replay.endswith(f"--payload {folder.payload}")
-    sent_again = make_trial_spec(registry.find_scenario("control"), CONSUMER / "consumer.toml", payload=folder.payload)
-    assert sent_again.payload == kept
+    control, toml = registry.find_scenario("control"), CONSUMER / "consumer.toml"
+    assert make_trial_spec(control, toml).payload.headers == kept.headers
+    assert make_trial_spec(control, toml, payload=folder.payload).payload == kept
