@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from kafka_trial.nemesis.fault import list_faults
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.registry import CHECKOUT
 from kafka_trial.scenario import COMPRESSION, FORMATS, KEYS, Burst, Limits, Load, Scenario, Step, Topic
+from kafka_trial.workload.template import KINDS
 
 CONSUMER_TOML, SCENARIOS, CONSUMERS = (
     (CHECKOUT / "docs" / f"{name}.md").read_text() for name in ("consumer-toml", "scenarios", "consumers")
@@ -85,6 +87,24 @@ def test_every_placeholder_role_and_line_is_there() -> None:
     assert (sorted(placeholders), sorted(roles)) == (sorted(PLACEHOLDERS), sorted(ROLES))
     assert lines | {"record_data", "records_consumed", "shutdown_requested"} == set(wire.DIALECTS["jsonl"])
     assert [outcome for outcome in wire.OUTCOMES if f'`"{outcome}"`' not in CONSUMERS] == []
+
+
+def test_every_placeholder_of_a_template_is_there() -> None:
+    """As it is written, in the order of the code."""
+    rows = [row[0] for row in _table(CONSUMER_TOML, "Templates")]
+    assert rows == [kind.example for kind in KINDS.values()]
+
+
+def test_the_example_of_a_template_is_one(tmp_path: Path) -> None:
+    """Both files as they stand on the page make JSON, with the id where the other says."""
+    section = CONSUMER_TOML.partition("\n## Templates\n")[2].partition("\n## ")[0]
+    toml, order = (section.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("toml", "json"))
+    (tmp_path / "order.json").write_text(order)
+    (tmp_path / "consumer.toml").write_text(
+        f'schema = 1\nname = "orders"\ncommand = ["{{python}}"]\n{toml}[claim]\ndelivery = "at-least-once"\n'
+    )
+    read = spec_toml.spec_from_toml(tmp_path / "consumer.toml")
+    assert (read.identity.json_path, sorted(read.payload.headers)) == ("$.order.id", ["content-type", "traceparent"])
 
 
 def test_every_fault_has_its_row_and_every_option_its_meaning() -> None:

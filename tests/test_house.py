@@ -49,8 +49,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "invariants": {"claim", "history"},
     "kafka_protocol": {"errors"},
     "cluster": {"errors", "process", "containers", "kafka_protocol.offsets_records"},
-    "consumers": {"errors", "claim", "history", "process", "containers", "cluster"},
     "workload": {"errors", "scenario", "history", "process"},
+    "consumers": {
+        *("errors", "claim", "history", "process", "containers", "cluster"),
+        *("workload.payload", "workload.payload_checks"),
+    },
     "witness": {"errors", "history", "process", "cluster", "kafka_protocol"},
     "nemesis": {"errors", "scenario", "history", "process", "cluster", "consumers", "witness", "kafka_protocol"},
     "registry": {"errors", "scenario", "consumers.patched_consumer", "nemesis.cut_scenarios"},

@@ -127,6 +127,7 @@ def _run(parsers: _Subparsers) -> None:
         "--cluster", metavar="NAME", help="on this cluster of `cluster up`; only for scenarios that leave brokers alone"
     )
     parser.add_argument("--schedule", metavar="FILE", help="replay this schedule.json instead of drawing one")
+    parser.add_argument("--payload", metavar="DIR", help="replay the records of a run: its folder `payload`")
     parser.add_argument("--exact", action="store_true", help="with --schedule: the recorded targets, not their roles")
     parser.add_argument(
         "--out",

@@ -22,6 +22,7 @@ from kafka_trial.consumers.patched_consumer import (
 from kafka_trial.errors import InputError
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.workload.payload import payload_digest
 
 DIFF = "--- ../../reference/orders/main.py\n+++ main.py\n@@ -1,2 +1,2 @@\n import os\n-print(1)\n+print(2)\n"
 PROGRAM = "import os\nprint(1)\n"
@@ -54,6 +55,22 @@ def test_it_is_made_an_ordinary_folder(sin: Path, tmp_path: Path) -> None:
     assert "extends" not in made.read_text()
     assert spec_from_toml(made).command == spec_from_toml(sin).command
     assert (find_patch(made.parent), render_patched_files(made.parent)) == (None, {})
+
+
+@pytest.mark.parametrize(
+    "named", ['template = "../../reference/orders/a.json"', 'samples = "../../reference/orders/values"']
+)
+def test_the_payload_of_its_reference_comes_along(named: str, sin: Path, tmp_path: Path) -> None:
+    """A file, or a folder, beside the fixture's own: what it reads from there is the same."""
+    orders = tmp_path / "reference" / "orders"
+    (orders / "values").mkdir()
+    (orders / "values" / "1.avro").write_bytes(b"\0\1")
+    (orders / "a.json").write_text('{"id": "${id}"}')
+    (orders / "consumer.toml").write_text(f"{TOML}[payload]\n{named}\n")
+    made, stored = spec_from_toml(build_consumer_folder(sin, tmp_path / "run")), spec_from_toml(sin)
+    places = [one.payload_files.template or one.payload_files.samples for one in (made, stored)]
+    assert [place.is_relative_to(tmp_path / "run") for place in places if place] == [True, False]
+    assert payload_digest(made.payload_files) == payload_digest(stored.payload_files) != ""
 
 
 def test_its_digest_is_that_of_the_folder_it_is_made(sin: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.spec import ImageLimits, SinkTopic, Stop
 from kafka_trial.errors import InputError
+from kafka_trial.workload.payload import OURS, PayloadFiles
 
 LEAST = """
 schema = 1
@@ -249,3 +250,28 @@ def test_a_json_path_is_read_before_anything_starts(tmp_path: Path) -> None:
     assert read(tmp_path, good).identity.json_path == "$.lines[0]['order-id']"
     (told,) = problems(tmp_path, LEAST + '[identity]\njson_path = "$.lines[*].id"\n')
     assert told.startswith("[identity] json_path = '$.lines[*].id': '[*].id' is no step to one place: write .name")
+
+
+def test_a_payload_is_files_beside_the_toml(tmp_path: Path) -> None:
+    """Paths are relative to it; headers may hold placeholders; another header of the id is sent beside ours."""
+    (tmp_path / "order.json").write_text('{"of": {"id": "${id}"}}')
+    text = LEAST + '[payload]\ntemplate = "order.json"\n[payload.headers]\nn = "${number}"\n'
+    read_so = read(tmp_path, text + '[identity]\nheader = "x-id"\njson_path = "$.of.id"\n')
+    headers = {"n": "${number}"}
+    assert read_so.payload_files == PayloadFiles(tmp_path / "order.json", headers=headers, id_header="x-id")
+    assert read(tmp_path, LEAST).payload_files == OURS
+
+
+def test_what_is_wrong_with_a_payload_is_told_with_all_the_rest(tmp_path: Path) -> None:
+    """Files, headers, the path of the id: a sentence each, in the same error as those of other sections."""
+    (tmp_path / "order.json").write_text('{"id": "${key}"}')
+    text = '[payload]\ntemplate = "order.json"\nheaders = { n = "$" }\n[identity]\njson_path = "$.id"\n'
+    told = problems(tmp_path, LEAST + text + "[stop]\nwithin_s = 0\n")
+    assert [problem.partition(":")[0].partition(" =")[0] for problem in told] == [
+        "[stop] within_s",
+        "[payload.headers] n, line 1",
+        "[identity] json_path",
+    ]
+    told = problems(tmp_path, LEAST + '[payload]\ntemplates = "x"\nsamples = 3\n')
+    assert told[0].startswith("[payload] unknown key 'templates'. Did you mean 'template'? Valid: headers, samples, ")
+    assert told[1] == "[payload] samples = 3 must be a string"

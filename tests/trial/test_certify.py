@@ -24,7 +24,7 @@ from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer
 from kafka_trial.report.certificate import CERTIFICATE, PAGE, Certificate, file_digests, read_certificate
 from kafka_trial.report.html import write_reports
 from kafka_trial.report.junit import NOT_TRIED
-from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, verify
+from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of, verify
 from kafka_trial.trial.session import Trialed, TrialRequest
 from kafka_trial.trial.suite_budget import suite_seconds
 
@@ -179,6 +179,17 @@ def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path
     """And has no need to name them in its verdict."""
     certificate = go(Sitting(judged), tmp_path, suites=())
     assert (certificate.left_out, certificate.told.split(", ")[1]) == ({}, "12 trials: 12 pass")
+
+
+def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolder, tmp_path: Path) -> None:
+    """Of samples that are small the certificate says nothing of large records, and says so; who asks for it is told."""
+    forwards = find_consumer("forwards-avro-bytes")
+    begun = begin_certificate(CertifyRequest(forwards, tmp_path))
+    assert (len(begun.suites), list(begun.left_out)) == (11, ["large-records"])
+    assert begun.left_out["large-records"].startswith("its load asks for values of 100000 to 5000000 bytes, and by")
+    assert lanes_of(CertifyRequest(forwards, tmp_path)) >= 6
+    with pytest.raises(InputError, match="--suite: large-records cannot be played: its load asks for"):
+        begin_certificate(CertifyRequest(forwards, tmp_path, suites=["large-records", "control"]))
 
 
 def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.consumers.patched_consumer import program_source
 from kafka_trial.history.store import create_run_folder
-from kafka_trial.trial.setup import _with_consumer_built
+from kafka_trial.trial.setup import _with_consumer_built, folder_digest, run_metadata
 from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.workload.payload import PayloadFiles
 
 
 @pytest.mark.parametrize("name", ["commits-backwards", "commits-backwards/no-commits", "python-at-least-once"])
@@ -27,3 +28,17 @@ def test_a_patch_is_made_a_folder_before_the_trial(name: str, tmp_path: Path) ->
     assert (there / "main.py").read_text() == program_source(asked.consumer.folder)
     assert [part for part in made.consumer.command[1:] if part.endswith(".py") and not (there / part).is_file()] == []
     assert (made.consumer.env, made.consumer.claim, made.plan) == (asked.consumer.env, asked.consumer.claim, asked.plan)
+
+
+def test_the_digest_of_a_consumer_is_of_its_payload_too(tmp_path: Path) -> None:
+    """Of samples beside its folder, and of those that are too large to be counted as its files."""
+    folder, samples = tmp_path / "orders", tmp_path / "values"
+    for place in (folder, samples):
+        place.mkdir()
+    (folder / "consumer.toml").write_text("")
+    large = samples / "1.avro"
+    large.write_bytes(b"\0" * 1_000_001)
+    before, files = folder_digest(folder), PayloadFiles(samples=samples)
+    with_samples = run_metadata(seed=1, kafka_version="4.3.1", consumer_file=folder / "consumer.toml", payload=files)
+    large.write_bytes(b"\1" * 1_000_001)
+    assert len({before, with_samples["consumer_digest"], folder_digest(folder, files)}) == 3

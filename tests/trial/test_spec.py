@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import orjson
@@ -12,6 +13,7 @@ from kafka_trial.errors import InputError
 from kafka_trial.nemesis.schedule import plan_to_table
 from kafka_trial.scenario import Scenario, Step
 from kafka_trial.trial.spec import make_trial_spec
+from kafka_trial.workload.payload import keep_payload
 
 CONSUMER = registry.find_consumer("python-at-least-once")
 
@@ -64,3 +66,25 @@ def test_a_schedule_of_other_steps_is_told_from_the_scenarios_own(tmp_path: Path
     for scenario, other in ((Scenario("x", schedule=steps), False), (Scenario("x", schedule=steps[:1]), True)):
         replayed = make_trial_spec(scenario, consumer, seed=7, schedule=tmp_path / "schedule.json")
         assert (drawn.plays_other_steps, replayed.plays_other_steps) == (False, other)
+
+
+def test_a_scenario_about_sizes_is_refused_to_values_that_do_not_have_them() -> None:
+    """Before anything starts, naming scenario, sizes and what to do; others are played."""
+    forwards = registry.find_consumer("forwards-avro-bytes")
+    said = (
+        "large-records cannot be played: its load asks for values of 100000 to 5000000 bytes, and by .payload. samples"
+    )
+    with pytest.raises(InputError, match=said + r" they have 19 to 1014; write a template with \$\{padding\}"):
+        make_trial_spec(registry.find_scenario("large-records"), forwards)
+    assert make_trial_spec(registry.find_scenario("control"), forwards).payload.samples is not None
+
+
+def test_the_payload_of_a_run_is_checked_as_any_other(tmp_path: Path) -> None:
+    """It stands for what the consumer says; a folder in which something is missing is named."""
+    kept = keep_payload(
+        make_trial_spec(Scenario("s"), registry.find_consumer("forwards-avro-bytes")).payload, tmp_path / "p"
+    )
+    assert make_trial_spec(Scenario("s"), CONSUMER, payload=tmp_path / "p").payload == kept
+    shutil.rmtree(tmp_path / "p" / "samples")
+    with pytest.raises(InputError, match=r"p: \[payload\] samples .* cannot be read: No such file"):
+        make_trial_spec(Scenario("s"), CONSUMER, payload=tmp_path / "p")

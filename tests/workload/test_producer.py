@@ -1,7 +1,9 @@
 """The workload process against real brokers, through a lane: what it records is what happened."""
 
+import json
 import secrets
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,12 +22,14 @@ from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
 from kafka_trial.workload.handle import ProducerHandle, start_producer
+from kafka_trial.workload.payload import OURS, PayloadFiles
+from kafka_trial.workload.payload_checks import HEADERS_BYTES_MAX, VALUE_BYTES_MAX, payload_problems
 from kafka_trial.workload.producer import ABORTED
 from lab.bench.producer import bench_producer
 
 pytestmark = pytest.mark.cluster
 LOAD = Load(opening_burst=500, rate_per_s=2000, size_bytes_max=2048, bursts=(Burst(0.0, 100),))
-Start = Callable[[Load], ProducerHandle]
+Start = Callable[..., ProducerHandle]  # of a load and, if any, a payload
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,54 @@ def test_ten_megabytes_pass(environment: TrialEnvironment) -> None:
     assert [len(record.value()) for record in environment.records()] == [size] * 3
 
 
+def test_a_teams_template_and_headers_are_what_is_sent(environment: TrialEnvironment, tmp_path: Path) -> None:
+    """The same seed fills in the same; size and checksum in the history are of the bytes that lie in the topic, of
+    aborted records too."""
+    template = tmp_path / "order.json"
+    template.write_text('{"order": {"id": "${id}", "of": "${key}", "at": "${uuid}"}, "pad": "${padding}"}\n')
+    payload = PayloadFiles(template=template, headers={"trace": "${number}"}, id_header="x-id")
+    producer = environment.start(replace(LOAD, aborted_ratio=0.2), payload)
+    producer.opening_burst(within_s=30)
+    producer.steady()
+    wait_until(lambda: len(environment.sends("fail")) > 20, within_s=30, what="some aborted records")
+    producer.stop(within_s=20)
+    invoked, found = environment.sends("invoke"), environment.records(isolation="read_uncommitted")
+    for record in found:
+        body, headers = json.loads(record.value()), dict(record.headers())
+        name = headers["kt-id"].decode()
+        assert (body["order"]["id"], body["order"]["of"]) == (name, record.key().decode())
+        assert (headers["x-id"].decode(), int(headers["trace"])) == (name, int(name.removeprefix("r")))
+        assert invoked[name].details["size_bytes"] == len(record.value())
+        assert _checksum(invoked[name]) == zlib.crc32(record.value())
+    assert len({json.loads(record.value())["order"]["at"] for record in found}) == len(found) > 500
+    assert {len(record.value()) for record in found} <= set(range(LOAD.size_bytes_min, LOAD.size_bytes_max + 1))
+
+
+def test_the_largest_samples_and_headers_that_are_let_through_arrive(
+    environment: TrialEnvironment, tmp_path: Path
+) -> None:
+    """As they are: bytes that are no text, of the largest size that is not refused before anything starts."""
+    value = b"\0\xff" * (VALUE_BYTES_MAX // 2)
+    (tmp_path / "order.avro").write_bytes(value)
+    payload = PayloadFiles(samples=tmp_path / "order.avro", headers={"h": "x" * (HEADERS_BYTES_MAX - 1)})
+    assert payload_problems(payload) == []
+    environment.start(Load(opening_burst=2, records_max=2, keyed=False), payload).opening_burst(within_s=60)
+    found = environment.records()
+    assert [record.value() == value for record in found] == [True, True]
+    assert [len(dict(record.headers())["h"]) for record in found] == [HEADERS_BYTES_MAX - 1] * 2
+
+
+def test_samples_take_turns(environment: TrialEnvironment, tmp_path: Path) -> None:
+    """Each is sent as often as the others."""
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    for number in range(4):
+        (samples / f"{number}.bin").write_bytes(bytes([number, 0, 255]))
+    environment.start(LOAD, PayloadFiles(samples=samples)).opening_burst(within_s=30)
+    counts = Counter(record.value() for record in environment.records())
+    assert counts == {bytes([number, 0, 255]): 125 for number in range(4)}
+
+
 def test_no_record_is_in_kafka_without_an_invoke(environment: TrialEnvironment) -> None:
     """Killed with -9 at full speed: every record that got through has its invoke in the file."""
     producer = environment.start(
@@ -204,8 +256,9 @@ def _stage(cluster: Cluster, folder: Path, *, configs: dict[str, str]) -> Iterat
         admin.create_topic(topic, partitions=6, replication_factor=3, configs=configs)
         run = create_run_folder(folder / "run", "s", "c")
 
-        def start(load: Load) -> ProducerHandle:
-            return start_producer(child_processes, bootstrap=lane.bootstrap, topic=topic, folder=run, load=load, seed=7)
+        def start(load: Load, payload: PayloadFiles = OURS) -> ProducerHandle:
+            options = {"bootstrap": lane.bootstrap, "topic": topic, "folder": run}
+            return start_producer(child_processes, load=load, seed=7, payload=payload, **options)  # type: ignore[arg-type]
 
         yield TrialEnvironment(cluster, lane, topic, run, start)
 

@@ -316,8 +316,8 @@ def program_source(folder: Path) -> str:
 def build_consumer_folder(toml: Path, into: Path) -> Path:
     """Makes the folder of a fixture inside `into`, as `<kind>/<name>`; returns its TOML file there.
 
-    What the command names beside the folder comes along. The result is a folder as any other: it does not show that
-    there was a patch.
+    What the command and the payload name beside the folder comes along. The result is a folder as any other: it does
+    not show that there was a patch.
 
     Raises:
         InputError: as `render_patched_files`.
@@ -328,10 +328,20 @@ def build_consumer_folder(toml: Path, into: Path) -> Path:
     shutil.copytree(stored, folder, ignore=shutil.ignore_patterns(*PATCHES, "__pycache__"))
     for name, content in made.items():
         (folder / name).write_bytes(content)
-    for part in read_consumer_toml(toml).get("command", []):
-        if part.startswith("../../") and (stored / part).is_file():
-            shutil.copy(stored / part, into / part.removeprefix("../../"))
+    table = read_consumer_toml(toml)
+    payload = table.get("payload", {})
+    for part in (*table.get("command", []), payload.get("template", ""), payload.get("samples", "")):
+        if part.startswith("../../"):
+            _copy_along(stored / part, into / part.removeprefix("../../"))
     return folder / toml.name
+
+
+def _copy_along(place: Path, to: Path) -> None:
+    if place.is_dir():
+        shutil.copytree(place, to, dirs_exist_ok=True)
+    elif place.is_file():
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(place, to)
 
 
 def _text(file: Path) -> str:

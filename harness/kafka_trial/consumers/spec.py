@@ -14,6 +14,8 @@ from string import Formatter
 
 from kafka_trial.claim import Claim
 from kafka_trial.errors import unknown_name
+from kafka_trial.history.record_ids import ID_HEADER
+from kafka_trial.workload.payload import PayloadFiles
 
 CONSUMER_SCHEMA = 1
 PROTOCOLS = ("classic", "consumer", "none")
@@ -97,10 +99,11 @@ class Identity:
 
 @dataclass(frozen=True)
 class Payload:
-    """What the records hold; by default JSON with the id inside."""
+    """What the records hold; by default JSON with the id inside. Paths are relative to the file."""
 
     template: str | None = None
     samples: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,21 @@ class ConsumerSpec:
     @property
     def folder(self) -> Path:
         return self.path.parent
+
+    @property
+    def payload_files(self) -> PayloadFiles:
+        """What the records of its trials are made of, and where the id stands besides."""
+        return payload_files(self.payload, self.identity, self.folder)
+
+
+def payload_files(payload: Payload, identity: Identity, folder: Path) -> PayloadFiles:
+    """Returns the files that a payload names, and the header beside `kt-id` in which the id is looked for."""
+    return PayloadFiles(
+        template=None if payload.template is None else folder / payload.template,
+        samples=None if payload.samples is None else folder / payload.samples,
+        headers=payload.headers,
+        id_header=None if identity.header in (None, ID_HEADER) else identity.header,
+    )
 
 
 PLACEHOLDERS = (

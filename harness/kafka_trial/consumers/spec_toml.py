@@ -44,11 +44,13 @@ from kafka_trial.consumers.spec import (
     Ready,
     SinkTopic,
     Stop,
+    payload_files,
     placeholder_problems,
     used_placeholders,
 )
 from kafka_trial.errors import InputError, none_of, unknown_name
 from kafka_trial.history.json_paths import json_path_problem
+from kafka_trial.workload.payload_checks import payload_problems
 
 MEMORY_MIN_BYTES = 6 * 1024 * 1024  # less the engine refuses
 COMPLETED = tuple(outcome for outcome in OUTCOMES if outcome != "failed")
@@ -74,6 +76,7 @@ def spec_from_toml(path: Path, *, image: str | None = None) -> ConsumerSpec:
     problems += _image_problems(head, sections["image_limits"], path.absolute().parent)
     for name, check in _CHECKS.items():
         problems += check(sections[name])
+    problems += _payload_problems(sections["payload"], sections["identity"], path.absolute().parent)
     if problems:
         raise InputError(str(path), problems)
     return ConsumerSpec(path=path.absolute(), **vars(head), **sections)
@@ -270,9 +273,8 @@ def _identity_problems(identity: Identity) -> list[str]:
     return [f"[identity] json_path = {identity.json_path!r}: {wrong}"] if wrong else []
 
 
-def _payload_problems(payload: Payload) -> list[str]:
-    given = [name for name, value in vars(payload).items() if value is not None]
-    return [f"[payload] {name} is not in this version yet; records hold JSON with the id inside" for name in given]
+def _payload_problems(payload: Payload, identity: Identity, folder: Path) -> list[str]:
+    return payload_problems(payload_files(payload, identity, folder), json_path=identity.json_path)
 
 
 def _ready_problems(ready: Ready) -> list[str]:
@@ -302,7 +304,6 @@ _CHECKS: dict[str, Any] = {
     "progress": _progress_problems,
     "evidence": _evidence_problems,
     "identity": _identity_problems,
-    "payload": _payload_problems,
     "ready": _ready_problems,
     "stop": _stop_problems,
 }

@@ -1,8 +1,8 @@
 """The run folder: where one trial's spec, history, logs and judgement lie (its layout is a contract).
 
-`run.json scenario.json consumer.toml consumer/ schedule.json history/ logs/ cache/ verdict.json anomalies.jsonl
-series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it. It is read whole,
-or by a `Follower` while it is being written.
+`run.json scenario.json consumer.toml consumer/ payload/ schedule.json history/ logs/ cache/ verdict.json
+anomalies.jsonl series.parquet report.txt report.html`. The history is the truth; the rest can be made again from it.
+It is read whole, or by a `Follower` while it is being written.
 
 A folder can be packed: what was asked and what was seen, in one compressed file; what can be made again is left out.
 Times, owners and modes are left out too, and where the consumer lay on the machine of the trial: the same history packs
@@ -48,6 +48,11 @@ class RunFolder:
     def consumer(self) -> Path:
         """Where the files of a consumer lie that is stored as a patch; not there for others."""
         return self.path / "consumer"
+
+    @property
+    def payload(self) -> Path:
+        """Where the files lie that the records were made of; not there where they were ours."""
+        return self.path / "payload"
 
     @property
     def cache(self) -> Path:

@@ -143,6 +143,7 @@ def replay_command(folder: RunFolder, run: Mapping[str, Any], *, scenario: str, 
     words += ["--seed", _said(run, "seed")] if run.get("seed") is not None else []
     if (folder.path / "schedule.json").exists():
         words += ["--schedule", str(folder.path / "schedule.json")]
+    words += ["--payload", str(folder.payload)] if folder.payload.exists() else []
     return shlex.join(words)
 
 

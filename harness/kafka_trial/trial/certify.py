@@ -39,6 +39,8 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.trial.suite_budget import Chosen, choose_suites, suite_seconds
+from kafka_trial.workload.payload import PayloadFiles
+from kafka_trial.workload.payload_checks import load_problem
 
 RUNS = "runs"
 NOT_NAMED = "not named by --suite"
@@ -78,12 +80,12 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
     if problems := [unknown_name("suite", name, names) for name in asked.suites if name not in names]:
         raise InputError("--suite", problems)
     spec = spec_from_toml(asked.consumer, image=asked.image)
-    chosen = _chosen(asked, names)
+    chosen = _chosen(asked, spec.payload_files)
     image = {"image": {"name": spec.image, "id": require_image(connect(), spec.image)}} if spec.image else {}
     new = Certificate(
         consumer={
             "name": spec.name,
-            "digest": folder_digest(asked.consumer.parent),
+            "digest": folder_digest(asked.consumer.parent, spec.payload_files),
             "command": list(spec.command),
             **image,
             "claim": asdict(spec.claim),
@@ -147,7 +149,9 @@ def certify(
 
 def lanes_of(asked: CertifyRequest) -> int:
     """Returns how many lanes one of its trials needs at most."""
-    specs = [make_trial_spec(one, asked.consumer, seed=1, image=asked.image) for one in registry.scenarios().values()]
+    files = spec_from_toml(asked.consumer, image=asked.image).payload_files
+    scenarios = [one for one in registry.scenarios().values() if load_problem(files, one.load) is None]
+    specs = [make_trial_spec(one, asked.consumer, seed=1, image=asked.image) for one in scenarios]
     return max(spec.lanes for spec in specs)
 
 
@@ -215,10 +219,20 @@ def _copy(folder: RunFolder) -> Iterator[RunFolder]:
         yield RunFolder(Path(scratch))
 
 
-def _chosen(asked: CertifyRequest, names: Sequence[str]) -> Chosen:
-    """Returns the suites to try, and why each other one is left out."""
-    named = [name for name in names if name in (asked.suites or names)]
-    others = dict.fromkeys((name for name in names if name not in named), NOT_NAMED)
+def _chosen(asked: CertifyRequest, files: PayloadFiles) -> Chosen:
+    """Returns the suites to try, and why each other one is left out.
+
+    Raises:
+        InputError: one that is named cannot be played with the consumer's payload, or none can.
+    """
+    scenarios = registry.scenarios()
+    problems = {name: problem for name, one in scenarios.items() if (problem := load_problem(files, one.load))}
+    if wrong := [f"{name} cannot be played: {problems[name]}" for name in asked.suites if name in problems]:
+        raise InputError("--suite", wrong)
+    named = [name for name in scenarios if name in (asked.suites or scenarios) and name not in problems]
+    if not named:
+        raise InputError(str(asked.consumer), [f"{name} cannot be played: {told}" for name, told in problems.items()])
+    others = {name: problems.get(name, NOT_NAMED) for name in scenarios if name not in named}
     if asked.budget_s is None:
         return Chosen(named, others)
     chosen = choose_suites(

@@ -72,7 +72,7 @@ def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matr
     until_s = None if asked.minutes is None else time.monotonic() + asked.minutes * 60
     first = _spec(asked, registry.find_scenario(FIRST))
     asked.out.mkdir(parents=True, exist_ok=True)
-    rows, consumer = asked.rows or asked.out / ROWS, folder_digest(first.consumer.folder)
+    rows, consumer = asked.rows or asked.out / ROWS, folder_digest(first.consumer.folder, first.payload)
     source = asked.source_digest or folder_digest(registry.PACKAGE)
     libraries = run_metadata(seed=1, kafka_version="", consumer_file=first.consumer.path)["libraries"]
     ours = {

@@ -33,6 +33,7 @@ from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.witness import SinkTopicRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
+from kafka_trial.workload.payload import OURS, PayloadFiles
 
 SNAPSHOT_WITHIN_S = 60.0
 LOAD_STOPS_WITHIN_S = 30.0
@@ -63,6 +64,7 @@ class TrialEnvironment:
     progress: Progress
     watch: GroupWatch
     stack: ExitStack
+    payload: PayloadFiles = OURS
     sink_topic: SinkTopicRead | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
@@ -151,6 +153,7 @@ class TrialEnvironment:
                 folder=self.folder,
                 load=self.trial_spec.scenario.load,
                 seed=self.trial_spec.seed,
+                payload=self.payload,
             )
         )
 

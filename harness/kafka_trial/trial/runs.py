@@ -140,6 +140,7 @@ def _question(options: Namespace, seed: int | None, cluster: AttachedCluster | N
         exact=options.exact,
         scenario_file=registry.scenario_file(options.scenario),
         image=options.consumer_image,
+        payload=Path(options.payload) if options.payload else None,
     )
 
 

@@ -53,6 +53,7 @@ from kafka_trial.trial.progress import GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import SinkTopicRead
+from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload, payload_digest
 
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
@@ -90,6 +91,7 @@ def _opened(
     trial_spec = _with_consumer_built(trial_spec, folder)
     if trial_spec.consumer.image is not None and (network := cluster.container_network) is not None:
         network.images[trial_spec.consumer.image] = require_image(network.client, trial_spec.consumer.image)
+    payload = trial_spec.payload if trial_spec.payload == OURS else keep_payload(trial_spec.payload, folder.payload)
     _write_trial_spec(trial_spec, cluster, folder)
     lanes = stack.enter_context(cluster.lease_lanes(trial_spec.lanes))
     if trial_spec.plan.cuts:
@@ -145,6 +147,7 @@ def _opened(
         ),
         watch=GroupWatch(folder.history, group_name, trial_spec.consumer),
         stack=stack,
+        payload=payload,
         sink_topic=output,
     )
 
@@ -171,6 +174,7 @@ def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder
         seed=trial_spec.seed,
         kafka_version=trial_spec.kafka_version,
         consumer_file=trial_spec.consumer.path,
+        payload=trial_spec.payload,
         scenario_file=_scenario_file(trial_spec),
         rebuilt_because=cluster.rebuilt_because,
     )
@@ -309,6 +313,7 @@ def run_metadata(
     seed: int,
     kafka_version: str,
     consumer_file: Path,
+    payload: PayloadFiles = OURS,
     scenario_file: str | None = None,
     rebuilt_because: str | None = None,
 ) -> dict[str, Any]:
@@ -332,7 +337,7 @@ def run_metadata(
             "memory_bytes": psutil.virtual_memory().total,
         },
         "consumer_file": str(consumer_file.absolute()),
-        "consumer_digest": folder_digest(consumer_file.parent),
+        "consumer_digest": folder_digest(consumer_file.parent, payload),
         "scenario_file": scenario_file,
         "cluster_rebuilt_because": rebuilt_because,
         **({"plugins": known} if (known := {name: plugin_digest(name) for name in plugin_names()}) else {}),
@@ -345,8 +350,9 @@ def plugin_digest(name: str) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file.is_absolute() else ""
 
 
-def folder_digest(folder: Path) -> str:
-    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more.
+def folder_digest(folder: Path, payload: PayloadFiles = OURS) -> str:
+    """Returns a digest of the files below a folder (names and contents), without those of a megabyte or more, and of
+    the payload of a consumer, wherever it lies.
 
     Of a consumer that is stored as a patch it is that of the folder that a trial makes of it.
 
@@ -360,6 +366,7 @@ def folder_digest(folder: Path) -> str:
             digest.update(file.name.encode() + b"\0" + made[file] + b"\0")
         elif _counts(file) and not (made and file.name in PATCHES):
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    digest.update(payload_digest(payload).encode())
     return digest.hexdigest()[:16]
 
 

@@ -14,6 +14,8 @@ from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
 from kafka_trial.scenario import Scenario
+from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
+from kafka_trial.workload.payload_checks import load_problem, payload_problems
 
 SPARE_LANES = 2  # for members that join while faults are played
 
@@ -22,7 +24,8 @@ SPARE_LANES = 2  # for members that join while faults are played
 class TrialSpec:
     """What one trial asks. `exact`: replay the recorded targets of the plan, not their roles.
 
-    `scenario_file`: where the scenario was read from; None for one that is a value of Python.
+    `scenario_file`: where the scenario was read from; None for one that is a value of Python. `payload`: what the
+    records are made of: what the consumer says, or what an earlier trial has kept.
     """
 
     scenario: Scenario
@@ -32,6 +35,7 @@ class TrialSpec:
     plan: Plan
     exact: bool = False
     scenario_file: Path | None = None
+    payload: PayloadFiles = OURS
 
     @property
     def members(self) -> int:
@@ -67,10 +71,12 @@ def make_trial_spec(
     exact: bool = False,
     scenario_file: Path | None = None,
     image: str | None = None,
+    payload: Path | None = None,
 ) -> TrialSpec:
     """Returns a trial spec whose every word has been checked, before anything starts.
 
-    `image`: put this one on trial, with its own command, in the place of what the consumer's file names.
+    `image`: put this one on trial, with its own command, in the place of what the consumer's file names. `payload`: the
+    folder in which an earlier trial has kept what its records were made of.
 
     Raises:
         InputError: something in it is wrong; all problems of one input at once.
@@ -86,7 +92,12 @@ def make_trial_spec(
         plan = plan_from_table(read_json(schedule), where=str(schedule))
     if spec.evidence.sink != "http" and any(planned.fault == "crash-point" for planned in plan.faults):
         raise InputError(str(consumer), 'the fault crash-point needs [evidence] sink = "http": members ask at its URL')
-    asked = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file)
+    files = spec.payload_files if payload is None else kept_payload(payload)
+    if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
+        raise InputError(str(payload), problems)
+    if problem := load_problem(files, scenario.load):
+        raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
+    asked = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file, files)
     if exact:
         require_resolved(plan, _target_names(asked), where=str(schedule or "--exact"))
     return asked

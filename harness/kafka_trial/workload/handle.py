@@ -14,6 +14,7 @@ from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
 from kafka_trial.process.children import Child, ChildProcesses, ChildRpc, start_child_rpc
 from kafka_trial.scenario import Burst, Load
+from kafka_trial.workload.payload import OURS, PayloadFiles
 
 READY_WITHIN_S = 45.0
 ANSWER_WITHIN_S = 10.0
@@ -121,9 +122,12 @@ def start_producer(
     folder: RunFolder,
     load: Load,
     seed: int,
+    payload: PayloadFiles = OURS,
     recorded: bool = True,
 ) -> ProducerHandle:
     """Starts the workload process on a lane's `bootstrap` and returns once it has the topic's metadata.
+
+    `payload`: what the records are made of.
 
     Raises:
         StartError: the process cannot be started.
@@ -131,6 +135,7 @@ def start_producer(
     """
     argv = [sys.executable, "-m", "kafka_trial.workload.producer", "--bootstrap", bootstrap, "--topic", topic]
     argv += ["--history", str(folder.history), "--load", load_to_json(load), "--seed", str(seed)]
+    argv += [] if payload == OURS else ["--payload", payload.to_json()]
     argv += [] if recorded else ["--unrecorded"]
     handle = ProducerHandle(start_child_rpc(child_processes, "workload", argv, stderr=folder.logs / "workload.stderr"))
     try:

@@ -36,9 +36,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_trial.scenario import Load
 from kafka_trial.workload.handle import load_from_json
+from kafka_trial.workload.payload import OURS, PayloadFiles, RecordContents
 from kafka_trial.workload.send_log import NoLog, SendLog
 from kafka_trial.workload.send_scheduler import SendScheduler
-from kafka_trial.workload.workload import ID_HEADER, LoadWorkload, Op, payload_for
+from kafka_trial.workload.workload import Headers, LoadWorkload, Op, own_headers
 
 METADATA_WITHIN_S = 30.0
 PURGED_WITHIN_S = 1.0  # for the reports of purged records, which say how far they had come
@@ -71,12 +72,15 @@ class Sender:
         payload: Callable[[Op], bytes],
         topic: str,
         taken_back: AbortedSends | None = None,
+        *,
+        headers: Callable[[Op], Headers] = own_headers,
     ) -> None:
         self.log = log
         self._client = client
         self._payload = payload
         self._topic = topic
         self._taken_back = taken_back
+        self._headers = headers
         self._waiting: deque[tuple[int, Op, bytes]] = deque()
 
     @property
@@ -134,7 +138,7 @@ class Sender:
                 key,
                 partition,
                 on_delivery=partial(self._reported, send),
-                headers=[(ID_HEADER, op.id.encode())],
+                headers=self._headers(op),
             )
         except KafkaException as refusal:
             self._failed(send, refusal.args[0])
@@ -185,9 +189,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     workload = LoadWorkload(load, partitions=_partitions(client, options.topic))
     log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
-    taken_back = _taken_back(options, load, log) if load.aborted_ratio else None
-    sender = Sender(client, log, payload_for(load, seed=options.seed), options.topic, taken_back)
-    send_scheduler = SendScheduler(sender, workload.ops(Random(f"workload {options.seed}")), answer=_answer)
+    contents = RecordContents(PayloadFiles.from_json(options.payload), load, seed=options.seed)
+    taken_back = _taken_back(options, load, log, contents.headers) if load.aborted_ratio else None
+    sender = Sender(client, log, contents.value, options.topic, taken_back, headers=contents.headers)
+    ops = contents.sized(workload.ops(Random(f"workload {options.seed}")))
+    send_scheduler = SendScheduler(sender, ops, answer=_answer)
     _answer({"ready": True})
     send_scheduler.run(sys.stdin.fileno(), broken=lambda: fatal[0] if fatal else None)
     if fatal:
@@ -195,12 +201,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if fatal else 0
 
 
-def _taken_back(options: argparse.Namespace, load: Load, log: SendLog) -> AbortedSends:
+def _taken_back(
+    options: argparse.Namespace, load: Load, log: SendLog, headers: Callable[[Op], Headers]
+) -> AbortedSends:
     """Returns the second producer, whose transactions are aborted."""
     own = {"client.id": "kafka-trial-aborting", "transactional.id": f"kafka-trial-aborting-{options.topic}"}
     limits = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 60_000}
     client = Producer(client_settings(options.bootstrap, load) | own | limits)
-    return AbortedSends(client, log, options.topic, refusal=KafkaException)
+    return AbortedSends(client, log, options.topic, refusal=KafkaException, headers=headers)
 
 
 def _partitions(client: Any, topic: str) -> int:
@@ -221,6 +229,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--history", required=True, type=Path, help="folder that gets workload.jsonl")
     parser.add_argument("--load", required=True, help="scenario.Load as JSON")
+    parser.add_argument("--payload", default=OURS.to_json(), help="payload.PayloadFiles as JSON; ours without it")
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--unrecorded", action="store_true", help="for `bench`: send without writing events")
     return parser.parse_args(arguments)
@@ -246,12 +255,14 @@ class AbortedSends:
         *,
         refusal: type[Exception],
         clock_s: Callable[[], float] = time.monotonic,
+        headers: Callable[[Op], Headers] = own_headers,
     ) -> None:
         self._refusal = refusal
         self._client = client
         self._log = log
         self._topic = topic
         self._clock_s = clock_s
+        self._headers = headers
         self._waiting: list[tuple[int, Op, bytes]] = []
         self._written: list[int] = []  # the sends of the transaction that is open
         self._reported = 0
@@ -298,7 +309,7 @@ class AbortedSends:
         for _, op, value in batch:
             key = None if op.key is None else op.key.encode()
             partition = -1 if op.partition is None else op.partition
-            headers = [(ID_HEADER, op.id.encode())]
+            headers = self._headers(op)
             self._client.produce(self._topic, value, key, partition, on_delivery=self._report, headers=headers)
 
     def _report(self, error: object, message: Any) -> None:

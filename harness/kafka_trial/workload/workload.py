@@ -5,8 +5,9 @@ A workload is replayable: the same seed gives the same keys, sizes, values and d
 record however long the other parts lasted. The producer turns operations into sends.
 
 A JSON value is `{"id", "n", "key", "pad"}`, padded to the wanted size; a bytes value is the id, a zero byte, and
-padding. The id always travels in the header `kt-id` too. Padding is cut from one pool made at the start; where the load
-asks for compression it is text that compresses about tenfold, else text that hardly does.
+padding. (A team may have values of its own: `payload.py`.) The id always travels in the header `kt-id` too. Padding is
+cut from one pool made at the start; where the load asks for compression it is text that compresses about tenfold, else
+text that hardly does.
 """
 
 from __future__ import annotations
@@ -107,13 +108,19 @@ def _drawn(rng: Random, choices: Sequence[T], cumulative: Sequence[float] | None
 
 
 ID_HEADER = "kt-id"
+Headers = list[tuple[str, bytes]]
 SLACK = 4096  # the pool is this much longer than the longest value, so that neighbours differ
 STRIDE = 1009  # coprime to SLACK: successive records start at different places of the pool
 
 
+def own_headers(op: Op) -> Headers:
+    """Returns the header that every record has."""
+    return [(ID_HEADER, op.id.encode())]
+
+
 def payload_for(load: Load, *, seed: int) -> Callable[[Op], bytes]:
     """Returns the function that makes the value of an operation under this load and seed."""
-    pool = _pool(load.size_bytes_max + SLACK, seed=seed, compressible=load.compression != "none")
+    pool = padding_pool(load, seed=seed)
     return _bytes_payload(pool.encode()) if load.format == "bytes" else _json_payload(pool)
 
 
@@ -141,9 +148,10 @@ def json_text(text: str | None) -> str:
     return orjson.dumps(text).decode()
 
 
-def _pool(size: int, *, seed: int, compressible: bool) -> str:
-    rng = Random(f"payload {seed}")
-    if compressible:
+def padding_pool(load: Load, *, seed: int) -> str:
+    """Returns the text that padding is cut from: ASCII, longer than the longest value, harmless inside JSON and XML."""
+    rng, size = Random(f"payload {seed}"), load.size_bytes_max + SLACK
+    if load.compression != "none":
         words = [base64.b64encode(rng.randbytes(6)).decode() for _ in range(64)]
         return " ".join(rng.choices(words, k=size // 9 + 1))[:size].ljust(size)
     return base64.b64encode(rng.randbytes(size * 3 // 4 + 3)).decode()[:size]

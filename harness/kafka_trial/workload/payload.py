@@ -1,0 +1,163 @@
+"""The team's own payload: what the records of a trial hold in place of ours, and which headers they have beside ours.
+
+consumer.toml names the files (`[payload]`), which are checked before anything starts. A trial copies them into its run
+folder and sends what lies there: what was sent can be read there afterwards, and sent again.
+
+A template is text that is filled in for each record (`template.py`). Samples are whole values as they are, taken in
+turn in an order drawn from the seed. Either has its id in the header `kt-id`, and in the one that [identity] names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import orjson
+
+from kafka_trial.errors import InputError
+from kafka_trial.scenario import Load
+from kafka_trial.workload.template import Template
+from kafka_trial.workload.workload import STEADY, Headers, Op, own_headers, padding_pool, payload_for
+
+EXAMPLE: Final = Op("r0000042", 42, "k7", None, 64, 0.0, STEADY)
+DESCRIPTION: Final = "payload.json"
+
+
+@dataclass(frozen=True)
+class PayloadFiles:
+    """What records are made of: a template, or samples (a file, or a folder of files), or neither: ours.
+
+    `headers`: templates by the name of the header. `id_header`: a header that holds the id beside `kt-id`.
+    """
+
+    template: Path | None = None
+    samples: Path | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    id_header: str | None = None
+
+    def to_json(self) -> str:
+        """Returns it as an argument of the workload process."""
+        return orjson.dumps(dataclasses.asdict(self), default=str).decode()
+
+    @staticmethod
+    def from_json(text: str | bytes) -> PayloadFiles:
+        """Returns what `to_json` wrote."""
+        table: dict[str, Any] = orjson.loads(text)
+        places = {name: None if table[name] is None else Path(table[name]) for name in ("template", "samples")}
+        return PayloadFiles(**(table | places))
+
+
+OURS: Final = PayloadFiles()
+
+
+def keep_payload(files: PayloadFiles, into: Path) -> PayloadFiles:
+    """Copies the files of a payload into a new folder, with a description; returns what is then to be sent.
+
+    Raises:
+        OSError: they cannot be read or written.
+    """
+    into.mkdir()
+    template = samples = None
+    if files.template is not None:
+        template = Path(f"template{files.template.suffix}")
+        shutil.copy(files.template, into / template)
+    if files.samples is not None:
+        samples = Path("samples")
+        (into / samples).mkdir()
+        for file in sample_files(files.samples):
+            shutil.copy(file, into / samples)
+    (into / DESCRIPTION).write_text(dataclasses.replace(files, template=template, samples=samples).to_json() + "\n")
+    return kept_payload(into)
+
+
+def kept_payload(folder: Path) -> PayloadFiles:
+    """Returns the payload that a trial has kept in its run folder.
+
+    Raises:
+        InputError: there is none, or it was changed.
+    """
+    try:
+        files = PayloadFiles.from_json((folder / DESCRIPTION).read_bytes())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        problem = f"is no payload that a trial has kept ({type(error).__name__}: {error}); name RUN/payload"
+        raise InputError(str(folder), problem) from error
+    template, samples = (None if place is None else folder / place for place in (files.template, files.samples))
+    return dataclasses.replace(files, template=template, samples=samples)
+
+
+def payload_digest(files: PayloadFiles) -> str:
+    """Returns a digest of the bytes that records are made of; empty where they are ours."""
+    if files == OURS:
+        return ""
+    digest = hashlib.sha256(orjson.dumps([sorted(files.headers.items()), files.id_header]))
+    for file in (files.template,) if files.template else sample_files(files.samples) if files.samples else ():
+        digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class RecordContents:
+    """The values and headers of a trial's records, by their operations."""
+
+    def __init__(self, files: PayloadFiles, load: Load, *, seed: int) -> None:
+        self._headers = {name: Template(text, seed=f"header {name} {seed}") for name, text in files.headers.items()}
+        self._id_header = files.id_header
+        self._samples = _in_turn(files.samples, seed) if files.samples is not None else []
+        self._template: Template | None = None
+        self.value: Callable[[Op], bytes] = self._sample
+        self.headers: Callable[[Op], Headers] = self._all_headers
+        if files.template is not None:
+            text, pool = template_text(files.template), padding_pool(load, seed=seed)
+            self._template = Template(text, seed=f"template {seed}", as_json=is_json(files.template), pool=pool)
+            self.value = self._template.render
+        elif files.samples is None:
+            self.value = payload_for(load, seed=seed)
+        if not self._headers and self._id_header is None:
+            self.headers = own_headers
+
+    def sized(self, ops: Iterator[Op]) -> Iterator[Op]:
+        """Yields operations with the size that their values have: as many as fit into memory are sent together."""
+        if self._samples:
+            return (op._replace(size_bytes=len(self._sample(op))) for op in ops)
+        if self._template is None:
+            return ops
+        least = len(self._template.render(EXAMPLE))
+        return (op._replace(size_bytes=max(op.size_bytes, least)) for op in ops)
+
+    def _sample(self, op: Op) -> bytes:
+        return self._samples[op.n % len(self._samples)]
+
+    def _all_headers(self, op: Op) -> Headers:
+        named = [] if self._id_header is None else [(self._id_header, op.id.encode())]
+        return [*own_headers(op), *named, *((name, text.render(op)) for name, text in self._headers.items())]
+
+
+def _in_turn(place: Path, seed: int) -> list[bytes]:
+    samples = [file.read_bytes() for file in sample_files(place)]
+    Random(f"samples {seed}").shuffle(samples)
+    return samples
+
+
+def template_text(file: Path) -> str:
+    """Returns the text of a template without the newline that editors put at the very end."""
+    return file.read_bytes().decode().removesuffix("\n")
+
+
+def is_json(file: Path) -> bool:
+    """Tells whether a template is of JSON, by the ending of its name."""
+    return file.suffix.lower() == ".json"
+
+
+def sample_files(place: Path) -> list[Path]:
+    """Returns the files that are sent, by name."""
+    return [one for one in listed_files(place) if not one.is_dir()]
+
+
+def listed_files(place: Path) -> list[Path]:
+    """Returns a file, or what is in a folder, by name; what begins with a dot is left out."""
+    return sorted(one for one in place.iterdir() if not one.name.startswith(".")) if place.is_dir() else [place]
