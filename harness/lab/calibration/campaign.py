@@ -18,7 +18,6 @@ from typing import Any
 
 from kafka_trial import registry
 from kafka_trial.cluster.wiring import LANES
-from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import FAIL, PASS, KafkaTrialError
 from kafka_trial.history.store import SUFFIX, RunFolder, pack
 from kafka_trial.report.explain import TABLE
@@ -133,8 +132,7 @@ def source_digest() -> str:
 def trial_digest(attempt: Attempt) -> str:
     """Returns a digest of an attempt's consumer and scenario: once they have changed, it is tried again."""
     scenario = repr(scenario_to_table(registry.find_scenario(attempt.scenario)))
-    file = registry.find_consumer(attempt.consumer)
-    consumer = folder_digest(file.parent, spec_from_toml(file).payload_files)
+    consumer = folder_digest(registry.find_consumer(attempt.consumer).parent)
     return hashlib.sha256(f"{consumer} {scenario}".encode()).hexdigest()[:16]
 
 
