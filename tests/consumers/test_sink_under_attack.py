@@ -96,7 +96,6 @@ def test_whoever_does_not_end_a_head_is_cut_off(world: World, begun: bytes) -> N
         assert idle.recv(13) == b"HTTP/1.1 404 "
 
 
-@pytest.mark.usefixtures("hurried")
 def test_of_100_mb_of_rubbish_little_is_read_and_nothing_kept(world: World) -> None:
     """Printable, so that it might become a head; a stranger's body; a member's that never says how long it is."""
     path = world.path.encode()
@@ -152,11 +151,14 @@ def test_idle_strangers_give_way_to_members(world: World) -> None:
     """More idle connections than the sink has: it keeps its bound of descriptors, and a member is served at once."""
     before = psutil.Process().num_fds()
     with ExitStack() as stack:
-        idle = [stack.enter_context(connect(world)) for _ in range(2 * CONNECTIONS_MAX)]
+        refused = stack.enter_context(connect(world))  # and does not close, though it has been answered
+        refused.sendall(TLS_HELLO)
+        assert refused.recv(1000).startswith(b"HTTP/1.1 400 ")
+        idle = [refused, *(stack.enter_context(connect(world)) for _ in range(2 * CONNECTIONS_MAX))]
         assert world.post("/effect", **{"KT-Id": "r1"}) == 204
         ours = psutil.Process().num_fds() - before - len(idle)
         assert ours <= CONNECTIONS_MAX + ACCEPTED_AT_ONCE_MAX + REFUSALS_MAX
-        told = idle[0].recv(1000)
+        told = idle[1].recv(1000)
         assert (told[:13], told[-70:]) == (b"HTTP/1.1 503 ", http_connection.TOO_MANY.text.encode()[-70:])
     assert [event["id"] for event in world.events()] == ["r1"]
 
@@ -219,3 +221,30 @@ def test_a_member_that_goes_in_the_middle_leaves_nothing(world: World) -> None:
             link.sendall(half)
     wait_until(lambda: psutil.Process().num_fds() <= before, within_s=ANSWER_WITHIN_S, what="both to be closed")
     assert world.events() == []
+
+
+@pytest.mark.usefixtures("hurried")
+def test_who_was_refused_and_stays_is_closed(world: World) -> None:
+    """Its client need not close for the sink to be rid of it."""
+    before = psutil.Process().num_fds()
+    with connect(world) as link:
+        link.sendall(b"POST /guessed/m1/effect HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        assert link.recv(1000).startswith(b"HTTP/1.1 403 ")
+        wait_until(lambda: psutil.Process().num_fds() == before + 1, within_s=ANSWER_WITHIN_S, what="its end")
+
+
+def test_it_ends_with_connections_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Idle, in a head, in a body, held: all are closed, and nothing is logged."""
+    with ExitStack() as stack:
+        with running_sink(tmp_path) as world:
+            head = f"POST {world.path}/effect HTTP/1.1\r\nHost: x\r\n".encode()
+            links = [stack.enter_context(connect(world)) for _ in range(4)]
+            for link, sent in zip(links, (b"", head, head + b"Content-Length: 9\r\n\r\nx", b""), strict=True):
+                link.sendall(sent)
+            world.sink.arm("here")
+            links[3].sendall(f"POST {world.path}/crash-point/here HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            wait_until(lambda: world.killed, within_s=ANSWER_WITHIN_S, what="the kill")
+        for link in links:
+            with suppress(ConnectionResetError):
+                assert link.recv(1) == b""
+    assert [record for record in caplog.records if record.name == "asyncio" and record.levelno >= logging.ERROR] == []

@@ -158,7 +158,8 @@ class Sink:
             server.close()
 
     async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
-        await self._connections.serve(reader, writer, refuse=self._refuse, handle=self._handle)
+        with suppress(asyncio.CancelledError):  # the sink ends; before 3.12 asyncio logs a cancelled one as an error
+            await self._connections.serve(reader, writer, refuse=self._refuse, handle=self._handle)
 
     def _refuse(self, head: Head) -> Answer | None:
         if not head.path and head.method in ("GET", "HEAD"):
