@@ -7,7 +7,7 @@ ARGS ?=
 TESTED = trial-runs/tests-$(shell (git rev-parse HEAD; git diff HEAD) 2>/dev/null | cksum | cut -d' ' -f1).jsonl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser dockerd demo test test-all lint bench clients calibrate cuts mutate clean
+.PHONY: help setup browser dockerd images demo test test-all lint bench clients calibrate cuts mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ browser:  ## Chromium, in which the tests look at pages: installed where apt-get
 
 dockerd: setup  ## a private Docker engine, as root where dockerd is installed; it stays until `.venv/bin/python -m kafka_trial.containers.private_engine stop`
 	@$(BIN)/python -m kafka_trial.containers.private_engine start
+
+images: setup  ## container images of Kafka, Toxiproxy and the example teams, from package registries alone; kept by the engine
+	$(BIN)/python -m kafka_trial.cluster.images
+	$(BIN)/python -m lab.images
 
 demo: setup  ## a sound and a faulty consumer on one scenario: both verdicts, with the evidence
 	$(BIN)/python -m kafka_trial demo $(ARGS)

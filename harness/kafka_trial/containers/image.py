@@ -6,6 +6,7 @@ built again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -59,8 +60,12 @@ def built(client: DockerClient, recipe: Recipe) -> str:
         StartError: something that it needs is missing, or the build failed; with its last lines.
     """
     with locked(f"image-{re.sub('[^a-z0-9.]+', '-', recipe.tag)}"):
-        if _label(client, recipe.tag) != recipe.digest:
+        label = _label(client, recipe.tag)
+        if label != recipe.digest:
+            before = client.images.get(recipe.tag).id if label is not None else None
             _build(client, recipe)
+            if before:
+                _remove(client, before)
     return recipe.tag
 
 
@@ -77,6 +82,14 @@ def _label(client: DockerClient, tag: str) -> str | None:
         return str(client.images.get(tag).labels.get(LABEL, ""))
     except ImageNotFound:
         return None
+
+
+def _remove(client: DockerClient, image: str) -> None:
+    """Removes an image that has lost its tag to a newer one, unless a container still needs it."""
+    from docker.errors import APIError
+
+    with contextlib.suppress(APIError):
+        client.images.remove(image)
 
 
 def _build(client: DockerClient, recipe: Recipe) -> None:
