@@ -25,11 +25,11 @@ from kafka_trial.consumers.spec import (
     EVENT_DIALECTS,
     HANDLERS,
     OF_ALL,
+    OF_POSTGRES,
     OUTCOMES,
     PROGRESS_KINDS,
     PROTOCOLS,
     SINKS,
-    SINKS_LATER,
     STDOUTS,
     STOP_SIGNALS,
     ConsumerSpec,
@@ -39,9 +39,11 @@ from kafka_trial.consumers.spec import (
     Payload,
     ProgressPlace,
     Ready,
+    SinkPostgres,
     SinkTopic,
     Stop,
     placeholder_problems,
+    used_placeholders,
 )
 from kafka_trial.errors import InputError, none_of, unknown_name
 
@@ -61,6 +63,7 @@ def spec_from_toml(path: Path) -> ConsumerSpec:
     problems += _head_problems(head, path.absolute().parent)
     for name, check in _CHECKS.items():
         problems += check(sections[name])
+    problems += _postgres_problems(head, sections, path.absolute().parent)
     if problems:
         raise InputError(str(path), problems)
     return ConsumerSpec(path=path.absolute(), **vars(head), **sections)
@@ -106,7 +109,7 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
     wrong = claim_problems(claim) if isinstance(claim, dict) else ["claim must be a table; write [claim]"]
     problems += wrong
     found: dict[str, Any] = {"claim": None if wrong else Claim(**claim)}
-    found["sink_topic"] = _sink_topic(table, problems)
+    found["sink_topic"], found["sink_postgres"] = _sinks(table, problems)
     for name, kind in _SECTIONS.items():
         section = table.pop(name, {})
         if not isinstance(section, dict):
@@ -115,28 +118,70 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
         found[name] = read_table(kind, section, place=f"[{name}] ", problems=problems)
     unknown = [name for name, value in table.items() if isinstance(value, dict) and name != "env"]
     for name in unknown:
-        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", "sink.topic"]))
+        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", *_SINK_SECTIONS]))
         del table[name]
     return found
 
 
-def _sink_topic(table: dict[str, Any], problems: list[str]) -> SinkTopic:
-    """Takes [sink.topic] out of `table`."""
+def _sinks(table: dict[str, Any], problems: list[str]) -> tuple[SinkTopic, SinkPostgres]:
+    """Takes [sink.topic] and [sink.postgres] out of `table`."""
     sinks = table.pop("sink", {})
-    if not isinstance(sinks, dict) or not isinstance(sinks.get("topic", {}), dict):
-        problems.append("sink must be a table of tables; write [sink.topic]")
-        return SinkTopic()
-    problems += [unknown_name("section", f"sink.{name}", ["sink.topic"]) for name in sinks if name != "topic"]
+    if not isinstance(sinks, dict) or not all(isinstance(sinks.get(name, {}), dict) for name in _SINK_TABLES):
+        problems.append(f"sink must be a table of tables; write {' or '.join(f'[{name}]' for name in _SINK_SECTIONS)}")
+        return SinkTopic(), SinkPostgres()
+    problems += [unknown_name("section", f"sink.{name}", _SINK_SECTIONS) for name in sinks if name not in _SINK_TABLES]
     evidence = table.get("evidence")
-    if "topic" in sinks and not (isinstance(evidence, dict) and evidence.get("sink") == "topic"):
-        problems.append('[sink.topic] says where the output goes; write sink = "topic" under [evidence] too')
-    topic = read_table(SinkTopic, sinks.get("topic", {}), place="[sink.topic] ", problems=problems)
+    given = evidence.get("sink") if isinstance(evidence, dict) else None
+    problems += [
+        f'[sink.{name}] says where the output goes; write sink = "{name}" under [evidence] too'
+        for name in _SINK_TABLES
+        if name in sinks and given != name
+    ]
+    postgres = read_table(SinkPostgres, sinks.get("postgres", {}), place="[sink.postgres] ", problems=problems)
+    return _sink_topic(sinks.get("topic", {}), problems), postgres
+
+
+_SINK_TABLES = ("topic", "postgres")
+_SINK_SECTIONS = tuple(f"sink.{name}" for name in _SINK_TABLES)
+
+
+def _sink_topic(table: dict[str, Any], problems: list[str]) -> SinkTopic:
+    topic = read_table(SinkTopic, table, place="[sink.topic] ", problems=problems)
     problems += placeholder_problems(topic.name, place="[sink.topic] name", known=OF_ALL)
     if not re.fullmatch(r"[A-Za-z0-9._{}-]{1,200}", topic.name):
         problems.append(f"[sink.topic] name = {topic.name!r} must be letters, digits, dots, dashes and underscores")
     if topic.partitions is not None and topic.partitions < 1:
         problems.append(f"[sink.topic] partitions = {topic.partitions} must be at least 1")
     return topic
+
+
+def _postgres_problems(head: _Head, sections: Mapping[str, Any], folder: Path) -> list[str]:
+    """Returns what is wrong with sink = "postgres", or with its placeholders where the output goes elsewhere."""
+    postgres, evidence = sections["sink_postgres"], sections["evidence"]
+    if evidence.sink != "postgres":
+        texts = {f"command[{number}]": part for number, part in enumerate(head.command)}
+        texts |= {f"[env] {name}": value for name, value in head.env.items()}
+        return [
+            f'{place}: {{{name}}} is filled in only with sink = "postgres" under [evidence]'
+            for place, text in texts.items()
+            if not placeholder_problems(text, place=place)
+            for name in used_placeholders(text)
+            if name in OF_POSTGRES
+        ]
+    problems = _schema_problems(postgres.schema_file, folder)
+    if not postgres.table:
+        problems.append("[sink.postgres] table is empty; name the table with the effects")
+    if evidence.body == "value" and postgres.value_column is None:
+        problems.append('[evidence] body = "value" needs value_column under [sink.postgres]: the column with the value')
+    return problems
+
+
+def _schema_problems(schema_file: str, folder: Path) -> list[str]:
+    place, what = "[sink.postgres] schema_file", "the SQL that creates the table"
+    if not schema_file:
+        return [f'{place} is missing; write schema_file = "schema.sql": {what}']
+    file = folder / schema_file
+    return [] if file.is_file() else [f"{place}: there is no file {file}; it must hold {what}, relative to {folder}"]
 
 
 def _head_problems(head: _Head, folder: Path) -> list[str]:
@@ -183,8 +228,6 @@ def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS) + _positive("evidence", evidence)
     problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
     problems += choice_problem("[evidence] stdout", evidence.stdout, STDOUTS)
-    if evidence.sink in SINKS_LATER:
-        problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems + _effects_problems(evidence)
 
 
