@@ -157,10 +157,12 @@ def test_every_problem_of_a_table_in_postgres_is_told(tmp_path: Path) -> None:
 def test_an_address_of_postgres_is_filled_in_only_where_the_output_goes_there(tmp_path: Path) -> None:
     """Elsewhere nobody boots one: each place that names it is told, and so is its table."""
     text = LEAST.replace("[claim]", '[env]\nDATABASE = "{postgres_url}"\n[claim]')
+    text += '[ready]\nhttp = "http://{postgres_host}"\n'
     told = problems(tmp_path, text + '[sink.postgres]\nschema_file = "schema.sql"\n')
     assert told == [
         '[sink.postgres] says where the output goes; write sink = "postgres" under [evidence] too',
         '[env] DATABASE: {postgres_url} is filled in only with sink = "postgres" under [evidence]',
+        '[ready] http: {postgres_host} is filled in only with sink = "postgres" under [evidence]',
     ]
 
 

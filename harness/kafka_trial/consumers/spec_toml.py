@@ -161,6 +161,7 @@ def _postgres_problems(head: _Head, sections: Mapping[str, Any], folder: Path) -
     if evidence.sink != "postgres":
         texts = {f"command[{number}]": part for number, part in enumerate(head.command)}
         texts |= {f"[env] {name}": value for name, value in head.env.items()}
+        texts["[ready] http"] = sections["ready"].http or ""
         return [
             f'{place}: {{{name}}} is filled in only with sink = "postgres" under [evidence]'
             for place, text in texts.items()
