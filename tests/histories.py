@@ -142,6 +142,11 @@ def effect(record: int, *, outcome: str = "ok", **fields: Any) -> Line:
     return Line("sink", "effect", {"id": f"r{record}", "outcome": outcome} | fields)
 
 
+def rewritten(record: int) -> Line:
+    """A row of a sink table that was written again as it was."""
+    return Line("sink", "row_rewritten", {"id": f"r{record}", "change": "update"})
+
+
 def sent(offset: int, *, outcome: str = "ok", key: str | None = None, at: int | None = None) -> list[Line]:
     """The workload sends r<offset>, its checksum the same number; Kafka acknowledges it there (or `at` elsewhere)."""
     about = {"topic": TOPIC, "id": f"r{offset}"} | ({} if key is None else {"key": key})

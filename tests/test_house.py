@@ -134,7 +134,7 @@ ONLY_IN = {
     },
     "duckdb": {"lab.scale.duck"},
     "allure_commons": {"report.allure"},
-    "psycopg": {"audit.sink"},
+    "psycopg": {"audit.sink", "cluster.postgres"},
     "sqlite3": {"audit.sink"},
     "kafka": {"kafka_protocol", "workload.producer", "cluster.admin", "witness", "consumers.sink_topic"},
 }

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 import sqlite3
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +15,9 @@ import pytest
 from kafka_trial.audit.bounded_reading import Budget
 from kafka_trial.audit.request import NS_PER_S, Limits, Sink
 from kafka_trial.audit.sink import Rows, Span, check_table, read_sink_table
+from kafka_trial.cluster.postgres import SUPERUSER
 from kafka_trial.errors import InputError, StartError
-from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.waiting import wait_until
+from postgres import booted
 
 FROM_S = 1_767_225_600  # 2026-01-01T00:00:00Z
 SPAN = Span(FROM_S * NS_PER_S, (FROM_S + 3600) * NS_PER_S)
@@ -35,7 +31,6 @@ ROWS = [
     (None, "2026-01-01T00:30:00Z"),
     (4, None),
 ]
-UNPRIVILEGED = "nobody"
 EVERYTHING = Limits()
 NO_DRIVER = "psycopg, the driver for PostgreSQL, or its libpq is not installed"
 
@@ -54,27 +49,10 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Boots a PostgreSQL server on a socket in a folder of its own, and yields the URL of its database."""
-    pytest.importorskip("psycopg", reason=NO_DRIVER, exc_type=ImportError)
-    programs = [shutil.which(name, path=_programs()) for name in ("initdb", "postgres")]
-    if None in programs:
-        pytest.skip("PostgreSQL is not installed")
-    initdb, postgres = map(str, programs)
-    folder = Path(tempfile.mkdtemp(prefix="kt-pg-"))
-    other = ["setpriv", f"--reuid={UNPRIVILEGED}", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
-    if other:
-        shutil.chown(folder, UNPRIVILEGED)
-    made = subprocess.run(
-        [*other, initdb, "-D", folder / "data", "-A", "trust", "-U", "kt", "--no-sync"], capture_output=True
-    )
-    assert made.returncode == 0, made.stderr
-    with ChildProcesses("postgresql", belongings=[folder]) as child_processes:
-        settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
-        child_processes.spawn("postgres", [*other, postgres, "-D", folder / "data", *settings])
-        url = f"postgresql://kt@/postgres?host={folder}"
-        wait_until(lambda: _answers(url), within_s=30, what="PostgreSQL to answer")
-        yield url
+    with booted(tmp_path_factory.mktemp("postgresql")) as server:
+        yield f"postgresql://{SUPERUSER}@/postgres?host={server.folder}&port={server.port}"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -96,19 +74,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield url
     with psycopg.connect(url) as connection:
         connection.execute("drop table done")
-
-
-def _programs() -> str:
-    debians = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
-    return os.pathsep.join([*debians, os.environ.get("PATH", "")])
-
-
-def _answers(url: str) -> bool:
-    import psycopg
-
-    with suppress(psycopg.OperationalError), psycopg.connect(url):
-        return True
-    return False
 
 
 def _count(url: str) -> int:

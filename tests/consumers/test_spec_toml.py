@@ -8,7 +8,7 @@ import pytest
 
 from kafka_trial.claim import Claim
 from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
-from kafka_trial.consumers.spec import ImageLimits, SinkTopic, Stop
+from kafka_trial.consumers.spec import ImageLimits, SinkPostgres, SinkTopic, Stop
 from kafka_trial.errors import InputError
 from kafka_trial.workload.payload import OURS, PayloadFiles
 
@@ -127,9 +127,43 @@ def test_what_pass_env_names_must_be_set(tmp_path: Path, monkeypatch: pytest.Mon
     assert read(tmp_path, text).pass_env == ("KT_TEST_SECRET",)
 
 
-def test_a_sink_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    """A sink that this version does not serve is refused by name, not ignored."""
-    assert "not in this version yet" in problems(tmp_path, LEAST + '[evidence]\nsink = "postgres"\n')[0]
+TO_POSTGRES = LEAST + '[evidence]\nsink = "postgres"\n'
+
+
+def test_a_table_in_postgres_is_named_with_what_creates_it(tmp_path: Path) -> None:
+    """Its schema beside the file; the columns that matter, if any are named."""
+    (tmp_path / "schema.sql").write_text("create table effects (id text)")
+    table = '[sink.postgres]\nschema_file = "schema.sql"\n'
+    assert read(tmp_path, TO_POSTGRES + table).sink_postgres == SinkPostgres("effects", "schema.sql", None, ())
+    more = table + 'table = "bills"\nvalue_column = "body"\ncontent = ["sum"]\n'
+    assert read(tmp_path, TO_POSTGRES + more).sink_postgres == SinkPostgres("bills", "schema.sql", "body", ("sum",))
+
+
+def test_every_problem_of_a_table_in_postgres_is_told(tmp_path: Path) -> None:
+    """No schema, or one that is not there; no table, no column with the value; an unknown key."""
+    assert problems(tmp_path, TO_POSTGRES) == [
+        '[sink.postgres] schema_file is missing; write schema_file = "schema.sql": the SQL that creates the table'
+    ]
+    text = TO_POSTGRES + 'body = "value"\n[sink.postgres]\nschema_file = "other.sql"\ntable = ""\nrows = 1\n'
+    told = problems(tmp_path, text)
+    assert [said.partition(" =")[0].partition(":")[0] for said in told] == [
+        "[sink.postgres] unknown key 'rows'. Valid",
+        "[sink.postgres] schema_file",
+        "[sink.postgres] table is empty; name the table with the effects",
+        "[evidence] body",
+    ]
+
+
+def test_an_address_of_postgres_is_filled_in_only_where_the_output_goes_there(tmp_path: Path) -> None:
+    """Elsewhere nobody boots one: each place that names it is told, and so is its table."""
+    text = LEAST.replace("[claim]", '[env]\nDATABASE = "{postgres_url}"\n[claim]')
+    text += '[ready]\nhttp = "http://{postgres_host}"\n'
+    told = problems(tmp_path, text + '[sink.postgres]\nschema_file = "schema.sql"\n')
+    assert told == [
+        '[sink.postgres] says where the output goes; write sink = "postgres" under [evidence] too',
+        '[env] DATABASE: {postgres_url} is filled in only with sink = "postgres" under [evidence]',
+        '[ready] http: {postgres_host} is filled in only with sink = "postgres" under [evidence]',
+    ]
 
 
 def test_a_handler_takes_records_or_batches(tmp_path: Path) -> None:

@@ -9,17 +9,21 @@ from histories import (
     Line,
     after,
     answered,
+    assigned,
     committed,
     effect,
     fetched,
     finding,
+    handled,
     judged,
     not_judged,
     phase,
+    rewritten,
     with_settings,
 )
 
 SINK = with_settings(events="none", sink="http")
+TABLE = with_settings(events="none", sink="postgres")
 TOPIC_SINK = with_settings(events="none", sink="topic")
 NOTHING = with_settings(events="none", sink="none", delivery="unclaimed")
 ALIKE = ["a", "a", "a"]
@@ -116,6 +120,32 @@ def test_without_a_sink_the_reason_names_the_lines_that_would_cure_it() -> None:
     told = not_judged("skipped", M0, settings=NOTHING)
     assert 'sink = "http" under [evidence]' in told
     assert 'SINK_URL = "{sink_url}" under [env]' in told
+
+
+ABSORBING: list[Line | list[Line]] = [*M0, effect(0), rewritten(0), effect(1)]
+
+
+def test_what_leaves_a_table_as_it_was_is_no_further_effect() -> None:
+    """The record had its effect once, and in its turn."""
+    for name in ("duplicate-effect", "skipped", "unseen", "reordered-key"):
+        assert judged(name, [*ABSORBING, phase("snapshot")], records=ALIKE[:2], settings=TABLE) == []
+
+
+@pytest.mark.parametrize(("name", "open_claim"), [("redelivered", True), ("illegal-redelivery", False)])
+def test_what_was_done_again_without_a_trace_is_not_judged(name: str, open_claim: bool) -> None:
+    """A claim of at most once stays open by that; at least once is judged by what the table holds."""
+    missing = finding(name, ABSORBING, records=ALIKE[:2], settings=TABLE).not_judged
+    assert missing is not None
+    assert (missing.applies, "may leave its table as it was" in missing.because) == (open_claim, True)
+
+
+def test_what_changed_its_row_again_was_done_again() -> None:
+    """That much can be seen, and stands; by lines all of it can."""
+    again = [synced("m0"), synced("m1", 0), answered("m1", 0), fetched("m1", 0, size_bytes=9), effect(0)]
+    found = finding("redelivered", [*M0, effect(0), *again], settings=TABLE)
+    assert [one.attributes["offset"] for one in found.instances] == [0]
+    spoken = with_settings(sink="postgres")
+    assert judged("redelivered", [assigned("m0"), *handled("m0", 0), rewritten(0)], settings=spoken) == []
 
 
 def test_without_a_sink_the_commits_tell_of_the_end() -> None:

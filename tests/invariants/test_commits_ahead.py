@@ -213,6 +213,15 @@ def test_an_output_counts_from_its_append_however_late_it_was_read() -> None:
     assert judged(NAME, lines, settings=TO_TOPIC, records=1) == []
 
 
+def test_a_row_counts_from_its_commit_in_the_database_however_late_it_was_read() -> None:
+    """As an output does from its append; half a second after the commit of the position it is too late."""
+    table = with_settings(sink="postgres")
+    lines = [M0, *committed(1, by="m0"), after(3)]
+    assert judged(NAME, [*lines, own_time(effect(0), 3.1)], settings=table, records=1) == []
+    late = judged(NAME, [*lines, own_time(effect(0), 2.0)], settings=table, records=1)
+    assert [one["committed_offset"] for one in late] == [1]
+
+
 def test_a_line_stands_for_an_output_of_which_nobody_says_when_it_came() -> None:
     """An older history: it may have been read late."""
     assert judged(NAME, told_early(after(3), output(0, appended=False)), settings=TO_TOPIC, records=1) == []

@@ -92,7 +92,7 @@ def test_no_request_log_at_all_is_no_missing_file() -> None:
 
 @pytest.mark.parametrize(
     ("sink", "sources", "said"),
-    [("http", ("run",), 1), ("http", ("sink",), 0), ("topic", ("run",), 1), ("none", (), 0)],
+    [("http", ("run",), 1), ("http", ("sink",), 0), ("topic", ("run",), 1), ("postgres", ("run",), 1), ("none", (), 0)],
 )
 def test_a_sink_that_is_missing(sink: str, sources: tuple[str, ...], said: int) -> None:
     """A sink that nobody called has an empty file; none at all was lost."""

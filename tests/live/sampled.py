@@ -89,6 +89,8 @@ BY_TURNS = (
     Sampled("python-known-invoices", "stalled-network"),
     Sampled("python-upserts", "aborted-records"),
     Sampled("python-upserts", "rebalance-storm"),
+    Sampled("python-postgres-upserts", "member-killed"),
+    Sampled("python-postgres-upserts", "rebalance-storm"),
     Sampled("python-position-in-table", "aborted-records"),
     Sampled("python-position-in-table", "member-paused"),
     Sampled("python-renders-pages", "member-paused"),

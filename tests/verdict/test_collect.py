@@ -85,6 +85,7 @@ def test_how_late_lines_were_read_is_counted() -> None:
         ({"witnesses": {"offsets": "undecodable"}}, "the witness offsets met a record it cannot decode"),
         ({"witnesses": {}}, "the witness offsets did not say that it saw all"),
         ({"settings": Settings(sink="topic")}, "the witness sink did not say that it saw all"),
+        ({"settings": Settings(sink="postgres")}, "the witness sink did not say that it saw all"),
     ],
 )
 def test_what_failed_on_our_side_is_named(changes: dict[str, Any], told: str) -> None:

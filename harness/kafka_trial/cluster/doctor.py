@@ -26,6 +26,7 @@ from kafka_trial.cluster.archive import formatted_template, template_place
 from kafka_trial.cluster.detached import holder_of, states
 from kafka_trial.cluster.java import find_java, java_version
 from kafka_trial.cluster.kafka_jars import jars_folder, jars_there, kafka_jars, verify
+from kafka_trial.cluster.postgres import find_postgres
 from kafka_trial.cluster.toxiproxy import (
     TOXIPROXY_VERSION,
     find_go,
@@ -36,7 +37,7 @@ from kafka_trial.cluster.toxiproxy import (
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.cluster.wiring import FIRST_PORT, LAST_PORT
-from kafka_trial.errors import KafkaTrialError
+from kafka_trial.errors import KafkaTrialError, StartError
 from kafka_trial.process import supervisor
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "pyspark", "pyarrow", "numpy", "psutil", "orjson")
@@ -66,7 +67,7 @@ def examine(*, fetch: Sequence[str] = ()) -> list[Finding]:
     for version in [find_version(given) for given in fetch]:
         _fetch(version)
     findings: list[Finding] = []
-    for look in (_python, _java, _spark, _toxiproxy, _kafka, _machine, _clusters):
+    for look in (_python, _java, _spark, _toxiproxy, _kafka, _postgres, _machine, _clusters):
         findings += look()
     return [*findings, *(Finding(one.what, True, one.where, "", one.remedy) for one in leftovers())]
 
@@ -153,6 +154,16 @@ def _made(part: str, place: Path) -> Finding:
     if place.exists():
         return Finding(part, True, str(place))
     return Finding(part, True, "not made yet", "", "the first cluster of this version makes it, once")
+
+
+def _postgres() -> Iterator[Finding]:
+    """PostgreSQL is needed by consumers with sink = "postgres" alone: without it all others can be tried."""
+    try:
+        found = find_postgres()
+    except StartError as error:
+        yield Finding("PostgreSQL", True, "not there", "", str(error))
+    else:
+        yield Finding("PostgreSQL", True, str(found.postgres), found.version)
 
 
 def _machine() -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
@@ -292,7 +292,8 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 
 @dataclass(frozen=True)
 class LaunchContext:
-    """What the members are told: the words behind the placeholders. `sink_url` is asked per member."""
+    """What the members are told: the words behind the placeholders. `sink_url` is asked per member; `postgres` are
+    those of the trial's PostgreSQL, where there is one."""
 
     topic: str
     group: str
@@ -300,6 +301,7 @@ class LaunchContext:
     kafka_version: str
     members: int
     sink_url: Callable[[str], str] = lambda member: ""
+    postgres: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def sink_topic(spec: ConsumerSpec, launch_context: LaunchContext) -> str | None:
@@ -321,6 +323,7 @@ def words(
         "incarnation": str(incarnation),
         "client_id": f"kt-{member}",
         "sink_url": launch_context.sink_url(member),
+        **launch_context.postgres,
         "python": sys.executable,
         "run_dir": str(run_dir),
     }

@@ -23,7 +23,6 @@ PROGRESS_KINDS = ("kafka", "transaction", "sink", "checkpoint", "none")
 EVENT_DIALECTS = ("jsonl", "verifiable", "none")
 HANDLERS = ("record", "batch")
 SINKS = ("http", "topic", "postgres", "none")
-SINKS_LATER = ("postgres",)
 OUTCOMES = ("done", "discarded", "dead-lettered", "failed")  # of a record that was processed; failed: to be tried again
 EFFECTS = ("record", "state")
 BODIES = ("own", "value")
@@ -86,6 +85,20 @@ class SinkTopic:
 
     name: str = "{group}-out"
     partitions: int | None = None
+
+
+@dataclass(frozen=True)
+class SinkPostgres:
+    """The table that the output goes to (sink = "postgres"), in a PostgreSQL that is booted for each trial.
+
+    `schema_file`: SQL that creates it, relative to the consumer.toml. `value_column`: the one with the record's value,
+    for `body = "value"`. `content`: the columns that make up an effect, whose change is another one; empty: all.
+    """
+
+    table: str = "effects"
+    schema_file: str = ""
+    value_column: str | None = None
+    content: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,6 +173,7 @@ class ConsumerSpec:
     progress: ProgressPlace = ProgressPlace()
     evidence: EvidenceGiven = EvidenceGiven()
     sink_topic: SinkTopic = SinkTopic()
+    sink_postgres: SinkPostgres = SinkPostgres()
     identity: Identity = Identity()
     payload: Payload = Payload()
     ready: Ready = Ready()
@@ -194,6 +208,12 @@ PLACEHOLDERS = (
     "members",
     "client_id",
     "sink_url",
+    "postgres_url",
+    "postgres_host",
+    "postgres_port",
+    "postgres_user",
+    "postgres_password",
+    "postgres_database",
     "seed",
     "protocol",
     "session_timeout_ms",
@@ -206,7 +226,8 @@ PLACEHOLDERS = (
 )
 # Of the harness's own machine, which no container sees.
 OF_THIS_MACHINE = ("python", "java", "kafka_classpath", "run_dir")
-# Those that say the same to every member.
+OF_POSTGRES = tuple(name for name in PLACEHOLDERS if name.startswith("postgres_"))  # filled in where that is the sink
+# Those that say the same to every member, and are known before a sink is made.
 OF_ALL = ("group", "topics", "members", "seed", "protocol", "session_timeout_ms", "poll_interval_ms", "kafka_version")
 
 

@@ -25,13 +25,13 @@ from kafka_trial.consumers.spec import (
     EVENT_DIALECTS,
     HANDLERS,
     OF_ALL,
+    OF_POSTGRES,
     OF_THIS_MACHINE,
     OUTCOMES,
     PLACEHOLDERS,
     PROGRESS_KINDS,
     PROTOCOLS,
     SINKS,
-    SINKS_LATER,
     STDOUTS,
     STOP_SIGNALS,
     ConsumerSpec,
@@ -42,6 +42,7 @@ from kafka_trial.consumers.spec import (
     Payload,
     ProgressPlace,
     Ready,
+    SinkPostgres,
     SinkTopic,
     Stop,
     payload_files,
@@ -77,6 +78,7 @@ def spec_from_toml(path: Path, *, image: str | None = None) -> ConsumerSpec:
     for name, check in _CHECKS.items():
         problems += check(sections[name])
     problems += _payload_problems(sections["payload"], sections["identity"], path.absolute().parent)
+    problems += _postgres_problems(head, sections, path.absolute().parent)
     if problems:
         raise InputError(str(path), problems)
     return ConsumerSpec(path=path.absolute(), **vars(head), **sections)
@@ -128,7 +130,7 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
     wrong = claim_problems(claim) if isinstance(claim, dict) else ["claim must be a table; write [claim]"]
     problems += wrong
     found: dict[str, Any] = {"claim": None if wrong else Claim(**claim)}
-    found["sink_topic"] = _sink_topic(table, problems)
+    found["sink_topic"], found["sink_postgres"] = _sinks(table, problems)
     found["image_limits"] = _image_limits(table, problems)
     for name, kind in _SECTIONS.items():
         section = table.pop(name, {})
@@ -138,7 +140,7 @@ def _sections(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
         found[name] = read_table(kind, section, place=f"[{name}] ", problems=problems)
     unknown = [name for name, value in table.items() if isinstance(value, dict) and name != "env"]
     for name in unknown:
-        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", "image", "sink.topic"]))
+        problems.append(unknown_name("section", name, [*_SECTIONS, "claim", "env", "image", *_SINK_SECTIONS]))
         del table[name]
     return found
 
@@ -157,23 +159,66 @@ def _image_limits(table: dict[str, Any], problems: list[str]) -> ImageLimits:
     return read_table(ImageLimits, settings, place="[image] ", problems=problems)
 
 
-def _sink_topic(table: dict[str, Any], problems: list[str]) -> SinkTopic:
-    """Takes [sink.topic] out of `table`."""
+def _sinks(table: dict[str, Any], problems: list[str]) -> tuple[SinkTopic, SinkPostgres]:
+    """Takes [sink.topic] and [sink.postgres] out of `table`."""
     sinks = table.pop("sink", {})
-    if not isinstance(sinks, dict) or not isinstance(sinks.get("topic", {}), dict):
-        problems.append("sink must be a table of tables; write [sink.topic]")
-        return SinkTopic()
-    problems += [unknown_name("section", f"sink.{name}", ["sink.topic"]) for name in sinks if name != "topic"]
+    if not isinstance(sinks, dict) or not all(isinstance(sinks.get(name, {}), dict) for name in _SINK_TABLES):
+        problems.append(f"sink must be a table of tables; write {' or '.join(f'[{name}]' for name in _SINK_SECTIONS)}")
+        return SinkTopic(), SinkPostgres()
+    problems += [unknown_name("section", f"sink.{name}", _SINK_SECTIONS) for name in sinks if name not in _SINK_TABLES]
     evidence = table.get("evidence")
-    if "topic" in sinks and not (isinstance(evidence, dict) and evidence.get("sink") == "topic"):
-        problems.append('[sink.topic] says where the output goes; write sink = "topic" under [evidence] too')
-    topic = read_table(SinkTopic, sinks.get("topic", {}), place="[sink.topic] ", problems=problems)
+    given = evidence.get("sink") if isinstance(evidence, dict) else None
+    problems += [
+        f'[sink.{name}] says where the output goes; write sink = "{name}" under [evidence] too'
+        for name in _SINK_TABLES
+        if name in sinks and given != name
+    ]
+    postgres = read_table(SinkPostgres, sinks.get("postgres", {}), place="[sink.postgres] ", problems=problems)
+    return _sink_topic(sinks.get("topic", {}), problems), postgres
+
+
+_SINK_TABLES = ("topic", "postgres")
+_SINK_SECTIONS = tuple(f"sink.{name}" for name in _SINK_TABLES)
+
+
+def _sink_topic(table: dict[str, Any], problems: list[str]) -> SinkTopic:
+    topic = read_table(SinkTopic, table, place="[sink.topic] ", problems=problems)
     problems += placeholder_problems(topic.name, place="[sink.topic] name", known=OF_ALL)
     if not re.fullmatch(r"[A-Za-z0-9._{}-]{1,200}", topic.name):
         problems.append(f"[sink.topic] name = {topic.name!r} must be letters, digits, dots, dashes and underscores")
     if topic.partitions is not None and topic.partitions < 1:
         problems.append(f"[sink.topic] partitions = {topic.partitions} must be at least 1")
     return topic
+
+
+def _postgres_problems(head: _Head, sections: Mapping[str, Any], folder: Path) -> list[str]:
+    """Returns what is wrong with sink = "postgres", or with its placeholders where the output goes elsewhere."""
+    postgres, evidence = sections["sink_postgres"], sections["evidence"]
+    if evidence.sink != "postgres":
+        texts = {f"command[{number}]": part for number, part in enumerate(head.command)}
+        texts |= {f"[env] {name}": value for name, value in head.env.items()}
+        texts["[ready] http"] = sections["ready"].http or ""
+        return [
+            f'{place}: {{{name}}} is filled in only with sink = "postgres" under [evidence]'
+            for place, text in texts.items()
+            if not placeholder_problems(text, place=place)
+            for name in used_placeholders(text)
+            if name in OF_POSTGRES
+        ]
+    problems = _schema_problems(postgres.schema_file, folder)
+    if not postgres.table:
+        problems.append("[sink.postgres] table is empty; name the table with the effects")
+    if evidence.body == "value" and postgres.value_column is None:
+        problems.append('[evidence] body = "value" needs value_column under [sink.postgres]: the column with the value')
+    return problems
+
+
+def _schema_problems(schema_file: str, folder: Path) -> list[str]:
+    place, what = "[sink.postgres] schema_file", "the SQL that creates the table"
+    if not schema_file:
+        return [f'{place} is missing; write schema_file = "schema.sql": {what}']
+    file = folder / schema_file
+    return [] if file.is_file() else [f"{place}: there is no file {file}; it must hold {what}, relative to {folder}"]
 
 
 def _head_problems(head: _Head, folder: Path) -> list[str]:
@@ -255,8 +300,6 @@ def _evidence_problems(evidence: EvidenceGiven) -> list[str]:
     problems += choice_problem("[evidence] sink", evidence.sink, SINKS) + _positive("evidence", evidence)
     problems += choice_problem("[evidence] handler", evidence.handler, HANDLERS)
     problems += choice_problem("[evidence] stdout", evidence.stdout, STDOUTS)
-    if evidence.sink in SINKS_LATER:
-        problems.append(f"[evidence] sink = {evidence.sink!r} is not in this version yet; use http, topic or none")
     return problems + _effects_problems(evidence)
 
 
@@ -274,7 +317,9 @@ def _identity_problems(identity: Identity) -> list[str]:
 
 
 def _payload_problems(payload: Payload, identity: Identity, folder: Path) -> list[str]:
-    return payload_problems(payload_files(payload, identity, folder), json_path=identity.json_path)
+    unread = bool(_identity_problems(identity))  # told by itself
+    json_path = None if unread else identity.json_path
+    return payload_problems(payload_files(payload, identity, folder), json_path=json_path)
 
 
 def _ready_problems(ready: Ready) -> list[str]:

@@ -38,7 +38,12 @@ sink                effect            id topic? partition? offset? outcome(ok|fa
                                       (of a sink topic: topic, partition and offset are the output's own, no member is
                                        told, and source_wall_ns is when its broker wrote it, where it says so; without a
                                        topic they are what the effect says of its record)
-                    undecodable       topic partition offset message      (a committed record of a sink topic without an id)
+                                      (of a sink table: change(insert|update), commit_lsn (where in PostgreSQL's log the
+                                       transaction was committed), and source_wall_ns is when that was)
+                    row_rewritten     id change commit_lsn source_wall_ns  (a row that was written anew as it was: no effect)
+                    row_removed       id change(delete) commit_lsn source_wall_ns
+                    undecodable       topic? partition? offset? message   (a committed record of a sink topic without an id, a
+                                      row of a sink table without one)
                     crash_point       name member? state(armed|passed|killed)
 offsets             committed         group topic topic_id? partition committed_offset log_partition log_offset commit_time_ms
                                       producer_id? leader_epoch?
@@ -243,7 +248,7 @@ def fields_of(line: bytes | str) -> dict[str, Any]:
 _WORDS = {
     "workload": "send load",
     "consumer": "started ready assigned revoked lost delivered processed commit stopped error bad_line exited",
-    "sink": "effect crash_point undecodable",
+    "sink": "effect row_rewritten row_removed crash_point undecodable",
     "offsets": "committed commit_tombstone commit_aborted group member group_epoch target_epoch target "
     "member_assignment group_tombstone transaction_marker transaction_open compacted undecodable unreadable",
     "transactions": "transaction_marker transaction_open record_aborted undecodable",

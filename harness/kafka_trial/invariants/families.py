@@ -198,7 +198,7 @@ EFFECTS = Family(
         "output_offset": Column("place", "its offset in an output topic; NONE: it is in none"),
         "member": Column("who", "the member that it came from, at the HTTP sink", without="output_offset"),
         "output_partition": Column("who", "its partition in an output topic", beside="output_offset"),
-        "append_wall_ns": Column("wall_ns", "when the output topic's broker appended it, if the topic says so"),
+        "append_wall_ns": Column("wall_ns", "when its broker appended it, or its database committed it, if told"),
     },
 )
 ARRIVALS = Family(

@@ -55,7 +55,7 @@ class Settings:
     @property
     def sink_is_read(self) -> bool:
         """Whether what it handled is read out of its sink: then who reads must have read all of it."""
-        return self.sink in ("topic", "table")
+        return self.sink in ("topic", "table", "postgres")
 
     @property
     def has_sink(self) -> bool:

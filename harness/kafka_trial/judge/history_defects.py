@@ -97,7 +97,9 @@ def missing_files(trial_context: TrialContext, brokers: Collection[int]) -> list
 
 def sink_missing(trial_context: TrialContext) -> list[str]:
     """Returns that the sink's file is missing, where consumer.toml declares one: an idle sink has an empty file."""
-    declared = trial_context.settings.sink in ("http", "topic", "table") and "sink" not in trial_context.sources
+    declared = (
+        trial_context.settings.sink in ("http", "topic", "table", "postgres") and "sink" not in trial_context.sources
+    )
     return ["sink: is missing, although the consumer has a sink"] if declared else []
 
 

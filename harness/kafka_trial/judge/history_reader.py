@@ -362,7 +362,8 @@ class FileReader:
     def _effects(self, columns: Columns) -> list[pa.Table]:
         """Returns a row for each record whose effect reached the outside world, or may have: nobody was told.
 
-        Where its broker says when it was appended to an output topic, that is its time, not that of its reading.
+        Where its broker says when it was appended to an output topic, or its database when it was committed, that is
+        its time, not that of its reading.
         """
         outcome = columns.codes("outcome", {"ok": 1, "info": 2})
         rows = np.flatnonzero(columns.is_kind("effect") & (outcome > 0))
@@ -373,7 +374,7 @@ class FileReader:
         rows = rows[which]
         in_topic = ~columns.absent("topic")[rows]
         member = columns.codes("member", {name: number + 1 for name, number in self.builder.members.items()})[rows] - 1
-        appended_ns = np.where(in_topic, columns["source_wall_ns"][rows], NONE)
+        appended_ns = columns["source_wall_ns"][rows]
         clocks = TrialContext(clocks=tuple(sorted(self.builder.clock_samples.clocks)))
         read_ns = columns["time_ns"][rows]
         made = made_rows(

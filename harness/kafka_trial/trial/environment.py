@@ -16,6 +16,7 @@ from typing import Any
 
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
+from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.consumers.consumer import Group
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
@@ -31,7 +32,7 @@ from kafka_trial.trial.console import Console
 from kafka_trial.trial.control_member import control_member_joins
 from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
-from kafka_trial.witness.witness import SinkTopicRead, Witness, snapshot_all, start_witnesses
+from kafka_trial.witness.witness import SinkRead, Witness, snapshot_all, start_witnesses
 from kafka_trial.workload.handle import ProducerHandle, start_producer
 from kafka_trial.workload.payload import OURS, PayloadFiles
 
@@ -65,7 +66,8 @@ class TrialEnvironment:
     watch: GroupWatch
     stack: ExitStack
     payload: PayloadFiles = OURS
-    sink_topic: SinkTopicRead | None = None
+    output: SinkRead | None = None
+    postgres: PostgresServer | None = None
     witnesses: Sequence[Witness] = ()
     rate_per_s: float | None = None
     _producer: ProducerHandle | None = field(default=None)
@@ -121,7 +123,7 @@ class TrialEnvironment:
             group=self.group_name,
             lanes=self.lanes,
             transactions=self._transactions,
-            sink=self.sink_topic,
+            sink=self.output,
         )
         for witness in self.witnesses:
             witness.ready(within_s=30)
@@ -240,9 +242,11 @@ class TrialEnvironment:
 
     def snapshot_witnesses(self) -> None:
         """Has every witness read up to the end of now; one that cannot makes the verdict unknown."""
-        for name, state in snapshot_all(self.witnesses, within_s=SNAPSHOT_WITHIN_S).items():
-            if state != "complete":
-                self.record("environment", message=f"the witness {name} is {state} at the snapshot")
+        states = snapshot_all(self.witnesses, within_s=SNAPSHOT_WITHIN_S)
+        for witness in self.witnesses:
+            if (state := states[witness.name]) != "complete":
+                why = f": {witness.message}" if witness.message else ""
+                self.record("environment", message=f"the witness {witness.name} is {state} at the snapshot{why}")
 
     def stop_members(self) -> None:
         """Stops the members as their spec says."""
@@ -270,6 +274,8 @@ class TrialEnvironment:
 
     def _playing(self, text: str, *, left_s: float | None) -> None:
         self.expect_room()
+        if lost := self._postgres_lost():
+            raise UnjudgeableError(lost)
         self.console.progress(text, left_s=left_s)
 
     def _expect_witnesses(self) -> None:
@@ -285,7 +291,10 @@ class TrialEnvironment:
     def _witnesses_lost(self) -> str | None:
         dead = (witness for witness in self.witnesses if not witness.alive)
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
-        return shortage(self.folder.path) or next(died, None)
+        return shortage(self.folder.path) or self._postgres_lost() or next(died, None)
+
+    def _postgres_lost(self) -> str | None:
+        return self.postgres.lost if self.postgres else None
 
     def _await_fed(self, each_round: Callable[[], str | None]) -> None:
         """Waits until the group is stable and as large as when the faults began, and every partition got some records.

@@ -24,6 +24,7 @@ from kafka_trial import __version__, registry
 from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.kafka_cut import cuts_on
+from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_server
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
 from kafka_trial.consumers.patched_consumer import (
@@ -52,7 +53,7 @@ from kafka_trial.trial.environment import TrialEnvironment, shortage
 from kafka_trial.trial.progress import GroupWatch, Progress
 from kafka_trial.trial.spec import TrialSpec
 from kafka_trial.witness.samplers import sample_clock, sample_resources
-from kafka_trial.witness.witness import SinkTopicRead
+from kafka_trial.witness.witness import SinkTableRead, SinkTopicRead
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload, payload_digest
 
 RECORD_BYTES_MAX = 12 * 1024 * 1024
@@ -103,10 +104,21 @@ def _opened(
     run.record("topic_named", topic=topic)
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
     sink = _sink(stack, trial_spec, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
+    postgres = _postgres(stack, trial_spec, folder)
     launch_context = LaunchContext(
-        topic, group_name, trial_spec.seed, trial_spec.kafka_version, trial_spec.members, _sink_urls(sink)
+        topic,
+        group_name,
+        trial_spec.seed,
+        trial_spec.kafka_version,
+        trial_spec.members,
+        _sink_urls(sink),
+        postgres.words if postgres else {},
     )
-    output = _sink_topic(stack, trial_spec, cluster, admin, launch_context)
+    output = (
+        _sink_table(trial_spec, postgres)
+        if postgres
+        else _sink_topic(stack, trial_spec, cluster, admin, launch_context)
+    )
     group = stack.enter_context(
         process_group(
             trial_spec.consumer,
@@ -148,7 +160,8 @@ def _opened(
         watch=GroupWatch(folder.history, group_name, trial_spec.consumer),
         stack=stack,
         payload=payload,
-        sink_topic=output,
+        output=output,
+        postgres=postgres,
     )
 
 
@@ -210,6 +223,34 @@ def _sink_topic(
     stack.callback(_delete_topic, cluster, admin, name)
     identity = consumer.identity
     return SinkTopicRead(name, partitions, identity.header or ID_HEADER, identity.json_path or ID_FIELD)
+
+
+def _postgres(stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder) -> PostgresServer | None:
+    """Boots the PostgreSQL that the consumer's output goes to, if it goes to one; the trial's end ends it."""
+    if trial_spec.consumer.evidence.sink != "postgres":
+        return None
+    return stack.enter_context(postgres_server(log=folder.logs / "postgres.log"))
+
+
+def _sink_table(trial_spec: TrialSpec, postgres: PostgresServer) -> SinkTableRead:
+    """Creates the table that the consumer's output goes to, by the team's schema."""
+    consumer, sink = trial_spec.consumer, trial_spec.consumer.sink_postgres
+    read = TableRead(
+        table=sink.table,
+        id_column=consumer.identity.column or ID_FIELD,
+        schema_file=consumer.folder / sink.schema_file,
+        value_column=sink.value_column,
+        content=sink.content,
+    )
+    postgres.prepare(read)
+    return SinkTableRead(
+        address=postgres.own_address,
+        table=read.table,
+        id_column=read.id_column,
+        value_column=read.value_column,
+        content=read.content,
+        effects=consumer.evidence.effects,
+    )
 
 
 def _create_topic(scenario: Scenario, cluster: Cluster, admin: Admin, name: str) -> str:

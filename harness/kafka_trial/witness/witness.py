@@ -36,6 +36,32 @@ class SinkTopicRead:
     field: str = ID_FIELD
 
 
+@dataclass(frozen=True)
+class SinkTableRead:
+    """The table that the consumer's output goes to: where it is, which column has its records' ids, which one their
+    values, which ones make up an effect, and whether each record has a row of its own ("record") or each key ("state").
+    """
+
+    address: str
+    table: str
+    id_column: str
+    value_column: str | None = None
+    content: tuple[str, ...] = ()
+    effects: str = "record"
+
+    @property
+    def arguments(self) -> list[str]:
+        """What its witness is told."""
+        named = {"address": self.address, "table": self.table, "id-column": self.id_column, "effects": self.effects}
+        if self.value_column is not None:
+            named["value-column"] = self.value_column
+        columns = [f"--content={column}" for column in self.content]
+        return [*(f"--{name}={value}" for name, value in named.items()), *columns]
+
+
+SinkRead = SinkTopicRead | SinkTableRead
+
+
 class Witness:
     """One witness process. Its events are in the history, its complaints in `logs/witness-<name>.stderr`."""
 
@@ -114,10 +140,10 @@ def start_witnesses(
     group: str,
     lanes: Sequence[Lane],
     transactions: bool = False,
-    sink: SinkTopicRead | None = None,
+    sink: SinkRead | None = None,
 ) -> list[Witness]:
     """Starts the witnesses of a trial: of the offsets log, of the request log, and the observer; of `transactions`, for
-    a consumer whose progress is in its own; and of the topic that its output goes to, if there is one.
+    a consumer whose progress is in its own; and of the topic or table that its output goes to, if there is one.
 
     They start side by side; call `ready` on each.
 
@@ -133,9 +159,11 @@ def start_witnesses(
         "observe": [*bootstrap, *history, "--topic", topic, "--group", group],
     }
     if transactions:
-        outputs = [f"--output={sink.topic}"] if sink else []
+        outputs = [f"--output={sink.topic}"] if isinstance(sink, SinkTopicRead) else []
         commands["transactions"] = [*bootstrap, *history, "--topic", topic, *outputs]
-    if sink:
+    if isinstance(sink, SinkTableRead):
+        commands["sink_table"] = [*history, *sink.arguments]
+    elif sink:
         commands["sink_topic"] = [*bootstrap, *history, *(f"--{name}={value}" for name, value in vars(sink).items())]
     return [start_witness(child_processes, name, arguments, folder=folder) for name, arguments in commands.items()]
 

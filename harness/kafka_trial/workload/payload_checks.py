@@ -77,7 +77,7 @@ def _rendered_problems(file: Path, text: str, place: str, json_path: str | None)
             return [f"{place} does not become JSON: {error}; mend it, or give it another ending than .json"]
     if json_path is None:
         return []
-    found = record_id((), value, field=json_path.removeprefix("$."))
+    found = record_id((), value, field=json_path)
     if found == EXAMPLE.id:
         return []
     seen = "finds nothing there" if found is None else f"finds {found[:80]!r} there"

@@ -23,8 +23,8 @@ WORK = ("delivered", "processed")
 
 
 def written_by_a_broker(trial: Trial, event: Event) -> bool:
-    """An output that its broker says the time of; in transactions outputs take effect with their end."""
-    output = event.source == "sink" and event.kind == "effect" and event.topic is not None
+    """An output whose broker or database says its time; in transactions outputs take effect with their end."""
+    output = event.source == "sink" and event.kind == "effect"
     told = event.source_wall_ns is not None and bool(trial.clocks)
     return output and told and not trial.progress_in_transactions
 

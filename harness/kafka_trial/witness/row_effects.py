@@ -1,0 +1,141 @@
+"""Effects in a table: which changes of its rows are effects of records, and which only write again what was there.
+
+Pure: changes go in, transaction by transaction, and events come out. What counts is what a transaction leaves behind,
+for nobody else sees what lies in between. A new row is an effect of the record that it names; so is a row whose content
+has become another. A row that is written anew as it was (an upsert of a record that came again), or deleted and put
+back, is none: what came again was absorbed. Whether an effect still counts whose row is gone cannot be told from a
+table: it is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_trial.witness.pgoutput import Change, Operation, Row
+
+EFFECT, REWRITTEN, REMOVED = "effect", "row_rewritten", "row_removed"
+
+
+@dataclass(frozen=True)
+class RowEvent:
+    """What a committed transaction did to the row of one record. `id` is None where the row names no record."""
+
+    kind: str
+    change: Operation
+    id: str | None
+    row: Row
+
+
+@dataclass
+class _Net:
+    """What a transaction made of one row so far."""
+
+    before: Row | None
+    after: Row | None
+
+
+class RowEffects:
+    """Follows the rows of one table. `content`: the columns that make up an effect; empty: all.
+
+    `one_row_each`: each record has a row of its own, which no other record may take over.
+    """
+
+    def __init__(self, *, id_column: str, content: Sequence[str] = (), one_row_each: bool = True) -> None:
+        self.not_whole = 0  # changes of which nobody knows what was there before
+        self._id_column = id_column
+        self._content = tuple(content)
+        self._one_row_each = one_row_each
+        self._open: list[_Net] = []
+        self._latest: defaultdict[bytes, list[_Net]] = defaultdict(list)  # by the row that each has made
+        self._rows: Counter[str] = Counter()  # how many each record has now
+        self._removed: defaultdict[str, list[bytes]] = defaultdict(list)  # contents that may be put back
+        self._lost: dict[str, None] = {}
+
+    def take(self, change: Change) -> None:
+        """Takes a change of the transaction that is being read."""
+        if not change.whole:
+            self.not_whole += 1
+            return
+        earlier = None if change.old is None else self._latest[_digest(change.old)]
+        if earlier:
+            net = earlier.pop()
+        else:
+            self._open.append(net := _Net(before=change.old, after=None))
+        net.after = change.new
+        if net.after is not None:
+            self._latest[_digest(net.after)].append(net)
+
+    def commit(self) -> list[RowEvent]:
+        """Returns what the transaction did, in the order in which it first touched its rows."""
+        events = [event for net in self._open for event in self._told(net)]
+        self._open.clear()
+        self._latest.clear()
+        return events
+
+    @property
+    def lost(self) -> Sequence[str]:
+        """The records that had a row, and have none any more, the first first."""
+        return [name for name in self._lost if not self._rows[name]]
+
+    def _told(self, net: _Net) -> Iterator[RowEvent]:
+        if net.before is None and net.after is not None:
+            yield self._inserted(net.after)
+        elif net.before is not None and net.after is None:
+            yield self._deleted(net.before)
+        elif net.before is not None and net.after is not None:
+            yield self._updated(net.before, net.after)
+
+    def _inserted(self, row: Row) -> RowEvent:
+        name = self._name(row)
+        if name is None:
+            return RowEvent(EFFECT, "insert", None, row)
+        self._rows[name] += 1
+        put_back, content = self._removed.get(name, []), self._content_of(row)
+        if content not in put_back:
+            return RowEvent(EFFECT, "insert", name, row)
+        put_back.remove(content)
+        return RowEvent(REWRITTEN, "insert", name, row)
+
+    def _updated(self, before: Row, after: Row) -> RowEvent:
+        name, old_name = self._name(after), self._name(before)
+        if name == old_name:
+            same = self._content_of(before) == self._content_of(after)
+            if name is not None:
+                self._rows[name] = max(1, self._rows[name])  # the row may have been there before the trial
+            return RowEvent(REWRITTEN if same else EFFECT, "update", name, after)
+        self._leave(old_name, lost=self._one_row_each)
+        if name is not None:
+            self._rows[name] += 1
+        return RowEvent(EFFECT, "update", name, after)
+
+    def _deleted(self, row: Row) -> RowEvent:
+        name = self._name(row)
+        self._leave(name, lost=True)
+        if name is not None:
+            self._removed[name].append(self._content_of(row))
+        return RowEvent(REMOVED, "delete", name, row)
+
+    def _leave(self, name: str | None, *, lost: bool) -> None:
+        if name is not None and self._rows[name]:
+            self._rows[name] -= 1
+            if lost:
+                self._lost[name] = None
+
+    def _name(self, row: Row) -> str | None:
+        value = row.get(self._id_column)
+        return None if value is None else value.decode(errors="backslashreplace")
+
+    def _content_of(self, row: Row) -> bytes:
+        return _digest({name: row.get(name) for name in self._content} if self._content else row)
+
+
+def _digest(row: Row) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, value in row.items():
+        size = b"-" if value is None else str(len(value)).encode()
+        digest.update(f"{len(name)}:{name}=".encode() + size + b":")
+        digest.update(value or b"")
+    return digest.digest()

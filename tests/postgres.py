@@ -1,0 +1,41 @@
+"""A real PostgreSQL for tests: booted as trials boot theirs, skipped by name where it is not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_trial.cluster.postgres import PostgresServer, TableRead, find_postgres, postgres_server, require_driver
+from kafka_trial.errors import StartError
+
+SCHEMA = """
+create table effects (id text primary key, amount bigint, body bytea, note text);
+create table plain (id bigint, amount bigint);
+"""
+
+
+@contextmanager
+def booted(folder: Path) -> Iterator[PostgresServer]:
+    """Yields a server without a database of the trial; its log is in `folder`."""
+    try:
+        find_postgres()
+    except StartError as error:
+        pytest.skip(str(error))
+    with postgres_server(log=folder / "postgres.log") as server:
+        yield server
+
+
+def table_read(folder: Path, sql: str = SCHEMA, **fields: Any) -> TableRead:
+    """Returns the table `effects`, whose schema is written into `folder`."""
+    file = folder / "schema.sql"
+    file.write_text(sql)
+    return TableRead(**{"table": "effects", "id_column": "id", "schema_file": file} | fields)
+
+
+def as_member(server: PostgresServer, *, autocommit: bool = True) -> Any:
+    """Returns a connection as a member's, by the address that it is told."""
+    return require_driver().connect(server.words["postgres_url"], autocommit=autocommit)
