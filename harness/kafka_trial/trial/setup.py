@@ -26,7 +26,7 @@ from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.kafka_cut import cuts_on
 from kafka_trial.cluster.postgres import PostgresServer, TableRead, postgres_server
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
-from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
+from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S, LOOPBACK
 from kafka_trial.consumers.patched_consumer import (
     PATCHES,
     build_consumer_folder,
@@ -103,8 +103,9 @@ def _opened(
     group_name = _group_name(rng, cluster, admin, lanes, apart=trial_spec.plan.breaks_brokers)
     run.record("topic_named", topic=topic)
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
-    sink = _sink(stack, trial_spec, folder, lambda name: group.kill_now(name))  # noqa: PLW0108 - the group is made below
-    postgres = _postgres(stack, trial_spec, folder)
+    host = cluster.container_network.gateway if cluster.container_network else LOOPBACK
+    sink = _sink(stack, trial_spec, folder, host, lambda name: group.kill_now(name))  # noqa: PLW0108 - it is made below
+    postgres = _postgres(stack, trial_spec, folder, host)
     launch_context = LaunchContext(
         topic,
         group_name,
@@ -225,11 +226,11 @@ def _sink_topic(
     return SinkTopicRead(name, partitions, identity.header or ID_HEADER, identity.json_path or ID_FIELD)
 
 
-def _postgres(stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder) -> PostgresServer | None:
+def _postgres(stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder, host: str) -> PostgresServer | None:
     """Boots the PostgreSQL that the consumer's output goes to, if it goes to one; the trial's end ends it."""
     if trial_spec.consumer.evidence.sink != "postgres":
         return None
-    return stack.enter_context(postgres_server(log=folder.logs / "postgres.log"))
+    return stack.enter_context(postgres_server(log=folder.logs / "postgres.log", host=host))
 
 
 def _sink_table(trial_spec: TrialSpec, postgres: PostgresServer) -> SinkTableRead:
@@ -299,12 +300,16 @@ def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Seque
     )
 
 
-def _sink(stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder, kill: Callable[[str], None]) -> Sink | None:
+def _sink(
+    stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder, host: str, kill: Callable[[str], None]
+) -> Sink | None:
     if trial_spec.consumer.evidence.sink != "http":
         return None
     recorder = stack.enter_context(Recorder(folder.history, "sink"))
     identity = trial_spec.consumer.identity
-    return stack.enter_context(start_sink(recorder, header=identity.header, json_path=identity.json_path, kill=kill))
+    return stack.enter_context(
+        start_sink(recorder, host=host, header=identity.header, json_path=identity.json_path, kill=kill)
+    )
 
 
 def _sink_urls(sink: Sink | None) -> Callable[[str], str]:
