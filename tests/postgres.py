@@ -13,7 +13,7 @@ from kafka_trial.cluster.postgres import PostgresServer, TableRead, find_postgre
 from kafka_trial.errors import StartError
 
 SCHEMA = """
-create table effects (id text primary key, amount bigint, body bytea, note text);
+create table effects (id text primary key, amount bigint, body bytea, note text, written_at timestamptz);
 create table plain (id bigint, amount bigint);
 """
 

@@ -99,6 +99,20 @@ def test_only_the_columns_that_make_up_an_effect_count() -> None:
     assert told([inserted("a")], tried_again, content=["amount"])[0][1] == "row_rewritten update a"
 
 
+def test_whether_a_new_time_alone_is_an_effect_cannot_be_told() -> None:
+    """Unless the columns that count are named; with another change beside it, it is one."""
+    times = frozenset({"note"})
+    touched = Change("update", A, row("a", note="y"), times=times)
+    effects = RowEffects(id_column="id")
+    effects.take(touched)
+    assert ([event.kind for event in effects.commit()], dict(effects.retimed)) == (["row_rewritten"], {"note": 1})
+    effects.take(Change("update", A, row("a", 10, note="y"), times=times))
+    assert ([event.kind for event in effects.commit()], dict(effects.retimed)) == (["effect"], {"note": 1})
+    named = RowEffects(id_column="id", content=["amount", "note"])
+    named.take(touched)
+    assert ([event.kind for event in named.commit()], dict(named.retimed)) == (["effect"], {})
+
+
 def test_a_change_that_does_not_say_what_was_there_is_counted() -> None:
     """Nobody can tell what it was."""
     effects = RowEffects(id_column="id")

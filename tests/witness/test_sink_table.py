@@ -134,13 +134,14 @@ def test_what_is_not_flushed_yet_is_read_all_the_same(server: PostgresServer, fo
         (["insert into effects values ('gone')", "delete from effects where id = 'gone'"], [], "gone from effects"),
         (["insert into effects values ('old')", "update effects set id = 'new' where id = 'old'"], [], "taken over"),
         (["truncate effects"], [], "was truncated"),
+        (["update effects set written_at = now() where id = 'kept'"], [], "with another time alone (written_at)"),
         (
             ["alter table effects replica identity default", "update effects set amount = 3 where id = 'kept'"],
             ["alter table effects replica identity full"],
             "its replica identity was changed",
         ),
     ],
-    ids=["deleted", "taken-over", "truncated", "not-whole"],
+    ids=["deleted", "taken-over", "truncated", "retimed", "not-whole"],
 )
 def test_what_the_table_cannot_tell_is_named(
     server: PostgresServer, folder: RunFolder, statements: list[str], after: list[str], said: str

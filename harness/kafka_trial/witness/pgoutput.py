@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 EPOCH_S: Final = 946_684_800  # 2000-01-01T00:00:00Z in seconds since 1970
 
 BYTEA: Final = 17  # the number of its type
+TIMES: Final = frozenset({1082, 1083, 1114, 1184, 1266})  # date, time, timestamp, and the two with a zone
 
 Row = Mapping[str, bytes | None]
 Operation = Literal["insert", "update", "delete"]
@@ -53,12 +54,14 @@ class Change:
     """What became of one row. Values are text, as PostgreSQL prints them, those of bytea their bytes; NULL is None.
 
     `old` is there whole if the table logs whole rows (REPLICA IDENTITY FULL), else with its key alone, or not at all.
+    `times`: the columns that hold dates and times.
     """
 
     operation: Operation
     old: Row | None
     new: Row | None
     whole: bool = True
+    times: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,8 @@ class Decoder:
         if old is not None and new is not None:
             new = [before if value is UNCHANGED else value for before, value in zip(old, new, strict=True)]
         whole = operation == "insert" or b"O" in rows
-        return Change(operation, _row(relation, old), _row(relation, new), whole)
+        times = frozenset(name for name, kind in relation.columns if kind in TIMES)
+        return Change(operation, _row(relation, old), _row(relation, new), whole, times)
 
 
 def _row(relation: Relation, values: list[Any] | None) -> Row | None:

@@ -3,8 +3,9 @@
 Pure: changes go in, transaction by transaction, and events come out. What counts is what a transaction leaves behind,
 for nobody else sees what lies in between. A new row is an effect of the record that it names; so is a row whose content
 has become another. A row that is written anew as it was (an upsert of a record that came again), or deleted and put
-back, is none: what came again was absorbed. Whether an effect still counts whose row is gone cannot be told from a
-table: it is named.
+back, is none: what came again was absorbed. What cannot be told from a table is named: whether an effect still counts
+whose row is gone, and, where nobody says which columns make up an effect, whether a row is another in which only dates
+and times have changed.
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ class RowEffects:
 
     def __init__(self, *, id_column: str, content: Sequence[str] = (), one_row_each: bool = True) -> None:
         self.not_whole = 0  # changes of which nobody knows what was there before
+        self.retimed: Counter[str] = Counter()  # columns of time in which alone rows have changed
         self._id_column = id_column
         self._content = tuple(content)
         self._one_row_each = one_row_each
+        self._times: frozenset[str] = frozenset()
         self._open: list[_Net] = []
         self._latest: defaultdict[bytes, list[_Net]] = defaultdict(list)  # by the row that each has made
         self._rows: Counter[str] = Counter()  # how many each record has now
@@ -59,6 +62,7 @@ class RowEffects:
         if not change.whole:
             self.not_whole += 1
             return
+        self._times = change.times
         earlier = None if change.old is None else self._latest[_digest(change.old)]
         if earlier:
             net = earlier.pop()
@@ -102,7 +106,7 @@ class RowEffects:
     def _updated(self, before: Row, after: Row) -> RowEvent:
         name, old_name = self._name(after), self._name(before)
         if name == old_name:
-            same = self._content_of(before) == self._content_of(after)
+            same = self._content_of(before) == self._content_of(after) or self._only_times(before, after)
             if name is not None:
                 self._rows[name] = max(1, self._rows[name])  # the row may have been there before the trial
             return RowEvent(REWRITTEN if same else EFFECT, "update", name, after)
@@ -110,6 +114,14 @@ class RowEffects:
         if name is not None:
             self._rows[name] += 1
         return RowEvent(EFFECT, "update", name, after)
+
+    def _only_times(self, before: Row, after: Row) -> bool:
+        """Tells whether rows differ in columns of time alone, which may or may not make up an effect, and counts it."""
+        changed = {name for name in after if before.get(name) != after[name]}
+        only = not self._content and bool(changed) and changed <= self._times
+        if only:
+            self.retimed.update(changed)
+        return only
 
     def _deleted(self, row: Row) -> RowEvent:
         name = self._name(row)

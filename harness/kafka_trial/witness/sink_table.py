@@ -189,6 +189,12 @@ class SinkTable:
             return f"{name} was truncated: which effects still count cannot be told"
         if self._nameless:
             return f"{self._nameless} rows of {name} have no id: their column is NULL"
+        if self._effects.retimed:
+            columns = ", ".join(sorted(self._effects.retimed))
+            return (
+                f"rows of {name} were written again with another time alone ({columns}): whether that is a further "
+                "effect cannot be told. Name the columns that make up an effect in content under [sink.postgres]"
+            )
         if lost:
             return (
                 f"the rows of {len(lost)} records are gone from {name} (the first: {lost[0]}), deleted or taken over "
