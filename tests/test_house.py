@@ -120,7 +120,7 @@ SLEEPERS = {"time.sleep", "sleep"}
 # A third-party library may be imported only in these rooms.
 ONLY_IN = {
     "pyspark": {"judge"},
-    "docker": {"containers", "cluster.containers", "cluster.images", "consumers.container"},
+    "docker": {"containers", "cluster.containers", "cluster.images", "consumers.container", "lab.images"},
     "testcontainers": {"cluster.containers", "consumers.container"},
     "confluent_kafka": {
         "workload.producer",
