@@ -13,6 +13,7 @@ import subprocess
 import sys
 from signal import SIGKILL
 
+from kafka_trial.cluster.images import image_for_toxiproxy
 from kafka_trial.containers.engine import client_of
 from kafka_trial.containers.private_engine import private_engine
 
@@ -32,12 +33,12 @@ COMMANDS = {
     "addresses": "ip -brief address",
     "routes": "ip route",
     "forwarding": "cat /proc/sys/net/ipv4/ip_forward",
-    "folders": "find /run/docker /run/containerd /etc/docker /opt/containerd /sys/fs/cgroup -maxdepth 2 -name *trial*",
+    "mounts": "grep kafka-trial-engine /proc/mounts",
 }
 
 
 def seen() -> dict[str, str]:
-    """Returns what an engine could leave behind in this network namespace, and in folders of the machine."""
+    """Returns what an engine could leave behind in this network namespace, and among the mounts of the machine."""
     return {
         name: subprocess.run(command.split(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
         for name, command in COMMANDS.items()
@@ -55,6 +56,7 @@ def main(then: str) -> None:
     with private_engine() as host:
         client = client_of(host)
         client.networks.create("kafka-trial-test", driver="bridge")
+        client.containers.run(image_for_toxiproxy(client), detach=True, network="kafka-trial-test", mem_limit="64m")
         print(json.dumps({"host": host, "before": before, "up": seen()}), flush=True)
         sys.stdin.read()
         if then == "kill":

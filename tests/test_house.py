@@ -123,7 +123,7 @@ SLEEPERS = {"time.sleep", "sleep"}
 # A third-party library may be imported only in these rooms.
 ONLY_IN = {
     "pyspark": {"judge"},
-    "docker": {"containers", "cluster.images"},
+    "docker": {"containers", "cluster.images", "lab.images"},
     "confluent_kafka": {
         "workload.producer",
         "cluster.archive_clients",

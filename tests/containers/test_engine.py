@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from docker import DockerClient
 
 from kafka_trial.containers import engine as engine_module
-from kafka_trial.containers.engine import connect
+from kafka_trial.containers.engine import client_of, connect
 from kafka_trial.containers.engine_folder import engine_folder
+from kafka_trial.containers.private_engine import private_engine
 from kafka_trial.errors import StartError
 
 
@@ -52,8 +52,9 @@ def test_a_docker_host_that_is_set_is_the_only_one_tried(
     assert str(tmp_path) not in str(caught.value)
 
 
-@pytest.mark.usefixtures("_nowhere")
-def test_the_engine_that_docker_host_names_is_taken(engine: DockerClient, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("_nowhere", "can_start_engines")
+def test_the_engine_that_docker_host_names_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same engine answers: it has an identity of its own."""
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{engine.api.get_adapter(engine.api.base_url).socket_path}")
-    assert connect().info()["ID"] == engine.info()["ID"]
+    with private_engine() as host:
+        monkeypatch.setenv("DOCKER_HOST", host)
+        assert connect().info()["ID"] == client_of(host).info()["ID"]

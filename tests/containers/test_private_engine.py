@@ -17,7 +17,7 @@ import pytest
 import leaves_no_trace
 from kafka_trial.containers import private_engine
 from kafka_trial.containers.engine import client_of
-from kafka_trial.containers.engine_folder import engine_folder, holder_of, host_of, log_of
+from kafka_trial.containers.engine_folder import engine_folder, holder_of, host_of, key_of, log_of
 from kafka_trial.errors import StartError
 from kafka_trial.process.waiting import wait_until
 
@@ -44,10 +44,12 @@ def test_what_it_changes_is_as_before_when_its_starter_has_gone(namespace: list[
         said = json.loads(starter.stdout.readline())
         before, up = said["before"], said["up"]
         folder = Path(said["host"].removeprefix("unix://")).parent
-        assert len(_processes_of(folder)) >= 3  # its holder, dockerd, containerd
+        assert len(_processes_of(folder)) >= 4  # its holder, dockerd, containerd, the shim of a container
+        control_groups = len(_control_groups_of(folder))
         starter.stdin.close()
     assert {name for name in before if up[name] != before[name]} >= {"addresses", "routes"}
-    assert up["forwarding"] == before["forwarding"]
+    assert control_groups > 0
+    assert (up["forwarding"], up["mounts"]) == (before["forwarding"], before["mounts"])
     assert set(before["rules"].splitlines()) <= set(up["rules"].splitlines())
     wait_until(
         lambda: not _processes_of(folder) and _seen(namespace) == before and not folder.exists(),
@@ -55,6 +57,7 @@ def test_what_it_changes_is_as_before_when_its_starter_has_gone(namespace: list[
         what="nothing of the engine to be left",
         detail=lambda: f"{_processes_of(folder)}, {_seen(namespace)} instead of {before}",
     )
+    assert _control_groups_of(folder) == []
     assert not log_of(folder).exists()
 
 
@@ -137,6 +140,11 @@ def _has_link(name: str) -> bool:
 
 def _seen(namespace: list[str]) -> Any:
     return json.loads(subprocess.check_output([*namespace, "look"], text=True))
+
+
+def _control_groups_of(folder: Path) -> list[Path]:
+    top = Path("/sys/fs/cgroup")
+    return [*top.glob(key_of(folder)), *top.glob(f"*/{key_of(folder)}")]
 
 
 def _processes_of(folder: Path) -> list[str]:

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafka_trial.cluster.java import find_java, java_identity
+from kafka_trial.cluster.java import find_java, java_identity, short_hash
 from kafka_trial.cluster.kafka_jars import CHECKSUMS, kafka_jars
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION, toxiproxy_server
-from kafka_trial.cluster.user_cache import run_tool, tail
+from kafka_trial.cluster.user_cache import cache_folder, made_once, run_tool, tail
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.containers.engine import connect
 from kafka_trial.containers.image import (
@@ -145,24 +145,45 @@ def add_java(root: Path) -> None:
     target = root / "opt" / "java"
     target.parent.mkdir(parents=True, exist_ok=True)
     if (home / "jmods").is_dir() and (home / "bin" / "jlink").exists():
-        _link_java(home, target)
+        shutil.copytree(linked_java(home), target, symlinks=True)
     else:
         unused = shutil.ignore_patterns("jmods", "src.zip", "*.debuginfo", "demo", "man", "include", *NEVER_LOADED)
         shutil.copytree(home, target, ignore=unused, ignore_dangling_symlinks=True)
-    for pattern in NEVER_LOADED:
-        for library in (target / "lib").glob(pattern):
-            library.unlink()
+        _add_base_archive(target)
     add_libraries(root, programs_in(target))
+
+
+def linked_java(home: Path) -> Path:
+    """Returns a Java of the modules that images need, linked once from a JDK.
+
+    Raises:
+        StartError: it cannot be linked.
+    """
+    key = short_hash(java_identity(home / "bin" / "java"), *JAVA_MODULES, *NEVER_LOADED)
+    with made_once(cache_folder() / "java-for-images" / key, f"java-for-images-{key}") as temporary:
+        if temporary is not None:
+            _link_java(home, temporary)
+    return cache_folder() / "java-for-images" / key
 
 
 def _link_java(home: Path, target: Path) -> None:
     command: list[str | Path] = [home / "bin" / "jlink", "--add-modules", ",".join(JAVA_MODULES), "--output", target]
     command += ["--strip-java-debug-attributes", "--no-man-pages", "--no-header-files"]
     status, said = run_tool("jlink", command)
-    if status == 0:  # linked anew it has no archive of its own classes, on which that of Kafka's stands
-        status, said = run_tool("java", [target / "bin" / "java", "-Xshare:dump"])
     if status != 0:
         raise StartError(f"{home} could not be linked for an image: {tail(said)}. Set JAVA_HOME to another Java.")
+    _add_base_archive(target)
+    for pattern in NEVER_LOADED:
+        for library in (target / "lib").glob(pattern):
+            library.unlink()
+
+
+def _add_base_archive(java: Path) -> None:
+    """Adds the archive of Java's own classes, on which that of Kafka's stands, where a Java brings none."""
+    if not (java / "lib" / "server" / "classes.jsa").exists():
+        status, said = run_tool("java", [java / "bin" / "java", "-Xshare:dump"])
+        if status != 0:
+            raise StartError(f"{java} could not write its base class-data archive: {tail(said)}")
 
 
 def main(arguments: list[str]) -> int:

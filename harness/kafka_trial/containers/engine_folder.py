@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -28,6 +29,11 @@ def host_of(folder: Path) -> str:
 def log_of(folder: Path) -> Path:
     """Returns the file that dockerd and its holder write to; beside the folder, so that it outlives it."""
     return folder.with_name(f"{folder.name}.log")
+
+
+def key_of(folder: Path) -> str:
+    """Returns what a private engine's bridge, control groups and firewall rule are called: at most 15 characters."""
+    return f"ktrial-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ containerd share with others of their kind, and cannot be told to leave, are emp
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import signal
 import subprocess
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_trial.containers.engine import client_of
-from kafka_trial.containers.engine_folder import Holder, forget_holder, host_of, log_of, write_holder
+from kafka_trial.containers.engine_folder import Holder, forget_holder, host_of, key_of, log_of, write_holder
 from kafka_trial.errors import KafkaTrialError, StartError, WaitTimeout
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.waiting import wait_until
@@ -71,7 +70,7 @@ def hold(folder: Path, starter: Holder | None, *, remove: bool) -> None:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    key = f"ktrial-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"  # of an interface: 15 characters at most
+    key = key_of(folder)
     with ExitStack() as stack:
         stack.enter_context(_places_of_the_machine())
         stack.callback(_remove_cgroups, key)
