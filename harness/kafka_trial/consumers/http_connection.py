@@ -198,7 +198,7 @@ class Connection:
         event = await self._next()
         if not isinstance(event, h11.Request):
             return None  # the client has closed
-        headers = dict(event.headers)
+        headers = {name.lower(): value for name, value in event.headers.raw_items()}
         self._method = event.method.decode()
         self._last = b"close" in headers.get(b"connection", b"").lower()  # h11 forgets it where an upgrade is offered
         return Head(self._method, _segments(event.target), event.http_version, headers)
