@@ -123,10 +123,10 @@ def container_cluster(
     """
     known = KNOWN[find_version(version)]
     client = connect()
-    remove_leftovers(client)
-    kafka_image, proxy_image = kafka_image or image_for_kafka(client, version), image_for_toxiproxy(client)
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
+        stack.callback(client.close)
+        kafka_image, proxy_image = kafka_image or image_for_kafka(client, version), image_for_toxiproxy(client)
         place = Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
         labels = own_labels()
         away = [sys.executable, "-m", "kafka_trial.containers.network", labels[LABEL]]
@@ -140,6 +140,7 @@ def container_cluster(
             raise StartError(f"the container of Toxiproxy ended at once: {toxiproxy.last_words()}")
         namespace = Path(f"/proc/{toxiproxy.pid}/ns/net")
         _require_sight(namespace)
+        remove_leftovers(client)  # who sees this engine's processes, sees which of them are gone
         with (place / "toxiproxy.log").open("ab") as log:
             threads.start("toxiproxy log", toxiproxy.copy_log, os.dup(log.fileno()))
         wiring = Wiring(ports, brokers, lanes, toxiproxy.address)
@@ -148,14 +149,23 @@ def container_cluster(
             container = _broker(number, kafka_image, known, place, wiring, toxiproxy, network, threads)
             made[number] = ContainerBroker(number, place / f"b{number}", container, namespace)
         cluster = BootedCluster(
-            name, version, place, wiring, made, network_namespace=namespace, container_network=network
+            name,
+            version,
+            place,
+            wiring,
+            made,
+            toxiproxy_died=lambda: _end_of(toxiproxy),
+            network_namespace=namespace,
+            container_network=network,
         )
-        boot(
-            cluster,
-            within_s=BOOT_WITHIN_S,
-            toxiproxy_died=lambda: None if toxiproxy.alive else f"it ended with {toxiproxy.exit_code}",
-        )
+        boot(cluster, within_s=BOOT_WITHIN_S)
         yield cluster
+
+
+def _end_of(toxiproxy: Container) -> str | None:
+    if toxiproxy.alive:
+        return None
+    return toxiproxy.lost or f"the container of Toxiproxy ended with {toxiproxy.exit_code}"
 
 
 def _toxiproxy(image: str, network: ContainerNetwork, port: int, threads: ThreadGroup) -> Container:

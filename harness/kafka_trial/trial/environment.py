@@ -274,7 +274,7 @@ class TrialEnvironment:
 
     def _playing(self, text: str, *, left_s: float | None) -> None:
         self.expect_room()
-        if lost := self._postgres_lost():
+        if lost := self.cluster.lost or self._postgres_lost():
             raise UnjudgeableError(lost)
         self.console.progress(text, left_s=left_s)
 
@@ -282,7 +282,7 @@ class TrialEnvironment:
         """Ends a trial that nothing can be concluded from any more.
 
         Raises:
-            UnjudgeableError: a witness has died, or the disk is full (of which witnesses die).
+            UnjudgeableError: a witness or the cluster has died, or the disk is full (of which witnesses die).
         """
         lost = self._witnesses_lost()
         if lost:
@@ -291,7 +291,7 @@ class TrialEnvironment:
     def _witnesses_lost(self) -> str | None:
         dead = (witness for witness in self.witnesses if not witness.alive)
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
-        return shortage(self.folder.path) or self._postgres_lost() or next(died, None)
+        return shortage(self.folder.path) or self.cluster.lost or self._postgres_lost() or next(died, None)
 
     def _postgres_lost(self) -> str | None:
         return self.postgres.lost if self.postgres else None
