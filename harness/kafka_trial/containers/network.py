@@ -76,7 +76,7 @@ def require_image(client: docker.DockerClient, name: str) -> str:
     """
     from docker.errors import ImageNotFound
 
-    with engine_errors(f"image {name} is not there and cannot be pulled", kind=StartError):
+    with engine_errors(f"image {name} is not there (docker image ls) and cannot be pulled", kind=StartError):
         try:
             image = client.images.get(name)
         except ImageNotFound:

@@ -1,4 +1,4 @@
-"""A container engine for these tests: one that runs, else a private one, where this user and this machine can."""
+"""A container engine for tests: one that runs, else a private one, where this user and this machine can; a plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from kafka_trial.errors import StartError
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[DockerClient]:
-    """Returns a client of an engine: one that runs, else a private one, which ends with the session.
+    """Returns a client of an engine: one that runs, else a private one, which ends with the session; the harness finds
+    the same.
 
     Its images are kept for the next session, unless another session has it now.
     """
@@ -24,7 +25,9 @@ def engine() -> Iterator[DockerClient]:
         try:
             client = connect()
         except StartError:
-            client = client_of(_private(stack))
+            host = _private(stack)
+            stack.enter_context(pytest.MonkeyPatch.context()).setenv("DOCKER_HOST", host)
+            client = client_of(host)
         stack.callback(client.close)
         yield client
 
