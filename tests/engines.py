@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from docker import DockerClient
 
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.containers.engine import client_of, connect
+from kafka_trial.containers.engine_folder import holder_of
+from kafka_trial.containers.network import LABEL
 from kafka_trial.containers.private_engine import private_engine
 from kafka_trial.errors import StartError
 
@@ -50,3 +53,21 @@ def can_start_engines() -> None:
             pass
     except StartError as error:
         pytest.skip(str(error))
+
+
+def left_of(engine: DockerClient, pid: int) -> list[str]:
+    """Returns the containers and networks that a process has made for clusters."""
+    label = {"label": f"{LABEL}.pid={pid}"}
+    found = [
+        *engine.containers.list(all=True, filters=label, ignore_removed=True),
+        *engine.networks.list(filters=label),
+    ]
+    return [str(one.name) for one in found]
+
+
+def kill_engine(host: str) -> None:
+    """Kills the dockerd of a private engine with -9, and waits for its holder to have cleared up."""
+    holder = holder_of(Path(host.removeprefix("unix://")).parent)
+    assert holder is not None
+    next(child for child in holder.children(recursive=True) if child.name() == "dockerd").kill()
+    holder.wait(30)

@@ -11,13 +11,12 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM, SIGUSR1
 from typing import Any
 
-import psutil
 import pytest
 from docker import DockerClient
 
+from engines import kill_engine
 from kafka_trial.containers.container import Container, ContainerSpec
 from kafka_trial.containers.engine import client_of
-from kafka_trial.containers.engine_folder import holder_of
 from kafka_trial.containers.private_engine import private_engine
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.nemesis import evidence, sampling
@@ -358,7 +357,7 @@ def test_when_the_engine_is_gone_nobody_says_how_its_containers_ended() -> None:
         containers = Containers(client, shell_image(client), threads)
         container = containers.make(SLEEPS)
         read = containers.read(container)
-        _end_engine(host)
+        kill_engine(host)
         wait_until(lambda: not container.alive, within_s=30, what="the container to be lost")
         assert container.exit_code is None
         assert "is not known: the container engine does not answer" in str(container.lost)
@@ -367,14 +366,6 @@ def test_when_the_engine_is_gone_nobody_says_how_its_containers_ended() -> None:
         container.kill()
         container.remove()
         wait_until(lambda: len(read.ends) == 2, within_s=10, what="the ends of both streams")
-
-
-def _end_engine(host: str) -> None:
-    holder = holder_of(Path(host.removeprefix("unix://")).parent)
-    assert holder is not None
-    children = holder.children(recursive=True)
-    holder.kill()
-    psutil.wait_procs(children, timeout=20)
 
 
 def _look(container: Container, code: int | None = None) -> ProcessSnapshot:

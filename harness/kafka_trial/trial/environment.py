@@ -18,7 +18,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.consumers.consumer import Group
-from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN, Timing
@@ -43,6 +43,7 @@ CONTROL_WITHIN_S = 20.0
 SETTLED_S = 1.0
 SETTLED_INTERVALS = 1.1  # of its commits: whoever commits by a clock has committed once more
 FED_WITHIN_S = 15.0
+LOST_WITHIN_S = 1.0  # a connection breaks before the end of what held it is told
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
 
 
@@ -257,6 +258,13 @@ class TrialEnvironment:
         """Stops the witnesses."""
         for witness in self.witnesses:
             witness.stop()
+
+    def cause_of(self, error: KafkaTrialError) -> str:
+        """Says what ended the trial: that the cluster is gone, where it is, rather than what it did not answer."""
+        with suppress(WaitTimeout):
+            lost = wait_until(lambda: self.cluster.lost, within_s=LOST_WITHIN_S, what="the end of the cluster")
+            return str(error) if lost in str(error) else f"{lost}: {error}"
+        return str(error)
 
     def end(self, outcome: str, message: str | None = None) -> None:
         """Writes the last line: a history without it is truncated."""
