@@ -200,7 +200,9 @@ def test_a_frozen_one_is_seen_to_stand_still_and_a_thawed_one_to_go_on(container
     container.signal(SIGSTOP)
     container.signal(SIGSTOP)  # twice is once
     inside = [_look(container), _look(container)]
-    assert (is_frozen(container.pid), evidence.paused(before, inside).bit) == (True, True)
+    seen = evidence.paused(before, inside)
+    assert (is_frozen(container.pid), seen.bit) == (True, True)
+    assert seen.message == f"process {container.pid} was frozen with its container, used no CPU"
     container.signal(SIGCONT)
     container.signal(SIGCONT)
     assert not is_frozen(container.pid)

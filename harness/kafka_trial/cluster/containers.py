@@ -37,6 +37,7 @@ from kafka_trial.process.threads import ThreadGroup
 
 FIRST_PORT = 20000  # in a network namespace of our own, where nobody else listens
 BOOT_WITHIN_S = 180.0  # an image that formats its storage starts a Java for it first
+ASKED_WITHIN_S = 60  # a machine that is busy starts a container in ten
 INSIDE = "/kafka-trial"  # a broker's folder, as its container has it
 CLUSTER_ID = "a2Fma2EtdHJpYWwtMDAwMA"
 HEAP = "-Xms256m -Xmx256m"
@@ -127,13 +128,15 @@ def container_cluster(
     with ExitStack() as stack:
         stack.callback(client.close)
         kafka_image, proxy_image = kafka_image or image_for_kafka(client, version), image_for_toxiproxy(client)
+        images = {image: require_image(client, image) for image in (kafka_image, proxy_image)}
+        client.api.timeout = ASKED_WITHIN_S  # images are built and pulled: an engine that hangs must not hold us
         place = Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
         labels = own_labels()
         away = [sys.executable, "-m", "kafka_trial.containers.network", labels[LABEL]]
         stack.enter_context(ChildProcesses(f"containers of {name}", belongings=[place], taken_away_by=[away]))
         threads = stack.enter_context(ThreadGroup(f"containers of {name}"))
         network = stack.enter_context(container_network(client, name, labels))
-        network.images.update((image, require_image(client, image)) for image in (kafka_image, proxy_image))
+        network.images.update(images)
         ports = range(FIRST_PORT, FIRST_PORT + Wiring.size(brokers, lanes))
         toxiproxy = _toxiproxy(proxy_image, network, ports[0], threads)
         if toxiproxy.address is None:
