@@ -97,7 +97,7 @@ def test_a_trial_whose_engine_is_gone_ends_unknown_and_says_so(engine: DockerCli
             assert harness.wait(120) == UNKNOWN
     said, report = (tmp_path / "said").read_text(), (tmp_path / "run" / "report.txt").read_text()
     assert "Traceback" not in said
-    assert "the container engine does not answer" in report.splitlines()[0]
+    assert "toxiproxy is not known: the container engine does not answer (it hung up)" in report.splitlines()[0]
     assert "exited by itself" not in report
     wait_until(lambda: not _folders_of(network), within_s=10, what="the folder of the cluster to be removed")
 
@@ -157,6 +157,7 @@ def _wait_for_phase(run: Path, phase: str, harness: subprocess.Popen[bytes]) -> 
         what=f"phase {phase}",
         every_s=0.02,
         alive=lambda: None if harness.poll() is None else f"the harness exited with {harness.returncode}",
+        detail=run.with_name("said").read_text,
     )
 
 

@@ -283,7 +283,7 @@ class engine_errors:  # noqa: N801 - used like a function
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         from docker.errors import APIError, DockerException, ImageNotFound
-        from requests.exceptions import RequestException
+        from requests.exceptions import ChunkedEncodingError, RequestException
         from urllib3.exceptions import HTTPError
 
         if isinstance(error, ImageNotFound):
@@ -293,7 +293,8 @@ class engine_errors:  # noqa: N801 - used like a function
             if self._after_the_end():
                 return True
             said = error.explanation if isinstance(error, APIError) else None
-            silent = f"the container engine does not answer ({innermost(error)}); see whether it runs: docker info"
+            why = "it hung up" if isinstance(error, ChunkedEncodingError) else innermost(error)
+            silent = f"the container engine does not answer ({why}); see whether it runs: docker info"
             raise self._kind(f"{self._what}: {said or silent}") from error
         return False
 
