@@ -285,6 +285,29 @@ def test_a_paused_member_stands_still_and_can_be_stopped(tmp_path: Path, group_o
         assert group.stop() == []
 
 
+def test_two_groups_side_by_side_do_not_meet(tmp_path: Path, group_of: GroupOf) -> None:
+    """Two trials on one cluster have members of the same names."""
+    (tmp_path / "other").mkdir()
+    with group_of(tmp_path, STAYS) as one, group_of(tmp_path / "other", STAYS) as other:
+        for group in (one, other):
+            group.start()
+        assert one.wait_ready(READY_WITHIN_S) + other.wait_ready(READY_WITHIN_S) == []
+        assert one.stop() == []
+        assert [member.alive for member in (*one.members, *other.members)] == [False, True]
+
+
+def test_what_became_of_a_member_that_is_lost_is_nobodys_exit(tmp_path: Path, group_of: GroupOf) -> None:
+    """A failure of what runs it is told as such: no failure of the member, and no word of who ended it."""
+    with group_of(tmp_path, STAYS) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        group.members[0].child.lost = "the engine is gone"  # type: ignore[attr-defined]
+        group.kill(group.members[0])
+        with pytest.raises(UnjudgeableError, match="the engine is gone"):
+            group.stop()
+    assert told(tmp_path)[-1] == {"kind": "exited", "message": "the engine is gone"}
+
+
 def test_garbage_and_a_line_of_100_mb_neither_block_nor_stay(tmp_path: Path, group_of: GroupOf) -> None:
     """The member gets rid of everything it prints; the history quotes a little of it and counts the rest."""
     size = 100 * 1024 * 1024

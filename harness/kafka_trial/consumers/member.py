@@ -205,7 +205,7 @@ class ProcessMember:
             while self.alive:  # it may have closed its streams and live on; the process is gone all the same
                 pause(0.05)
             if self.lost:
-                self._record("exited", code=None, message=self.lost)
+                self._record("exited", message=self.lost)
                 return
             memory = {"oom_killed": True} if self.oom_killed else {}
             self._record("exited", **_exit_fields(self.exit_code), **memory, **({"asked": "no"} | self._end_fields))
