@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -368,6 +370,37 @@ def test_when_the_engine_is_gone_nobody_says_how_its_containers_ended() -> None:
         container.kill()
         container.remove()
         wait_until(lambda: len(read.ends) == 2, within_s=10, what="the ends of both streams")
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """Lends a folder with little room."""
+    with tempfile.TemporaryDirectory(prefix="kafka-trial-") as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", folder], check=True)
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def test_one_that_fills_the_disk_of_its_engine_is_removed_with_what_it_wrote(
+    can_start_engines: None, small_disk: Path
+) -> None:
+    """It hears of it like any program; what cannot be made meanwhile is one clear error; afterwards there is room."""
+    with ThreadGroup("test") as threads, private_engine(kept=small_disk / "engine") as host:
+        containers = Containers(client_of(host), shell_image(client_of(host)), threads)
+        greedy = containers.make(f"cat /dev/zero > /tmp/full || echo full; {SLEEPS}")
+        read = containers.read(greedy)
+        wait_until(lambda: b"full\n" in read.out, within_s=60, what="the disk to be full")
+        assert b"No space left on device" in read.err
+        with pytest.raises(StartError, match=r"^container kafka-trial-test-\w+ of image .* cannot be .*no space left"):
+            containers.start("exit 0")
+        greedy.remove()
+        assert greedy.wait(within_s=ENDS_WITHIN_S) == -SIGKILL
+        again = containers.start("exit 0")
+        assert again.wait(within_s=ENDS_WITHIN_S) == 0
+        for container in containers.made:
+            container.remove()
 
 
 def _look(container: Container, code: int | None = None) -> ProcessSnapshot:
