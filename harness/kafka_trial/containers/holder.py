@@ -2,7 +2,8 @@
 
 Started by `private_engine.py`, it stays until SIGTERM, or until the process that it was told to live with is gone. Then
 it removes what still runs in the engine, ends dockerd by SIGTERM, and clears up. Killed with -9 it takes dockerd, its
-shims and all containers with it; only bridges are left then, and the next start in the same folder removes them.
+shims and all containers with it; bridges, empty control groups and a firewall rule are left then, and the next start in
+the same folder removes them.
 
 What dockerd usually does to a machine it does not do here. Its iptables chains, docker0, ip_forward and the policy of
 FORWARD belong to the machine: a second engine would overwrite the first one's. So it is told to leave them alone, and
