@@ -24,7 +24,9 @@ def engine() -> Iterator[DockerClient]:
         try:
             client = connect()
         except StartError:
-            client = client_of(_private(stack))
+            host = _private(stack)
+            stack.enter_context(pytest.MonkeyPatch.context()).setenv("DOCKER_HOST", host)  # for trials too
+            client = client_of(host)
         stack.callback(client.close)
         yield client
 

@@ -22,7 +22,7 @@ from one_broker import address, one_broker, one_network
 RECORDS, PARTITIONS = 40, 2
 STOPPED = {"python-orders": 0, "go-orders": 0, "java-orders": 143}  # a JVM that ends by SIGTERM says so
 
-pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="team images")]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
 
 @dataclass

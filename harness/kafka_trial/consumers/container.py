@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ class ContainerLauncher:
         self._limits = limits
         self._network = network
         self._threads = threads
+        self._trial = secrets.token_hex(3)  # of several on one network
         self._started: list[Container] = []
 
     def spawn(
@@ -31,7 +33,7 @@ class ContainerLauncher:
             StartError: the image is missing, its command is not in it, a limit is refused.
         """
         spec = ContainerSpec(
-            name=f"{self._network.name}-{name}-{len(self._started)}",
+            name=f"{self._network.name}-{self._trial}-{name}-{len(self._started)}",
             image=self._image,
             network=self._network.name,
             labels=self._network.labels,
