@@ -13,7 +13,7 @@ from typing import Final
 CUT_BY_ANOMALY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "commit-ahead": "cut-OffsetCommit-answered-kill",  # the commit is taken, and what it covers is not done yet
-        "skipped": "cut-JoinGroup-before-delay",  # what is in hand when the group changes is left for nobody
+        "skipped": "cut-JoinGroup-before-hold",  # a backlog waits, so that the next change finds a batch in hand
         "redelivered": "cut-OffsetCommit-before-pause",  # the commit on which it relies comes when others have gone on
         "duplicate-effect": "cut-Fetch-after-pause",  # records are in hand, and others get them before they are done
         "zombie-commit": "cut-OffsetCommit-before-pause",  # the commit comes when its partitions are others'
