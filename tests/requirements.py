@@ -26,6 +26,7 @@ TOOLS = {
     "curl": "curl",
     "docker": "a container engine that answers, or that can be started",
     "dockerd": "a container engine that can be started",
+    "javac": "a JDK with the Java that trials find",
     "openssl": "openssl",
     "postgres": "PostgreSQL's server",
 }
