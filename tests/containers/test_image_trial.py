@@ -20,7 +20,7 @@ TEAM = "python-orders"
 
 @pytest.fixture(scope="module")
 def tried(
-    engine: DockerClient, kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
+    engine: DockerClient, engine_host: str, kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Trialed]:
     """Tries the image and its twin, side by side on one cluster of containers, and lets that end."""
     image_of_team(engine, TEAM)
@@ -29,8 +29,10 @@ def tried(
         TrialRequest(make_trial_spec(scenario, FOLDER / TEAM / f"{name}.toml", seed=1), place / name): name
         for name in ("consumer", "commits-before")
     }
-    outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked), retry_unknown=1)}
-    kafka_trial_session.clusters.end_unused(alone=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOCKER_HOST", engine_host)
+        outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked), retry_unknown=1)}
+        kafka_trial_session.clusters.end_unused(alone=False)
     assert all(isinstance(outcome, Trialed) for outcome in outcomes.values()), outcomes
     return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
 

@@ -1,0 +1,64 @@
+"""A container engine for tests: one that runs, else a private one, where this user and this machine can; a plugin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+
+import pytest
+from docker import DockerClient
+
+from kafka_trial.cluster.user_cache import cache_folder
+from kafka_trial.containers.engine import DEFAULT_SOCKET, client_of
+from kafka_trial.containers.engine_folder import engine_folder, host_of
+from kafka_trial.containers.private_engine import private_engine
+from kafka_trial.errors import StartError
+from requirements import missing
+
+
+@pytest.fixture(scope="session")
+def engine_host() -> Iterator[str]:
+    """Returns the DOCKER_HOST of an engine: one that runs, else a private one, which ends with the session.
+
+    Its images are kept for the next session, unless another session has it now.
+    """
+    with ExitStack() as stack:
+        yield _running() or _private(stack)
+
+
+@pytest.fixture(scope="session")
+def engine(engine_host: str) -> Iterator[DockerClient]:
+    """Returns a client of that engine."""
+    with closing(client_of(engine_host)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def can_start_engines() -> None:
+    """Skips where no private engine can be started."""
+    try:
+        with private_engine():
+            pass
+    except StartError as error:
+        missing("dockerd", str(error))
+
+
+def _running() -> str | None:
+    """Returns where the engine answers that trials would take; None where none does."""
+    given = os.environ.get("DOCKER_HOST")
+    for host in [given] if given else [DEFAULT_SOCKET, host_of(engine_folder())]:
+        with suppress(StartError):
+            client_of(host).close()
+            return host
+    return None
+
+
+def _private(stack: ExitStack) -> str:
+    try:
+        return stack.enter_context(private_engine(kept=cache_folder() / "engine-of-tests"))
+    except StartError:
+        try:
+            return stack.enter_context(private_engine())
+        except StartError as error:
+            missing("docker", f"no container engine runs, and {error}")
