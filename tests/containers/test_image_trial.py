@@ -46,10 +46,11 @@ def test_a_sound_image_that_nobody_changed_passes(tried: dict[str, Trialed]) -> 
 
 
 def test_its_faulty_twin_fails(tried: dict[str, Trialed]) -> None:
-    """By one word in its environment it commits before it sends."""
+    """By one word in its environment it commits before it sends; where a kill falls between, a record is lost too."""
     verdict = tried["commits-before"].verdict
     found = {violation.anomaly for violation in verdict.violations}
-    assert (verdict.verdict, found) == ("fail", {"commit-ahead", "skipped"}), tried["commits-before"].text
+    assert verdict.verdict == "fail", tried["commits-before"].text
+    assert {"commit-ahead"} <= found <= {"commit-ahead", "skipped"}, tried["commits-before"].text
 
 
 def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> None:
