@@ -91,7 +91,8 @@ def why_not(tool: str) -> str | None:
             with private_engine():
                 pass
     except StartError as error:
-        return str(error)
+        can_be_started = tool == "docker" and why_not("dockerd") is None
+        return None if can_be_started else str(error)
     return None
 
 
