@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 
 import pytest
 from docker import DockerClient
 
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.containers.engine import DEFAULT_SOCKET, client_of
-from kafka_trial.containers.engine_folder import engine_folder, host_of
+from kafka_trial.containers.engine_folder import engine_folder, holder_of, host_of
+from kafka_trial.containers.network import LABEL
 from kafka_trial.containers.private_engine import private_engine
 from kafka_trial.errors import StartError
 from requirements import missing
@@ -19,12 +21,16 @@ from requirements import missing
 
 @pytest.fixture(scope="session")
 def engine_host() -> Iterator[str]:
-    """Returns the DOCKER_HOST of an engine: one that runs, else a private one, which ends with the session.
+    """Returns the DOCKER_HOST of an engine: one that runs, else a private one, which ends with the session; the harness
+    finds the same.
 
     Its images are kept for the next session, unless another session has it now.
     """
     with ExitStack() as stack:
-        yield _running() or _private(stack)
+        if (host := _running()) is None:
+            host = _private(stack)
+            stack.enter_context(pytest.MonkeyPatch.context()).setenv("DOCKER_HOST", host)
+        yield host
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +68,21 @@ def _private(stack: ExitStack) -> str:
             return stack.enter_context(private_engine())
         except StartError as error:
             missing("docker", f"no container engine runs, and {error}")
+
+
+def left_of(engine: DockerClient, pid: int) -> list[str]:
+    """Returns the containers and networks that a process has made for clusters."""
+    label = {"label": f"{LABEL}.pid={pid}"}
+    found = [
+        *engine.containers.list(all=True, filters=label, ignore_removed=True),
+        *engine.networks.list(filters=label),
+    ]
+    return [str(one.name) for one in found]
+
+
+def kill_engine(host: str) -> None:
+    """Kills the dockerd of a private engine with -9, and waits for its holder to have cleared up."""
+    holder = holder_of(Path(host.removeprefix("unix://")).parent)
+    assert holder is not None
+    next(child for child in holder.children(recursive=True) if child.name() == "dockerd").kill()
+    holder.wait(30)

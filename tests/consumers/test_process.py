@@ -1,26 +1,35 @@
-"""Members as processes: real ones, without Kafka; what they print, how they end, and who is told."""
+"""Members as processes and as containers: real ones, without Kafka; what they print, how they end, and who is told.
+
+Those of containers take turns with other dear tests."""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docker import DockerClient
 
 from kafka_trial.cluster.cluster import Lane
-from kafka_trial.consumers.consumer import spec_from_toml
+from kafka_trial.consumers.consumer import Member, spec_from_toml
 from kafka_trial.consumers.output import LINE_BYTES_MAX, QUOTE_BYTES_MAX
 from kafka_trial.consumers.process import LaunchContext, ProcessGroup, process_group
+from kafka_trial.containers.network import ContainerNetwork, container_network, own_labels
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.history.store import RunFolder
+from kafka_trial.nemesis import sampling
+from kafka_trial.nemesis.evidence import STOPPED
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.waiting import wait_until
+from lab.images import image_of_team
 
 READY_WITHIN_S = 20
 LANES = [Lane(index, f"127.0.0.1:{20000 + index}", {}, {}) for index in range(4)]
@@ -33,14 +42,50 @@ time.sleep(600)
 """
 
 
+COMMAND = 'command = ["{python}", "main.py"]'
+IMAGE = '[image]\nname = "kafka-trial/python-orders:1"\nmounts = { "main.py" = "/app/main.py" }'
+CONTAINERS = pytest.param("containers", marks=pytest.mark.rotates(together="dear"))
+
+GroupOf = Callable[..., AbstractContextManager[ProcessGroup]]
+
+
+@pytest.fixture(scope="module")
+def network(request: pytest.FixtureRequest) -> Iterator[ContainerNetwork]:
+    """Lends a network of containers, on which there is no cluster."""
+    engine: DockerClient = request.getfixturevalue("engine")
+    image_of_team(engine, "python-orders")
+    with container_network(engine, f"kafka-trial-{secrets.token_hex(4)}", own_labels()) as network:
+        yield network
+
+
+@pytest.fixture(params=["processes", CONTAINERS])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Returns what members are: processes, or containers of an image with a Python in it."""
+    return str(request.param)
+
+
+@pytest.fixture
+def group_of(request: pytest.FixtureRequest, kind: str) -> GroupOf:
+    """Makes groups whose members run a source in Python, not started yet, as processes or as containers."""
+    network = request.getfixturevalue("network") if kind == "containers" else None
+    return partial(group_on, network)
+
+
 @contextmanager
-def group_of(
-    folder: Path, source: str, *, members: int = 1, toml: str = "", events: str = "jsonl", **options: Any
+def group_on(
+    network: ContainerNetwork | None,
+    folder: Path,
+    source: str,
+    *,
+    members: int = 1,
+    toml: str = "",
+    events: str = "jsonl",
+    **options: Any,
 ) -> Iterator[ProcessGroup]:
-    """A group of Python processes that run `source`, not started yet."""
+    """A group of members that run `source`, not started yet."""
     (folder / "main.py").write_text(source)
     (folder / "consumer.toml").write_text(
-        'schema = 1\nname = "test"\ncommand = ["{python}", "main.py"]\n' + toml + "\n"
+        f'schema = 1\nname = "test"\n{"" if network else COMMAND}\n{toml}\n{IMAGE if network else ""}\n'
         f'[evidence]\nevents = "{events}"\n[stop]\nwithin_s = 1\n[claim]\ndelivery = "unclaimed"\n'
     )
     run = RunFolder(folder / "run")
@@ -51,7 +96,13 @@ def group_of(
     with (
         ChildProcesses("test") as child_processes,
         process_group(
-            spec, launch_context, child_processes=child_processes, lanes=LANES, folder=run, **options
+            spec,
+            launch_context,
+            child_processes=child_processes,
+            lanes=LANES,
+            folder=run,
+            network=network,
+            **options,
         ) as group,
     ):
         yield group
@@ -69,7 +120,7 @@ def ended(group: ProcessGroup) -> None:
     wait_until(lambda: all(member.ended for member in group._current.values()), within_s=READY_WITHIN_S, what="the end")
 
 
-def test_members_are_started_made_ready_and_stopped(tmp_path: Path) -> None:
+def test_members_are_started_made_ready_and_stopped(tmp_path: Path, group_of: GroupOf) -> None:
     """Each has its lane; ready when it says that it was assigned; it stops when asked; every line is its own."""
     with group_of(tmp_path, STAYS, members=2) as group:
         group.start()
@@ -87,7 +138,9 @@ def test_members_are_started_made_ready_and_stopped(tmp_path: Path) -> None:
     ]
 
 
-def test_placeholders_and_environment_reach_the_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placeholders_and_environment_reach_the_member(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_of: GroupOf
+) -> None:
     """What it is told by placeholder arrives; of the caller's environment only what pass_env names."""
     monkeypatch.setenv("KT_PASSED", "secret")
     monkeypatch.setenv("KT_NOT_PASSED", "x")
@@ -110,7 +163,7 @@ print(json.dumps({"name": "error", "message": json.dumps(seen)}), flush=True)
     }
 
 
-def test_a_member_that_exits_at_once_is_named(tmp_path: Path) -> None:
+def test_a_member_that_exits_at_once_is_named(tmp_path: Path, group_of: GroupOf) -> None:
     """wait_ready does not wait on: it says who exited, how, and where its own words are."""
     source = "import sys; print('no such broker', file=sys.stderr); sys.exit(3)"
     with group_of(tmp_path, source) as group:
@@ -125,7 +178,7 @@ def test_a_member_that_exits_at_once_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "logs" / "m0-0.stderr").read_text() == "no such broker\n"
 
 
-def test_a_member_that_is_never_assigned_is_named(tmp_path: Path) -> None:
+def test_a_member_that_is_never_assigned_is_named(tmp_path: Path, group_of: GroupOf) -> None:
     """It runs, it prints that it is up, and never gets a partition."""
     source = STAYS.replace(ASSIGNED, '{"name": "startup_complete"}')
     with group_of(tmp_path, source) as group:
@@ -134,7 +187,7 @@ def test_a_member_that_is_never_assigned_is_named(tmp_path: Path) -> None:
     assert [(failure.member, failure.what) for failure in failures] == [("m0", "never-assigned")]
 
 
-def test_a_silent_consumer_is_ready_when_the_coordinator_knows_its_members(tmp_path: Path) -> None:
+def test_a_silent_consumer_is_ready_when_the_coordinator_knows_its_members(tmp_path: Path, group_of: GroupOf) -> None:
     """Without events the group's size decides; what it prints goes to a log."""
     with group_of(tmp_path, STAYS, events="none", group_size=lambda: 1) as group:
         group.start()
@@ -144,7 +197,7 @@ def test_a_silent_consumer_is_ready_when_the_coordinator_knows_its_members(tmp_p
     assert (log.read_text(), [event["kind"] for event in told(tmp_path)]) == (ASSIGNED + "\n", ["started", "exited"])
 
 
-def test_a_member_between_two_assignments_is_not_ready(tmp_path: Path) -> None:
+def test_a_member_between_two_assignments_is_not_ready(tmp_path: Path, group_of: GroupOf) -> None:
     """What it was given is revoked again: only the next assignment makes it ready, though it be empty."""
     revoked = ASSIGNED.replace("assigned", "revoked")
     again = '{"name": "partitions_assigned", "partitions": []}'
@@ -159,7 +212,7 @@ def test_a_member_between_two_assignments_is_not_ready(tmp_path: Path) -> None:
         assert group.wait_ready(READY_WITHIN_S) == []
 
 
-def test_ready_by_a_line_of_the_log(tmp_path: Path) -> None:
+def test_ready_by_a_line_of_the_log(tmp_path: Path, group_of: GroupOf) -> None:
     """`[ready] log` looks at both streams, and an assignment alone does not count then."""
     source = "import sys\nprint('listening on 42', file=sys.stderr, flush=True)" + STAYS
     with group_of(tmp_path, source, toml="[ready]\nlog = 'listening on \\d+$'") as group:
@@ -171,7 +224,7 @@ def test_ready_by_a_line_of_the_log(tmp_path: Path) -> None:
         assert [failure.what for failure in group.wait_ready(0.5)] == ["never-assigned"]
 
 
-def test_a_member_that_never_stops_is_killed_and_named(tmp_path: Path) -> None:
+def test_a_member_that_never_stops_is_killed_and_named(tmp_path: Path, group_of: GroupOf) -> None:
     """SIGTERM ignored: killed after the time the spec gives, and the last line says why."""
     source = STAYS.replace("lambda *_: sys.exit(0)", "signal.SIG_IGN")
     with group_of(tmp_path, source) as group:
@@ -184,7 +237,7 @@ def test_a_member_that_never_stops_is_killed_and_named(tmp_path: Path) -> None:
     assert told(tmp_path)[-1] == end
 
 
-def test_a_member_that_the_harness_killed_did_not_exit_by_itself(tmp_path: Path) -> None:
+def test_a_member_that_the_harness_killed_did_not_exit_by_itself(tmp_path: Path, group_of: GroupOf) -> None:
     """Whether by the group, by name, or through the member: no failure of the consumer's."""
     with group_of(tmp_path, STAYS, members=3) as group:
         group.start()
@@ -197,7 +250,7 @@ def test_a_member_that_the_harness_killed_did_not_exit_by_itself(tmp_path: Path)
         assert group.stop() == []
 
 
-def test_kill_restart_join_and_leave(tmp_path: Path) -> None:
+def test_kill_restart_join_and_leave(tmp_path: Path, group_of: GroupOf) -> None:
     """A new incarnation keeps name and lane; a further member gets the next lane; who left can come again."""
     with group_of(tmp_path, STAYS, members=2) as group:
         group.start()
@@ -221,19 +274,41 @@ def test_kill_restart_join_and_leave(tmp_path: Path) -> None:
     assert told(tmp_path, "m2", 0)[-1] == {"kind": "exited", "code": 0, "asked": "stop", "within_s": 1.0}
 
 
-def test_a_paused_member_stands_still_and_can_be_stopped(tmp_path: Path) -> None:
-    """SIGSTOP reaches the process; stopping continues it first, so that it can obey."""
+def test_a_paused_member_stands_still_and_can_be_stopped(tmp_path: Path, group_of: GroupOf) -> None:
+    """Stopped or frozen, as the kernel has it; stopping continues it first, so that it can obey."""
     with group_of(tmp_path, STAYS) as group:
         group.start()
         group.wait_ready(READY_WITHIN_S)
         member = group.members[0]
-        stat = Path(f"/proc/{member.pid}/stat")
         group.pause(member)
-        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", within_s=5, what="state T")
+        wait_until(lambda: _states(member) and _states(member) <= STOPPED, within_s=5, what="it to stand still")
         assert group.stop() == []
 
 
-def test_garbage_and_a_line_of_100_mb_neither_block_nor_stay(tmp_path: Path) -> None:
+def test_two_groups_side_by_side_do_not_meet(tmp_path: Path, group_of: GroupOf) -> None:
+    """Two trials on one cluster have members of the same names."""
+    (tmp_path / "other").mkdir()
+    with group_of(tmp_path, STAYS) as one, group_of(tmp_path / "other", STAYS) as other:
+        for group in (one, other):
+            group.start()
+        assert one.wait_ready(READY_WITHIN_S) + other.wait_ready(READY_WITHIN_S) == []
+        assert one.stop() == []
+        assert [member.alive for member in (*one.members, *other.members)] == [False, True]
+
+
+def test_what_became_of_a_member_that_is_lost_is_nobodys_exit(tmp_path: Path, group_of: GroupOf) -> None:
+    """A failure of what runs it is told as such: no failure of the member, and no word of who ended it."""
+    with group_of(tmp_path, STAYS) as group:
+        group.start()
+        group.wait_ready(READY_WITHIN_S)
+        group.members[0].child.lost = "the engine is gone"  # type: ignore[attr-defined]
+        group.kill(group.members[0])
+        with pytest.raises(UnjudgeableError, match="the engine is gone"):
+            group.stop()
+    assert told(tmp_path)[-1] == {"kind": "exited", "message": "the engine is gone"}
+
+
+def test_garbage_and_a_line_of_100_mb_neither_block_nor_stay(tmp_path: Path, group_of: GroupOf) -> None:
     """The member gets rid of everything it prints; the history quotes a little of it and counts the rest."""
     size = 100 * 1024 * 1024
     source = f"""
@@ -257,7 +332,7 @@ print('{ASSIGNED}')
     ]
 
 
-def test_a_flood_on_stderr_is_bounded(tmp_path: Path) -> None:
+def test_a_flood_on_stderr_is_bounded(tmp_path: Path, group_of: GroupOf) -> None:
     """30 MB of log lines: the file stops at its bound, the member runs to its end."""
     source = "import sys\nfor _ in range(30): sys.stderr.write('y' * 1024 * 1024)"
     with group_of(tmp_path, source) as group:
@@ -268,7 +343,7 @@ def test_a_flood_on_stderr_is_bounded(tmp_path: Path) -> None:
     assert told(tmp_path)[-1] == {"kind": "exited", "code": 0, "asked": "no"}
 
 
-def test_closing_the_group_kills_what_still_runs(tmp_path: Path) -> None:
+def test_closing_the_group_kills_what_still_runs(tmp_path: Path, group_of: GroupOf) -> None:
     """Leaving the `with` in the middle of a run leaves no process, and every history has its last line."""
     with pytest.raises(RuntimeError), group_of(tmp_path, STAYS, members=2) as group:  # noqa: PT012
         group.start()
@@ -281,7 +356,7 @@ def test_closing_the_group_kills_what_still_runs(tmp_path: Path) -> None:
     assert [told(tmp_path, name)[-1]["kind"] for name in ("m0", "m1")] == ["exited", "exited"]
 
 
-def test_a_process_that_closes_its_streams_is_followed_to_its_exit(tmp_path: Path) -> None:
+def test_a_process_that_closes_its_streams_is_followed_to_its_exit(tmp_path: Path, group_of: GroupOf) -> None:
     """`exited` is written when the process has gone, not when it fell silent."""
     source = "import os, time\nos.close(1); os.close(2)\ntime.sleep(0.5)\nos._exit(4)"
     with group_of(tmp_path, source) as group:
@@ -290,7 +365,7 @@ def test_a_process_that_closes_its_streams_is_followed_to_its_exit(tmp_path: Pat
     assert told(tmp_path)[-1] == {"kind": "exited", "code": 4, "asked": "no"}
 
 
-def test_the_history_starts_before_the_member_says_a_word(tmp_path: Path) -> None:
+def test_the_history_starts_before_the_member_says_a_word(tmp_path: Path, group_of: GroupOf) -> None:
     """`started` is the first line of every incarnation, however quick the process prints."""
     with group_of(tmp_path, f"print('{ASSIGNED}')", members=4) as group:
         group.start()
@@ -298,7 +373,7 @@ def test_the_history_starts_before_the_member_says_a_word(tmp_path: Path) -> Non
     assert {told(tmp_path, f"m{index}")[0]["kind"] for index in range(4)} == {"started"}
 
 
-def test_ready_by_a_url(tmp_path: Path) -> None:
+def test_ready_by_a_url(tmp_path: Path, group_of: GroupOf) -> None:
     """`[ready] http` is asked until it answers 2xx; placeholders in it are filled for each member."""
     source = """
 import http.server, sys
@@ -311,11 +386,16 @@ server.serve_forever()
 """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    source = source.replace('("127.0.0.1", 0)', f'("127.0.0.1", {port})')
-    with group_of(tmp_path, source, toml=f'[ready]\nhttp = "http://127.0.0.1:{port}/{{member}}"') as group:
+    source = source.replace('("127.0.0.1", 0)', f'("", {port})')
+    with group_of(tmp_path, source, toml=f'[ready]\nhttp = "http://{{address}}:{port}/{{member}}"') as group:
         group.start()
         assert group.wait_ready(READY_WITHIN_S) == []
     (tmp_path / "again").mkdir()
-    with group_of(tmp_path / "again", source, toml=f'[ready]\nhttp = "http://127.0.0.1:{port}/x"') as group:
+    with group_of(tmp_path / "again", source, toml=f'[ready]\nhttp = "http://{{address}}:{port}/x"') as group:
         group.start()
         assert [failure.what for failure in group.wait_ready(0.5)] == ["never-assigned"]
+
+
+def _states(member: Member) -> set[str]:
+    """Returns the letters of a member's processes."""
+    return set(sampling.process(member.pid, None, set(), namespaces=member.namespaces).states)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,15 +13,23 @@ from pathlib import Path
 
 import psutil
 import pytest
+from docker import DockerClient
 
+from engines import kill_engine, left_of
 from kafka_trial.cli import main
 from kafka_trial.cluster.doctor import MARKER
+from kafka_trial.cluster.images import image_for_kafka, image_for_toxiproxy
+from kafka_trial.cluster.versions import DEFAULT_VERSION
+from kafka_trial.containers.engine import client_of
+from kafka_trial.containers.private_engine import private_engine
 from kafka_trial.errors import INTERRUPTED, PASS, UNKNOWN
 from kafka_trial.history.store import Follower
 from kafka_trial.process.waiting import wait_until
+from lab.images import FOLDER, image_of_team
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
+TEAM = str(FOLDER / "python-orders")
 QUICK = Path(__file__).with_name("quick.toml")
 PHASES = ("prepare", "steady", "faults", "heal", "drain", "snapshot", "stop")
 BEGINS_WITHIN_S = 120
@@ -47,6 +57,53 @@ def test_killed_in_any_phase_leaves_nothing_running(phase: str, tmp_path: Path) 
     wait_until(lambda: not cluster.exists(), within_s=10, what=f"{cluster} to be removed")
     assert _still_held(listening, killed_s) == set()
     assert main(["check", str(tmp_path / "run")]) == UNKNOWN
+
+
+def test_killed_beside_containers_leaves_none(engine: DockerClient, tmp_path: Path) -> None:
+    """Members, brokers, Toxiproxy, network and folder are gone within seconds; the run is judged unknown."""
+    image_of_team(engine, "python-orders")
+    with _harness(tmp_path / "run", consumer=TEAM) as harness:
+        _wait_for_phase(tmp_path / "run", "faults", harness)
+        before = left_of(engine, harness.pid)
+        harness.kill()
+        harness.wait(10)
+    assert len(before) >= 8  # three members, three brokers, Toxiproxy, a network; and two folders
+    wait_until(
+        lambda: not left_of(engine, harness.pid),
+        within_s=30,
+        what="all containers to be gone",
+        detail=lambda: str(left_of(engine, harness.pid)),
+    )
+    (network,) = {name.split("-")[0] for name in before}
+    wait_until(lambda: not _folders_of(network), within_s=10, what="the folder of the cluster to be removed")
+    assert main(["check", str(tmp_path / "run")]) == UNKNOWN
+
+
+def test_a_trial_whose_engine_is_gone_ends_unknown_and_says_so(engine: DockerClient, tmp_path: Path) -> None:
+    """Within a minute, with status 4: no member is said to have exited, and nothing is left of the cluster."""
+    images = (
+        image_for_kafka(engine, DEFAULT_VERSION),
+        image_for_toxiproxy(engine),
+        image_of_team(engine, "python-orders"),
+    )
+    with private_engine() as host:
+        own = client_of(host)
+        for image in images:
+            own.images.load(engine.images.get(image).save(named=True))
+        with _harness(tmp_path / "run", consumer=TEAM, host=host, check=True) as harness:
+            _wait_for_phase(tmp_path / "run", "faults", harness)
+            (network,) = {name.split("-")[0] for name in left_of(own, harness.pid)}
+            kill_engine(host)
+            assert harness.wait(120) == UNKNOWN
+    said, report = (tmp_path / "said").read_text(), (tmp_path / "run" / "report.txt").read_text()
+    assert "Traceback" not in said
+    assert "toxiproxy is not known: the container engine does not answer (it hung up)" in report.splitlines()[0]
+    assert "exited by itself" not in report
+    wait_until(lambda: not _folders_of(network), within_s=10, what="the folder of the cluster to be removed")
+
+
+def _folders_of(cluster: str) -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"kafka-trial-{cluster}-*"))
 
 
 def test_ctrl_c_heals_and_cleans_up(tmp_path: Path) -> None:
@@ -77,10 +134,14 @@ def test_two_harnesses_at_once_do_not_meet(tmp_path: Path) -> None:
 
 
 @contextmanager
-def _harness(out: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _harness(
+    out: Path, *, consumer: str = "python-at-least-once", host: str | None = None, check: bool = False
+) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", HEARS_CTRL_C, "-m", "kafka_trial", "run", str(QUICK)]
-    command += ["--consumer", "python-at-least-once", "--no-check", "--seed", "7", "--out", str(out)]
-    harness = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    command += ["--consumer", consumer, *([] if check else ["--no-check"]), "--seed", "7", "--out", str(out)]
+    environment = os.environ | ({"DOCKER_HOST": host} if host else {})
+    with out.with_name("said").open("wb") as said:
+        harness = subprocess.Popen(command, stderr=said, env=environment)
     try:
         yield harness
     finally:
@@ -96,6 +157,7 @@ def _wait_for_phase(run: Path, phase: str, harness: subprocess.Popen[bytes]) -> 
         what=f"phase {phase}",
         every_s=0.02,
         alive=lambda: None if harness.poll() is None else f"the harness exited with {harness.returncode}",
+        detail=run.with_name("said").read_text,
     )
 
 

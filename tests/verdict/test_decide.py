@@ -354,7 +354,7 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
             {"committed_offset": 7, "by": "request log"},
             "7 was acknowledged on partition 1, by request log, and is not in the offsets log",
         ),
-        ("oom-killed", {"member": "m0"}, "member m0 was killed by the kernel, which had run out of memory"),
+        ("oom-killed", {"member": "m0"}, "member m0 was killed by the kernel for want of memory"),
     ],
 )
 def test_what_is_not_about_a_record_has_its_sentence(name: str, attributes: dict[str, Any], told: str) -> None:

@@ -102,6 +102,7 @@ class AttachedCluster:
         self.toxiproxy = Toxiproxy(state.toxiproxy_port)
         self.brokers = {number: AttachedBroker(number, self.folder / f"b{number}") for number in range(brokers)}
         self.ruined: str | None = None
+        self.lost: str | None = None  # its holder would know
         self.rebuilt_because: str | None = None
         self.network_namespace: Path | None = None
         self.container_network: ContainerNetwork | None = None

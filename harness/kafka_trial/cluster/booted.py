@@ -36,9 +36,11 @@ class BootedCluster:
         wiring: Wiring,
         brokers: Mapping[int, OwnBroker],
         *,
+        toxiproxy_died: Callable[[], str | None],
         network_namespace: Path | None = None,
         container_network: ContainerNetwork | None = None,
     ) -> None:
+        """`toxiproxy_died` says how Toxiproxy ended, if it did."""
         self.name = name
         self.kafka_version = version
         self.folder = folder
@@ -53,6 +55,12 @@ class BootedCluster:
         self.rebuilt_because: str | None = None
         self._free_lanes = list(range(wiring.lanes))
         self._lock = threading.Lock()
+        self._toxiproxy_died = toxiproxy_died
+
+    @property
+    def lost(self) -> str | None:
+        """Why nothing can go on here: Toxiproxy has ended, or the container engine is gone; None while it serves."""
+        return self._toxiproxy_died()
 
     def ruin(self, reason: str) -> None:
         """Marks the cluster as not to be used again; the first reason stays."""
@@ -88,6 +96,8 @@ class BootedCluster:
 
     def health(self) -> list[str]:
         """Returns what is not as it should be: dead brokers, replicas out of sync, toxics left behind."""
+        if self.lost:
+            return [self.lost]
         dead = [
             f"broker {broker.id} is not running (exit {broker.exit_code})"
             for broker in self.brokers.values()
@@ -107,10 +117,8 @@ class BootedCluster:
             return [str(error)]
 
 
-def boot(cluster: BootedCluster, *, within_s: float, toxiproxy_died: Callable[[], str | None]) -> None:
+def boot(cluster: BootedCluster, *, within_s: float) -> None:
     """Starts all brokers at once beside a Toxiproxy that is starting, and waits until the cluster is whole.
-
-    `toxiproxy_died` says how Toxiproxy ended, if it did.
 
     Raises:
         StartError: it did not come up; with the last words of the brokers.
@@ -122,7 +130,7 @@ def boot(cluster: BootedCluster, *, within_s: float, toxiproxy_died: Callable[[]
             lambda: _answers(cluster.toxiproxy),
             within_s=20,
             what="Toxiproxy to answer",
-            alive=toxiproxy_died,
+            alive=lambda: cluster.lost,
         )
         cluster.toxiproxy.populate(cluster.wiring.proxies(cluster.name))
         with Admin(cluster.observer_bootstrap, answer_within_s=1) as asking:
@@ -130,7 +138,7 @@ def boot(cluster: BootedCluster, *, within_s: float, toxiproxy_died: Callable[[]
                 lambda: asking.broker_ids() == set(cluster.brokers),
                 within_s=within_s,
                 what=f"all {len(cluster.brokers)} brokers to register",
-                alive=lambda: _dead_broker(cluster),
+                alive=lambda: cluster.lost or _dead_broker(cluster),
             )
         with Admin(cluster.observer_bootstrap) as admin:
             admin.create_offsets_topic(replication_factor=min(3, len(cluster.brokers)))

@@ -108,6 +108,11 @@ class Cluster(Protocol):
         ...
 
     @property
+    def lost(self) -> str | None:
+        """Why nothing can go on here: Toxiproxy has ended, or the container engine is gone; None while it serves."""
+        ...
+
+    @property
     def rebuilt_because(self) -> str | None:
         """Why this cluster stands in for an earlier one that was ruined; None for a first one."""
         ...

@@ -37,6 +37,7 @@ from kafka_trial.process.threads import ThreadGroup
 
 FIRST_PORT = 20000  # in a network namespace of our own, where nobody else listens
 BOOT_WITHIN_S = 180.0  # an image that formats its storage starts a Java for it first
+ASKED_WITHIN_S = 60  # a machine that is busy starts a container in ten
 INSIDE = "/kafka-trial"  # a broker's folder, as its container has it
 CLUSTER_ID = "a2Fma2EtdHJpYWwtMDAwMA"
 HEAP = "-Xms256m -Xmx256m"
@@ -123,23 +124,26 @@ def container_cluster(
     """
     known = KNOWN[find_version(version)]
     client = connect()
-    remove_leftovers(client)
-    kafka_image, proxy_image = kafka_image or image_for_kafka(client, version), image_for_toxiproxy(client)
     name = f"kt{secrets.token_hex(3)}"
     with ExitStack() as stack:
+        stack.callback(client.close)
+        kafka_image, proxy_image = kafka_image or image_for_kafka(client, version), image_for_toxiproxy(client)
+        images = {image: require_image(client, image) for image in (kafka_image, proxy_image)}
+        client.api.timeout = ASKED_WITHIN_S  # images are built and pulled: an engine that hangs must not hold us
         place = Path(tempfile.mkdtemp(prefix=f"kafka-trial-{name}-"))
         labels = own_labels()
         away = [sys.executable, "-m", "kafka_trial.containers.network", labels[LABEL]]
         stack.enter_context(ChildProcesses(f"containers of {name}", belongings=[place], taken_away_by=[away]))
         threads = stack.enter_context(ThreadGroup(f"containers of {name}"))
         network = stack.enter_context(container_network(client, name, labels))
-        network.images.update((image, require_image(client, image)) for image in (kafka_image, proxy_image))
+        network.images.update(images)
         ports = range(FIRST_PORT, FIRST_PORT + Wiring.size(brokers, lanes))
         toxiproxy = _toxiproxy(proxy_image, network, ports[0], threads)
         if toxiproxy.address is None:
             raise StartError(f"the container of Toxiproxy ended at once: {toxiproxy.last_words()}")
         namespace = Path(f"/proc/{toxiproxy.pid}/ns/net")
         _require_sight(namespace)
+        remove_leftovers(client)  # who sees this engine's processes, sees which of them are gone
         with (place / "toxiproxy.log").open("ab") as log:
             threads.start("toxiproxy log", toxiproxy.copy_log, os.dup(log.fileno()))
         wiring = Wiring(ports, brokers, lanes, toxiproxy.address)
@@ -148,14 +152,23 @@ def container_cluster(
             container = _broker(number, kafka_image, known, place, wiring, toxiproxy, network, threads)
             made[number] = ContainerBroker(number, place / f"b{number}", container, namespace)
         cluster = BootedCluster(
-            name, version, place, wiring, made, network_namespace=namespace, container_network=network
+            name,
+            version,
+            place,
+            wiring,
+            made,
+            toxiproxy_died=lambda: _end_of(toxiproxy),
+            network_namespace=namespace,
+            container_network=network,
         )
-        boot(
-            cluster,
-            within_s=BOOT_WITHIN_S,
-            toxiproxy_died=lambda: None if toxiproxy.alive else f"it ended with {toxiproxy.exit_code}",
-        )
+        boot(cluster, within_s=BOOT_WITHIN_S)
         yield cluster
+
+
+def _end_of(toxiproxy: Container) -> str | None:
+    if toxiproxy.alive:
+        return None
+    return toxiproxy.lost or f"the container of Toxiproxy ended with {toxiproxy.exit_code}"
 
 
 def _toxiproxy(image: str, network: ContainerNetwork, port: int, threads: ThreadGroup) -> Container:

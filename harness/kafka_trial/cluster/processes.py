@@ -151,15 +151,18 @@ def process_cluster(
             )
             for number in range(brokers)
         }
-        cluster = BootedCluster(name, version, place, wiring, made)
         with (place / "toxiproxy.log").open("ab") as log:
             command = [str(server), "-host", wiring.host, "-port", str(wiring.toxiproxy_port)]
             toxiproxy = child_processes.spawn("toxiproxy", command, stdout=log, stderr=log)
-        boot(
-            cluster,
-            within_s=BOOT_WITHIN_S,
-            toxiproxy_died=lambda: None if toxiproxy.alive else f"it exited with {toxiproxy.exit_code}",
+        cluster = BootedCluster(
+            name,
+            version,
+            place,
+            wiring,
+            made,
+            toxiproxy_died=lambda: None if toxiproxy.alive else f"Toxiproxy exited with {toxiproxy.exit_code}",
         )
+        boot(cluster, within_s=BOOT_WITHIN_S)
         yield cluster
 
 

@@ -21,7 +21,7 @@ class ContainerLauncher:
         self._limits = limits
         self._network = network
         self._threads = threads
-        self._trial = secrets.token_hex(3)  # of several on one network
+        self._drawn = secrets.token_hex(2)  # other trials may have members of the same names on this network
         self._started: list[Container] = []
 
     def spawn(
@@ -33,7 +33,7 @@ class ContainerLauncher:
             StartError: the image is missing, its command is not in it, a limit is refused.
         """
         spec = ContainerSpec(
-            name=f"{self._network.name}-{self._trial}-{name}-{len(self._started)}",
+            name=f"{self._network.name}-{self._drawn}-{name}-{len(self._started)}",
             image=self._image,
             network=self._network.name,
             labels=self._network.labels,
@@ -43,6 +43,7 @@ class ContainerLauncher:
             memory_bytes=self._limits.memory_bytes,
             cpus=self._limits.cpus,
             init=self._limits.init,
+            logged=False,  # the run folder has it
         )
         container = Container(self._network.client, spec, self._threads)
         self._started.append(container)

@@ -49,6 +49,8 @@ class Program(Protocol):
     def exit_code(self) -> int | None: ...
     @property
     def oom_killed(self) -> bool: ...
+    @property
+    def lost(self) -> str | None: ...
     def signal(self, number: int) -> None: ...
     def kill(self) -> None: ...
 
@@ -103,6 +105,11 @@ class ProcessMember:
     def oom_killed(self) -> bool:
         """Whether it was ended because it wanted more memory than its limit."""
         return self.child.oom_killed
+
+    @property
+    def lost(self) -> str | None:
+        """Why nobody knows what became of it: the container engine is gone; None while somebody does."""
+        return self.child.lost
 
     @property
     def stderr_file(self) -> Path:
@@ -197,6 +204,9 @@ class ProcessMember:
                 drain({out_read: lines, err_read: errors}, alive=lambda: self.alive, stop=stop, probe=own_probe)
             while self.alive:  # it may have closed its streams and live on; the process is gone all the same
                 pause(0.05)
+            if self.lost:
+                self._record("exited", message=self.lost)
+                return
             memory = {"oom_killed": True} if self.oom_killed else {}
             self._record("exited", **_exit_fields(self.exit_code), **memory, **({"asked": "no"} | self._end_fields))
 

@@ -89,7 +89,11 @@ class ProcessGroup:
             self._start(index, incarnation=0)
 
     def wait_ready(self, within_s: float, *, alive: Callable[[], str | None] | None = None) -> list[MemberFailure]:
-        """Waits until every member is ready as the spec says; returns who is not, empty when all are."""
+        """Waits until every member is ready as the spec says; returns who is not, empty when all are.
+
+        Raises:
+            UnjudgeableError: what became of a member is not known: the container engine is gone.
+        """
         what = "members to be ready"
         with suppress(WaitTimeout):
             wait_until(self._all_ready_or_gone, within_s=within_s, what=what, every_s=0.1, alive=alive)
@@ -152,7 +156,11 @@ class ProcessGroup:
         return time.monotonic() - began
 
     def stop(self) -> list[MemberFailure]:
-        """Has all members stop as the spec says; returns who had to be killed, and who had exited before."""
+        """Has all members stop as the spec says; returns who had to be killed, and who had exited before.
+
+        Raises:
+            UnjudgeableError: what became of a member is not known: the container engine is gone.
+        """
         failures = self._exits()
         running = [member for member in self._current.values() if member.alive]
         began = time.monotonic()
@@ -218,6 +226,8 @@ class ProcessGroup:
 
     def _exits(self) -> list[MemberFailure]:
         gone = [member for member in (*self._past, *self._current.values()) if not member.alive]
+        if lost := next((member.lost for member in gone if member.lost), None):
+            raise UnjudgeableError(lost)
         return [exited(member) for member in gone if not member.asked_to_stop]
 
     def _ask_to_stop(self, member: ProcessMember) -> None:

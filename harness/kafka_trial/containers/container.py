@@ -13,19 +13,22 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from signal import SIGCONT, SIGKILL, SIGSTOP, Signals
+from signal import SIGCONT, SIGKILL, SIGSTOP, Signals, valid_signals
 from typing import TYPE_CHECKING, Any
 
+from kafka_trial.containers.engine import innermost
 from kafka_trial.errors import StartError, UnjudgeableError
-from kafka_trial.process.namespaces import Namespaces, namespaces_of
+from kafka_trial.process.namespaces import NO_LONGER, Namespaces, hold_pid_namespace, namespaces_of
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 
 if TYPE_CHECKING:
     import docker
 
-ASKED_WITHIN_S = 30
 RUNS_AT_MOST_S = 24 * 3600
+ENDS_WITHIN_S = 5.0  # from when the engine knows that it has ended, until we do
+COPIED_WITHIN_S = 5.0  # what it wrote before its end; the engine holds back a megabyte of it at most
+LOG_LIMITS = {"max-size": "5m", "max-file": "2"}  # or one that writes without end would fill the engine's disk
 # Of a stream that carries both: one byte of which, three of nothing, four of the length (Docker Engine API, attach).
 FRAME = struct.Struct(">BxxxI")
 STDOUT, STDERR = 1, 2
@@ -37,6 +40,7 @@ class ContainerSpec:
     """What to run. `network`: the name of one, or `container:<id>` to share that container's.
 
     `mounts`: folders of this machine, each with the place inside. `cpus` and `memory_bytes` are limits; None: none.
+    `logged`: whether the engine keeps the last of what it writes, for `last_words` and `copy_log`.
     """
 
     name: str
@@ -50,6 +54,7 @@ class ContainerSpec:
     cpus: float | None = None
     init: bool = False
     working_dir: str | None = None
+    logged: bool = True
 
 
 class Container:
@@ -66,12 +71,17 @@ class Container:
         self._threads = threads
         self._ended = threading.Event()
         self._ended.set()
+        self._copied = threading.Event()
+        self._signalling = threading.RLock()
         self._exit_code: int | None = None
         self._pid = 0
+        self._held: int | None = None
         self._paused = False
+        self._killed = False
         self.namespaces: Namespaces | None = None
         self.address: str | None = None
         self.oom_killed = False
+        self.lost: str | None = None
         with engine_errors(f"container {spec.name} of image {spec.image} cannot be made", kind=StartError):
             self._container = self._client.containers.create(
                 spec.image,
@@ -85,6 +95,7 @@ class Container:
                 nano_cpus=None if spec.cpus is None else round(spec.cpus * 1e9),
                 init=spec.init or None,
                 working_dir=spec.working_dir,
+                log_config={"Type": "json-file", "Config": LOG_LIMITS} if spec.logged else {"Type": "none"},
                 **_network(spec.network),
             )
 
@@ -94,6 +105,7 @@ class Container:
 
     @property
     def pid(self) -> int:
+        """Its first process, as this machine numbers it; 0 where that had ended before we looked."""
         return self._pid
 
     @property
@@ -102,7 +114,10 @@ class Container:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit status; negative for a signal's number; None while it runs."""
+        """Exit status; negative for a signal's number; None while it runs, and where it is `lost`.
+
+        Engines tell a program that a signal 9 ended and one that exits with status 137 alike: the signal it is.
+        """
         return self._exit_code
 
     def start(self, *, stdout: int | None = None, stderr: int | None = None) -> None:
@@ -115,51 +130,59 @@ class Container:
         with engine_errors(cannot, kind=StartError):
             stream = None if stdout is None else self._attached()
             self._ended.clear()
-            self._exit_code, self.oom_killed = None, False
+            self._copied.clear()
+            self._exit_code, self.oom_killed, self.lost = None, False, None
+            self._paused = self._killed = False
             try:
                 self._container.start()
             except BaseException:
                 self._ended.set()
                 if stream is not None:
-                    stream.close()
+                    _hang_up(stream)
                 raise
             if stream is not None and stdout is not None:
                 copies = {STDOUT: os.dup(stdout), STDERR: os.dup(stdout if stderr is None else stderr)}
-                self._threads.start(f"{self.spec.name} output", _copy, stream, copies)
+                self._threads.start(f"{self.spec.name} output", _copy, stream, copies, self._copied)
+            else:
+                self._copied.set()
             self._threads.start(f"{self.spec.name} end", self._await_end)
             self._look()
 
     def signal(self, number: int) -> None:
         """Sends a signal to its first process, SIGKILL to all; SIGSTOP and SIGCONT freeze and thaw the whole of it.
 
-        Silently nothing once it has ended.
+        Silently nothing once it has ended, and no SIGSTOP once it is being killed: frozen it would not die.
         """
-        if not self.alive:
-            return
-        with engine_errors(f"container {self.spec.name} cannot be signalled", after_the_end=lambda: not self.alive):
+        cannot = f"container {self.spec.name} cannot be signalled"
+        with self._signalling, engine_errors(cannot, after_the_end=lambda: self._ended.wait(ENDS_WITHIN_S)):
+            if not self.alive:
+                return
             if number == SIGSTOP:
-                self._container.pause()
-                self._paused = True
+                if not self._killed:
+                    self._freeze(frozen=True)
             elif number == SIGCONT:
                 if self._paused:
-                    self._container.unpause()
-                    self._paused = False
+                    self._freeze(frozen=False)
             else:
+                self._killed |= number == SIGKILL
                 self._container.kill(signal=Signals(number).name)
 
     def kill(self) -> None:
         """Kills all of it with -9; a frozen one too."""
-        self.signal(SIGKILL)
-        self.signal(SIGCONT)
+        with self._signalling:
+            self.signal(SIGKILL)
+            self.signal(SIGCONT)
 
     def wait(self, *, within_s: float) -> int:
         """Returns the exit code.
 
         Raises:
             WaitTimeout: it still runs after `within_s` seconds.
+            UnjudgeableError: it is `lost`.
         """
         wait_until(lambda: not self.alive, within_s=within_s, what=f"container {self.spec.name} to end", every_s=0.01)
-        assert self._exit_code is not None
+        if self._exit_code is None:
+            raise UnjudgeableError(self.lost or f"container {self.spec.name} was never started")
         return self._exit_code
 
     def last_words(self, *, lines: int = 5) -> str:
@@ -181,6 +204,7 @@ class Container:
         """Ends it and takes it away; nothing to do where it is gone."""
         with suppress(UnjudgeableError), engine_errors(f"container {self.spec.name} cannot be removed"):
             self._container.remove(force=True, v=True)
+        self._let_go()
 
     def _attached(self) -> Any:
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}
@@ -193,23 +217,48 @@ class Container:
         networks = state["NetworkSettings"]["Networks"] or {}
         addresses = [one["IPAddress"] for one in networks.values() if one.get("IPAddress")]
         self.address = addresses[0] if addresses else None
-        self.namespaces = None
-        with suppress(UnjudgeableError):  # it has ended already; or we are not root, and see the proxies' halves only
-            if self._pid:
-                self.namespaces = namespaces_of(self._pid)
+        self._let_go()
+        try:
+            self._held = hold_pid_namespace(self._pid)
+            self.namespaces = namespaces_of(self._pid)
+        except UnjudgeableError:  # it has ended already; or we are not root, and see the proxies' halves only
+            self.namespaces = NO_LONGER
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
+
+    def _freeze(self, *, frozen: bool) -> None:
+        """Freezes or thaws it, unless it is so already: a frozen one that is signalled is thawed by the engine."""
+        from docker.errors import APIError
+
+        try:
+            (self._container.pause if frozen else self._container.unpause)()
+        except APIError:
+            if bool(self._client.api.inspect_container(self.id)["State"]["Paused"]) is not frozen:
+                raise
+        self._paused = frozen
 
     def _await_end(self) -> None:
+        """Waits for its end, then for the last of its output: who sees that it has ended has all of it to read."""
         try:
-            with engine_errors(f"container {self.spec.name} cannot be waited for"):
+            with engine_errors(f"what became of container {self.spec.name} is not known"):
                 status = int(self._client.api.wait(self.id, timeout=RUNS_AT_MOST_S)["StatusCode"])
                 with suppress(UnjudgeableError), engine_errors(""):
                     state = self._client.api.inspect_container(self.id)["State"]
                     self.oom_killed = bool(state.get("OOMKilled"))
-        except UnjudgeableError:  # the engine is gone, or the container was removed: either way it runs no more for us
-            status = SIGNALLED + SIGKILL
-        self._exit_code = SIGNALLED - status if status > SIGNALLED else status
+            self._exit_code = _exit_code(status)
+        except UnjudgeableError as error:
+            self.lost = str(error)
+        self._copied.wait(COPIED_WITHIN_S)
         self._paused = False
         self._ended.set()
+
+
+def _exit_code(status: int) -> int:
+    """Returns the exit code of a status: 137 is signal 9, and 255 is what a program that exits with -1 has."""
+    return SIGNALLED - status if status - SIGNALLED in valid_signals() else status
 
 
 class engine_errors:  # noqa: N801 - used like a function
@@ -233,17 +282,20 @@ class engine_errors:  # noqa: N801 - used like a function
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        from docker.errors import DockerException, ImageNotFound
-        from requests.exceptions import RequestException
+        from docker.errors import APIError, DockerException, ImageNotFound
+        from requests.exceptions import ChunkedEncodingError, RequestException
+        from urllib3.exceptions import HTTPError
 
         if isinstance(error, ImageNotFound):
             message = f"{self._what}: the engine has no such image; pull or build it first (docker image ls)"
             raise StartError(message) from error
-        if isinstance(error, DockerException | RequestException):
+        if isinstance(error, DockerException | RequestException | HTTPError | ConnectionError):
             if self._after_the_end():
                 return True
-            said = getattr(error, "explanation", None) or str(error)
-            raise self._kind(f"{self._what}: {said}") from error
+            said = error.explanation if isinstance(error, APIError) else None
+            why = "it hung up" if isinstance(error, ChunkedEncodingError) else innermost(error)
+            silent = f"the container engine does not answer ({why}); see whether it runs: docker info"
+            raise self._kind(f"{self._what}: {said or silent}") from error
         return False
 
 
@@ -251,11 +303,11 @@ def _network(name: str) -> dict[str, str]:
     return {"network_mode": name} if name.startswith("container:") else {"network": name}
 
 
-def _copy(stream: Any, copies: Mapping[int, int]) -> None:
+def _copy(stream: Any, copies: Mapping[int, int], copied: threading.Event) -> None:
     """Copies what comes on an attached stream to the descriptors, until its end; the body of a thread."""
     raw = getattr(stream, "_sock", stream)
-    raw.settimeout(None)
     try:
+        raw.settimeout(None)
         with suppress(OSError):  # whoever read the other end of a descriptor has gone
             while head := _whole(raw, FRAME.size):
                 which, size = FRAME.unpack(head)
@@ -269,7 +321,16 @@ def _copy(stream: Any, copies: Mapping[int, int]) -> None:
     finally:
         for descriptor in copies.values():
             os.close(descriptor)
-        stream.close()
+        copied.set()
+        _hang_up(stream)
+
+
+def _hang_up(stream: Any) -> None:
+    """Closes an attached stream and the connection below it, which docker's library keeps open."""
+    raw = getattr(stream, "_sock", None)
+    stream.close()
+    if raw is not None:
+        raw.close()
 
 
 def _whole(raw: Any, size: int) -> bytes:

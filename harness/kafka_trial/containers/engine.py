@@ -62,12 +62,12 @@ def client_of(host: str) -> DockerClient:
         client = docker.from_env(environment=os.environ | {"DOCKER_HOST": host}, timeout=PING_WITHIN_S)
         client.ping()
     except (DockerException, OSError, ValueError) as error:
-        raise StartError(f"{host} ({_innermost(error)})") from error
+        raise StartError(f"{host} ({innermost(error)})") from error
     client.api.timeout = ANSWER_WITHIN_S
     return client
 
 
-def _innermost(error: BaseException) -> str:
+def innermost(error: BaseException) -> str:
     """Returns what was wrong in the end: the library wraps a missing socket three times."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from kafka_trial.containers.container import engine_errors
 from kafka_trial.containers.engine import connect
 from kafka_trial.errors import StartError, UnjudgeableError
+from kafka_trial.process.waiting import pause
 
 if TYPE_CHECKING:
     import docker
 
 LABEL = "kafka-trial"
+LATE_S = 0.5
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -41,19 +41,31 @@ def own_labels() -> dict[str, str]:
     return {
         LABEL: secrets.token_hex(4),
         f"{LABEL}.pid": str(os.getpid()),
+        f"{LABEL}.pids": os.readlink("/proc/self/ns/pid"),
         f"{LABEL}.boot": BOOT_ID.read_text().strip(),
-        f"{LABEL}.started": str(psutil.Process().create_time()),
+        f"{LABEL}.started": str(_started(os.getpid())),
     }
 
 
 def owner_is_gone(labels: Mapping[str, str]) -> bool:
-    """Tells whether the process that made what has these labels has ended, or the machine was booted since."""
+    """Tells whether the process that made what has these labels has ended, or the machine was booted since.
+
+    Of one in another pid namespace nobody here can tell: it is taken to be there.
+    """
     if labels.get(f"{LABEL}.boot") != BOOT_ID.read_text().strip():
         return True
-    with suppress(psutil.Error, ValueError):
-        process = psutil.Process(int(labels.get(f"{LABEL}.pid", "")))
-        return str(process.create_time()) != labels.get(f"{LABEL}.started")
-    return True
+    if labels.get(f"{LABEL}.pids") != os.readlink("/proc/self/ns/pid"):
+        return False
+    return str(_started(labels.get(f"{LABEL}.pid", ""))) != labels.get(f"{LABEL}.started")
+
+
+def _started(pid: int | str) -> int | None:
+    """Returns when a process began, in clock ticks since boot, which no change of the wall clock moves; None: it is
+    gone, be it that its parent has not asked for its end."""
+    with suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else int(fields[19])
+    return None
 
 
 def require_image(client: docker.DockerClient, name: str) -> str:
@@ -64,7 +76,7 @@ def require_image(client: docker.DockerClient, name: str) -> str:
     """
     from docker.errors import ImageNotFound
 
-    with engine_errors(f"image {name} is not there and cannot be pulled", kind=StartError):
+    with engine_errors(f"image {name} is not there (docker image ls) and cannot be pulled", kind=StartError):
         try:
             image = client.images.get(name)
         except ImageNotFound:
@@ -84,6 +96,11 @@ def container_network(client: docker.DockerClient, name: str, labels: Mapping[st
         try:
             made.reload()
             gateway = str(made.attrs["IPAM"]["Config"][0]["Gateway"])
+        except (KeyError, IndexError, TypeError) as error:
+            made.remove()
+            raise StartError(
+                f"network {name} has no gateway: {made.attrs.get('IPAM')}; see docker network ls"
+            ) from error
         except BaseException:
             made.remove()
             raise
@@ -97,7 +114,7 @@ def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
     """Removes every container and network with a label, and returns their names; what cannot be removed is left."""
     removed = []
     with suppress(UnjudgeableError), engine_errors("leftovers cannot be listed"):
-        for container in client.containers.list(all=True, filters={"label": label}):
+        for container in client.containers.list(all=True, filters={"label": label}, ignore_removed=True):
             with suppress(UnjudgeableError), engine_errors(f"container {container.name} cannot be removed"):
                 container.remove(force=True, v=True)
                 removed.append(str(container.name))
@@ -122,6 +139,21 @@ def remove_leftovers(client: docker.DockerClient) -> list[str]:
     return removed
 
 
-if __name__ == "__main__":  # what takes containers away where the harness could not: `process/supervisor.py`
-    for run in sys.argv[1:]:
-        remove_labelled(connect(), f"{LABEL}={run}")
+def main(runs: Sequence[str]) -> int:
+    """Takes away what is left of some runs: what `process/supervisor.py` calls when their harness has ended.
+
+    What a harness that was killed had just asked for may come yet: it looks until there is nothing new.
+    """
+    try:
+        client = connect()
+    except StartError as error:
+        print(f"containers of {', '.join(runs)} may be left: {error}", file=sys.stderr)
+        return error.exit_status
+    for run in runs:
+        while remove_labelled(client, f"{LABEL}={run}"):
+            pause(LATE_S)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -25,10 +25,11 @@ consumer-M-I        started           pid lane  (harness: process began; first l
                     bad_line          message (at most 4 KB of it)  size_bytes  events? reason? topic? partition? offset?
                                       (events: so many lines were events that went wrong, for that reason; the place of
                                        the record that one names; absent: text, of a library perhaps)
-                    exited            code? signal? message? asked(no|stop|overdue|kill) asked_ns? within_s?
+                    exited            code? signal? message? asked?(no|stop|overdue|kill) asked_ns? within_s? oom_killed?
                                       (harness: the process is gone; last line. asked: no = it went by itself; stop = it
                                        had been asked to, asked_ns; overdue = asked, and killed after within_s; kill =
-                                       killed by the harness unasked. Absent where an earlier version wrote the line)
+                                       killed by the harness unasked. Absent where an earlier version wrote the line, or
+                                       nobody knows how it ended. oom_killed: its container wanted more than its limit)
                     every line carries member and incarnation; client_id? member_id? (as the consumer printed them: which
                                       of several clients in its process speaks); source_wall_ns? (its time_ms: when it was, by
                                       the consumer's clock)

@@ -98,7 +98,8 @@ def unbounded_close(group: Group) -> Findings:
     Usual cause: A member did not stop within its time: work without a limit, or a client that froze in close().
 
     Remedy: On the stop signal finish what is in hand, commit, leave. With librdkafka: unsubscribe() and poll until
-    nothing is assigned before close().
+    nothing is assigned before close(). The first process of a container is not ended by a signal that it does not
+    handle: handle it, or set `[image] init = true`.
     """
     overdue = [life for life in group.trial_context.lives if life.asked == "overdue" and life.exited_ns is not None]
     excuses = [_excuse(group, life) for life in overdue]

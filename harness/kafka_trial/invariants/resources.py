@@ -87,7 +87,7 @@ def _oom_killed(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
     of="group",
     severity=350,
     rule=Rule(memory_claimed, _oom_killed),
-    message="member {member} was killed by the kernel, which had run out of memory",
+    message="member {member} was killed by the kernel for want of memory",
     deciding=("over_limit",),
 )
 def oom_killed(group: Group) -> Findings:

@@ -275,7 +275,8 @@ def _names(routes: Iterable[Route]) -> list[str]:
     return sorted(_name(route) for route in routes)
 
 
-STOPPED = frozenset("TtF")  # F: frozen with its container
+FROZEN = frozenset("F")  # with its container
+STOPPED = frozenset("Tt") | FROZEN
 
 
 def paused(before: ProcessSnapshot, inside: Sequence[ProcessSnapshot], links: Sequence[LinkSnapshot] = ()) -> Evidence:
@@ -291,7 +292,8 @@ def paused(before: ProcessSnapshot, inside: Sequence[ProcessSnapshot], links: Se
     if cpu_s > 0 or sent > 0:
         return Evidence(False, f"process {before.pid} used {cpu_s:.2f} s CPU or sent {sent} bytes meanwhile", details)
     silent = ", and sent nothing" if links else ""
-    return Evidence(True, f"process {before.pid} was stopped, used no CPU{silent}", details)
+    how = "frozen with its container" if set(states) == FROZEN else "stopped"
+    return Evidence(True, f"process {before.pid} was {how}, used no CPU{silent}", details)
 
 
 def killed(before: ProcessSnapshot, after: ProcessSnapshot) -> Evidence:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext, OffsetsLog
 from kafka_trial.nemesis.samples import (
     BROKER,
@@ -145,11 +146,18 @@ def process(
         if state not in "ZX":  # a zombie waits only for its parent
             states.append(FROZEN if frozen else state)
             cpu_s += used_s
-    network = None if namespaces is None else namespaces.network
-    gone = network is not None and not network.exists()  # a network goes with the last process in it
-    table = [] if gone else socket_table.sample([socket_table.ESTABLISHED], network=network)
-    kept = sum(entry.inode in inodes for entry in table)
+    kept = sum(entry.inode in inodes for entry in _established(None if namespaces is None else namespaces.network))
     return ProcessSnapshot(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
+
+
+def _established(network: Path | None) -> Sequence[socket_table.Socket]:
+    """Returns the live sockets of a network; none where it is gone: it goes with the last process in it."""
+    try:
+        return socket_table.sample([socket_table.ESTABLISHED], network=network)
+    except UnjudgeableError:
+        if network is None or network.exists():
+            raise
+        return []
 
 
 def inodes_of(pid: int, namespaces: Namespaces | None = None) -> set[int]:

@@ -34,6 +34,7 @@ class Child:
         self.namespaces: Namespaces | None = None  # as a container has them
         self.address: str | None = None
         self.oom_killed = False  # nobody tells; the run counts what the kernel killed
+        self.lost: str | None = None
         self._child_processes = child_processes
         self._exited = threading.Event()
         self._exit_code: int | None = None

@@ -28,11 +28,27 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Namespaces:
     """Those of one container: the number of its pid namespace, and the file of the network namespace it is in.
 
-    The number outlasts the container's first process; the file is there as long as the process that it is named by.
+    The number outlasts the container's first process, and is another's at once unless somebody holds the namespace; the
+    file is there as long as the process that it is named by.
     """
 
     pids: int
     network: Path
+
+
+NO_LONGER = Namespaces(0, PROC / "0" / "ns" / "net")  # of a container that has ended: nothing is in them
+
+
+def hold_pid_namespace(pid: int) -> int:
+    """Returns a descriptor that keeps the pid namespace of a process, and so its number, from being another's.
+
+    Raises:
+        UnjudgeableError: the process is gone, or we are not root.
+    """
+    try:
+        return os.open(PROC / str(pid) / "ns" / "pid", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnjudgeableError(f"the namespaces of process {pid} cannot be seen: {error}") from error
 
 
 def namespaces_of(pid: int, *, network_of: int | None = None) -> Namespaces:

@@ -18,7 +18,7 @@ from kafka_trial.cluster.admin import Admin
 from kafka_trial.cluster.cluster import Cluster, Lane
 from kafka_trial.cluster.postgres import PostgresServer
 from kafka_trial.consumers.consumer import Group
-from kafka_trial.errors import UnjudgeableError, WaitTimeout
+from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
 from kafka_trial.invariants.liveness_bounds import FRESH_MIN, Timing
@@ -43,6 +43,7 @@ CONTROL_WITHIN_S = 20.0
 SETTLED_S = 1.0
 SETTLED_INTERVALS = 1.1  # of its commits: whoever commits by a clock has committed once more
 FED_WITHIN_S = 15.0
+LOST_WITHIN_S = 1.0  # a connection breaks before the end of what held it is told
 ROOM_MIN_BYTES = 16 * 1024 * 1024  # what the last events and the brokers' logs of a trial need
 
 
@@ -258,6 +259,13 @@ class TrialEnvironment:
         for witness in self.witnesses:
             witness.stop()
 
+    def cause_of(self, error: KafkaTrialError) -> str:
+        """Says what ended the trial: that the cluster is gone, where it is, rather than what it did not answer."""
+        with suppress(WaitTimeout):
+            lost = wait_until(lambda: self.cluster.lost, within_s=LOST_WITHIN_S, what="the end of the cluster")
+            return str(error) if lost in str(error) else f"{lost}: {error}"
+        return str(error)
+
     def end(self, outcome: str, message: str | None = None) -> None:
         """Writes the last line: a history without it is truncated."""
         self.record("end", outcome=outcome, message=message)
@@ -274,7 +282,7 @@ class TrialEnvironment:
 
     def _playing(self, text: str, *, left_s: float | None) -> None:
         self.expect_room()
-        if lost := self._postgres_lost():
+        if lost := self.cluster.lost or self._postgres_lost():
             raise UnjudgeableError(lost)
         self.console.progress(text, left_s=left_s)
 
@@ -282,7 +290,7 @@ class TrialEnvironment:
         """Ends a trial that nothing can be concluded from any more.
 
         Raises:
-            UnjudgeableError: a witness has died, or the disk is full (of which witnesses die).
+            UnjudgeableError: a witness or the cluster has died, or the disk is full (of which witnesses die).
         """
         lost = self._witnesses_lost()
         if lost:
@@ -291,7 +299,7 @@ class TrialEnvironment:
     def _witnesses_lost(self) -> str | None:
         dead = (witness for witness in self.witnesses if not witness.alive)
         died = (f"the witness {witness.name} died (exit {witness.child.exit_code})" for witness in dead)
-        return shortage(self.folder.path) or self._postgres_lost() or next(died, None)
+        return shortage(self.folder.path) or self.cluster.lost or self._postgres_lost() or next(died, None)
 
     def _postgres_lost(self) -> str | None:
         return self.postgres.lost if self.postgres else None

@@ -52,7 +52,7 @@ def _tell(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder, console: C
             environment.end("info", "interrupted by Ctrl-C")
             raise Interrupted(f"interrupted; healed and cleaned up. The history so far: {folder.path}") from interrupt
         except KafkaTrialError as error:
-            environment.record("environment", message=str(error))
+            environment.record("environment", message=environment.cause_of(error))
             environment.end("info", f"{type(error).__name__}: {error}")
             environment.expect_room()  # where it is full, nothing more is tried: no verdict could be written
 

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from kafka_trial.cluster.cluster import Cluster
 from kafka_trial.cluster.doctor import SCRATCH_PREFIX
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.wiring import LANES
+from kafka_trial.containers.engine import connect
+from kafka_trial.containers.network import require_image
 from kafka_trial.errors import KafkaTrialError
 from kafka_trial.history.store import RunFolder, create_run_folder
 from kafka_trial.process.children import ChildProcesses
@@ -130,7 +132,14 @@ class Session:
             earlier.append(last)
 
     def run_one(self, asked: TrialSpec, *, out: Path | None = None) -> RunFolder:
-        """Runs one trial without judging it; returns its run folder."""
+        """Runs one trial without judging it; returns its run folder.
+
+        Raises:
+            StartError: no history could be begun; for want of the consumer's image, before anything starts.
+        """
+        if asked.consumer.image is not None:
+            with closing(connect()) as client:
+                require_image(client, asked.consumer.image)
         folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
         self.console.say(f"run folder {folder.path}, seed {asked.seed}")
         if asked.plays_other_steps:
