@@ -7,7 +7,7 @@ ARGS ?=
 TESTED = trial-runs/tests-$(shell (git rev-parse HEAD; git diff HEAD) 2>/dev/null | cksum | cut -d' ' -f1).jsonl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser dockerd images demo test test-all lint bench clients calibrate cuts mutate clean
+.PHONY: help setup browser services dockerd images demo test test-all lint bench clients calibrate cuts mutate clean
 
 help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,13 @@ $(STAMP): pyproject.toml ci/build.lock ci/requirements.lock
 browser:  ## Chromium, in which the tests look at pages: installed where apt-get may; without it they are skipped
 	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
 	  || echo "there is no Chromium: the tests of the page will be skipped"
+
+services: browser  ## Chromium, PostgreSQL and Docker, for the tests that need them: installed where apt-get may
+	@have() { command -v $$1 >/dev/null || ls /usr/lib/postgresql/*/bin/$$1 >/dev/null 2>&1; }; \
+	 for pair in initdb=postgresql dockerd=docker.io iptables=iptables ip=iproute2; do \
+	   have $${pair%=*} || { apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $${pair#*=} >/dev/null; } \
+	     || echo "there is no $${pair#*=}: the tests that need it will be skipped"; \
+	 done
 
 dockerd: setup  ## a private Docker engine, as root where dockerd is installed; it stays until `.venv/bin/python -m kafka_trial.containers.private_engine stop`
 	@$(BIN)/python -m kafka_trial.containers.private_engine start

@@ -1,8 +1,8 @@
 """Pages in headless Chromium: its DevTools protocol over a pipe, so that a test needs no library and no port.
 
 Messages are JSON, each ended by a zero byte; the commands are those of the protocol's stable domains (Page, Runtime,
-Input, Emulation). Where Chromium cannot be had the test is skipped and says why, unless KAFKA_TRIAL_REQUIRE names
-`chromium`: then it fails.
+Input, Emulation). Where Chromium cannot be had the test is skipped and says why, or fails
+(`requirements.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import npm
+from requirements import missing
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 FLAGS = (
@@ -32,7 +33,7 @@ AXE = Path(__file__).parent / "report" / "axe"
 
 def axe_source() -> str:
     """Returns the script of axe-core, which npm fetches once as its lock file says."""
-    return (npm.modules(AXE, tool="chromium") / "axe-core" / "axe.min.js").read_text()
+    return (npm.modules(AXE, tool="axe") / "axe-core" / "axe.min.js").read_text()
 
 
 class Tab:
@@ -134,7 +135,7 @@ def browser(profile: Path) -> Iterator[Tab]:
     """Yields a page of a headless Chromium that ends with the block; `profile` is an empty folder for it."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
-        npm.missing("there is no Chromium", "install it (Debian: apt-get install chromium)", tool="chromium")
+        missing("chromium", "there is no Chromium; install it (Debian: apt-get install chromium)")
     (asked, asks), (answers, answered) = os.pipe(), os.pipe()
     shell = f'exec "$0" "$@" 3<&{asked} 4>&{answered}'
     process = subprocess.Popen(

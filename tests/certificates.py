@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from requirements import missing
 
 KEY_PASSWORD = "key-secret"
 
@@ -26,7 +26,7 @@ class Certificates:
 def certificates_in(folder: Path) -> Certificates:
     """Returns certificates made in a folder; the server's is that of `localhost`, and of no address."""
     if shutil.which("openssl") is None:
-        pytest.skip("no openssl on PATH: nobody makes the certificates of this test")
+        missing("openssl", "no openssl on PATH: nobody makes the certificates of this test")
     folder.mkdir(parents=True, exist_ok=True)
     authority = _made(folder, "authority")
     made = {name: _made(folder, name, signed_by=authority) for name in ("server", "client")}

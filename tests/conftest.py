@@ -14,7 +14,7 @@ from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.trial.session import Session
 
-pytest_plugins = ["pytester", "durations", "tiers", "engines"]
+pytest_plugins = ["pytester", "durations", "requirements", "engines", "tiers"]
 
 # Trials run beside: how long an example takes says nothing about what it shows.
 hypothesis.settings.register_profile(

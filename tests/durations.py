@@ -1,9 +1,11 @@
 """Durations: how long every test took, in a file; a plugin of pytest, and what `make test` prints at its end.
 
 pytest … --durations-file=FILE
-    adds one JSON line a test: its id, outcome and seconds (set-up, call, both), and one of what was collected
+    adds one JSON line a test: its id, outcome and seconds (set-up, call, both), why it was skipped; and one of what was
+    collected
 python tests/durations.py summarise FILE WALL_S [BUDGET_S]
-    prints the sums and the slowest; exit status 1 where a test that was collected has no line, or it took too long
+    prints the sums, the slowest and, last, why tests were skipped; exit status 1 where a test that was collected has no
+    line, or it took too long
 python tests/durations.py record FILE
     adds a row of the whole run to reports/tests.jsonl
 """
@@ -58,6 +60,7 @@ class Recorder:
         self._file = file
         self._seconds: dict[str, dict[str, float]] = defaultdict(dict)
         self._outcomes: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Notes which tests are going to run: one without a line of its own was lost."""
@@ -68,6 +71,8 @@ class Recorder:
         self._seconds[report.nodeid][report.when] = report.duration
         if report.outcome != "passed" or report.nodeid not in self._outcomes:
             self._outcomes[report.nodeid] = report.outcome
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self._reasons[report.nodeid] = report.longrepr[2].removeprefix("Skipped: ")
         if report.when == "teardown":
             seconds = self._seconds.pop(report.nodeid)
             self._write(
@@ -76,6 +81,7 @@ class Recorder:
                     "outcome": self._outcomes.pop(report.nodeid),
                     "seconds": round(sum(seconds.values()), 3),
                     "setup_s": round(seconds.get("setup", 0.0), 3),
+                    **({"reason": reason} if (reason := self._reasons.pop(report.nodeid, None)) else {}),
                 }
             )
 
@@ -110,7 +116,8 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 def summary(rows: Iterable[Mapping[str, Any]], *, wall_s: float) -> list[str]:
-    """Returns lines for people: how many tests there were, how long they took, and which took longest."""
+    """Returns lines for people: how many tests there were, how long they took, which took longest, and why some were
+    skipped."""
     rows = sorted(last_of_each(rows), key=lambda row: -row["seconds"])
     outcomes = Counter(row["outcome"] for row in rows)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
@@ -118,7 +125,9 @@ def summary(rows: Iterable[Mapping[str, Any]], *, wall_s: float) -> list[str]:
     head = (
         f"{len(rows)} tests ({counted}) in {_clock(wall_s)} of wall clock, {_clock(took)} one after the other; slowest:"
     )
-    return [head, *(f"{row['seconds']:8.1f} s  {row['test']}" for row in rows[:SLOWEST])]
+    slowest = (f"{row['seconds']:8.1f} s  {row['test']}" for row in rows[:SLOWEST])
+    skipped = Counter(row.get("reason", "no reason was given") for row in rows if row["outcome"] == "skipped")
+    return [head, *slowest, *(f"skipped: {count} × {reason}" for reason, count in sorted(skipped.items()))]
 
 
 def problems(rows: Iterable[Mapping[str, Any]], *, wall_s: float, budget_s: float | None) -> list[str]:

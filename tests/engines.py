@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
 from docker import DockerClient
 
 from kafka_trial.cluster.user_cache import cache_folder
-from kafka_trial.containers.engine import client_of, connect
-from kafka_trial.containers.engine_folder import holder_of
+from kafka_trial.containers.engine import DEFAULT_SOCKET, client_of
+from kafka_trial.containers.engine_folder import engine_folder, holder_of, host_of
 from kafka_trial.containers.network import LABEL
 from kafka_trial.containers.private_engine import private_engine
 from kafka_trial.errors import StartError
+from requirements import missing
 
 
 @pytest.fixture(scope="session")
-def engine() -> Iterator[DockerClient]:
-    """Returns a client of an engine: one that runs, else a private one, which ends with the session; the harness finds
-    the same.
+def engine_host() -> Iterator[str]:
+    """Returns the DOCKER_HOST of an engine: one that runs, else a private one, which ends with the session; the harness
+    finds the same.
 
     Its images are kept for the next session, unless another session has it now.
     """
     with ExitStack() as stack:
-        try:
-            client = connect()
-        except StartError:
+        if (host := _running()) is None:
             host = _private(stack)
             stack.enter_context(pytest.MonkeyPatch.context()).setenv("DOCKER_HOST", host)
-            client = client_of(host)
-        stack.callback(client.close)
+        yield host
+
+
+@pytest.fixture(scope="session")
+def engine(engine_host: str) -> Iterator[DockerClient]:
+    """Returns a client of that engine."""
+    with closing(client_of(engine_host)) as client:
         yield client
-
-
-def _private(stack: ExitStack) -> str:
-    try:
-        return stack.enter_context(private_engine(kept=cache_folder() / "engine-of-tests"))
-    except StartError:
-        try:
-            return stack.enter_context(private_engine())
-        except StartError as error:
-            pytest.skip(f"no container engine runs, and {error}")
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +47,27 @@ def can_start_engines() -> None:
         with private_engine():
             pass
     except StartError as error:
-        pytest.skip(str(error))
+        missing("dockerd", str(error))
+
+
+def _running() -> str | None:
+    """Returns where the engine answers that trials would take; None where none does."""
+    given = os.environ.get("DOCKER_HOST")
+    for host in [given] if given else [DEFAULT_SOCKET, host_of(engine_folder())]:
+        with suppress(StartError):
+            client_of(host).close()
+            return host
+    return None
+
+
+def _private(stack: ExitStack) -> str:
+    try:
+        return stack.enter_context(private_engine(kept=cache_folder() / "engine-of-tests"))
+    except StartError:
+        try:
+            return stack.enter_context(private_engine())
+        except StartError as error:
+            missing("docker", f"no container engine runs, and {error}")
 
 
 def left_of(engine: DockerClient, pid: int) -> list[str]:

@@ -1,27 +1,17 @@
 """Tools from npm, for tests that use what we write as others do: each fetched once, as its lock file says.
 
-Where a tool cannot be had the test is skipped and says why, unless KAFKA_TRIAL_REQUIRE names the tool: then it fails.
+Where a tool cannot be had the test is skipped and says why, or fails (`requirements.py`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from kafka_trial.cluster.user_cache import cache_folder, made_once
-
-
-def missing(what: str, remedy: str, *, tool: str) -> None:
-    """Skips the test because something is missing, or fails it where the environment requires the tool."""
-    reason = f"{what}; {remedy}"
-    if tool in os.environ.get("KAFKA_TRIAL_REQUIRE", ""):
-        pytest.fail(f"{reason} (KAFKA_TRIAL_REQUIRE names {tool})")
-    pytest.skip(reason)
+from requirements import missing
 
 
 def modules(folder: Path, *, tool: str) -> Path:
@@ -29,13 +19,12 @@ def modules(folder: Path, *, tool: str) -> Path:
     ((name, version),) = json.loads((folder / "package.json").read_text())["dependencies"].items()
     place = cache_folder() / f"{name}-{version}"
     if not place.exists() and shutil.which("npm") is None:
-        missing(f"there is no npm to fetch {name} with", "install npm", tool=tool)
+        missing(tool, f"there is no npm to fetch {name} with; install npm")
     with made_once(place, place.name) as temporary:
         if temporary is not None:
             shutil.copytree(folder, temporary)
             asked = ["npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
             done = subprocess.run(asked, cwd=temporary, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                told = f"npm could not fetch {name}: {done.stderr[-200:]}"
-                missing(told, "see that npm reaches its registry", tool=tool)
+                missing(tool, f"npm could not fetch {name}: {done.stderr[-200:]}; see that npm reaches its registry")
     return place / "node_modules"

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: booted as trials boot theirs, skipped by name where it is not installed."""
+"""A real PostgreSQL for tests, booted as trials boot theirs; where it is missing they are skipped, or fail."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kafka_trial.cluster.postgres import PostgresServer, TableRead, find_postgres, postgres_server, require_driver
 from kafka_trial.errors import StartError
+from requirements import missing
 
 SCHEMA = """
 create table effects (id text primary key, amount bigint, body bytea, note text, written_at timestamptz);
@@ -24,7 +23,7 @@ def booted(folder: Path) -> Iterator[PostgresServer]:
     try:
         find_postgres()
     except StartError as error:
-        pytest.skip(str(error))
+        missing("postgres", str(error))
     with postgres_server(log=folder / "postgres.log") as server:
         yield server
 

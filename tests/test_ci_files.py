@@ -13,10 +13,14 @@ from typing import Any
 
 import pytest
 import yaml
+from docker import DockerClient
+from docker.errors import BuildError
 
+from kafka_trial import __version__
 from kafka_trial.cli import _parser
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.registry import CHECKOUT
+from python_image import python_image
 
 CI = CHECKOUT / "ci"
 ACTION: dict[str, Any] = yaml.safe_load((CI / "github" / "action.yml").read_text())
@@ -31,17 +35,24 @@ DOCKERFILE = (CI / "Dockerfile").read_text().replace("\\\n", " ")
 COPIED = [source for line in re.findall(r"^COPY (.+) \S+$", DOCKERFILE, re.MULTILINE) for source in line.split()]
 
 
-def certify_line(ci: str) -> list[str]:
+IMAGE = {"github": "IMAGE", "gitlab": "CONSUMER_IMAGE"}  # the variable that names one; empty: none
+
+
+def certify_line(ci: str, *, image: bool) -> list[str]:
     """Returns the words of the command of ours in a file, the shell's variables as they stand."""
-    (line,) = re.findall(r'^"\S+/bin/kafka-trial" (.+) \|\| status=\$\?$', "\n".join(SHELL[ci]), re.MULTILINE)
-    return shlex.split(line)
+    (line,) = re.findall(
+        r'^(?:"\S+" )?"\S+/bin/kafka-trial" (.+) \|\| status=\$\?$', "\n".join(SHELL[ci]), re.MULTILINE
+    )
+    return shlex.split(re.sub(r"\$\{(\w+):\+(.+?)\}", lambda found: found[2] if image else "", line))
 
 
+@pytest.mark.parametrize("image", [False, True])
 @pytest.mark.parametrize("ci", SHELL)
-def test_the_command_is_one_of_ours(ci: str) -> None:
+def test_the_command_is_one_of_ours(ci: str, image: bool) -> None:
     """All its options exist; nothing else of kafka-trial is called."""
-    options = _parser().parse_args(certify_line(ci))
+    options = _parser().parse_args(certify_line(ci, image=image))
     assert (options.verb, options.consumer, options.budget, options.out) == ("certify", "$CONSUMER", "$BUDGET", "$OUT")
+    assert options.consumer_image == (f"${IMAGE[ci]}" if image else None)
     assert "\n".join(SHELL[ci]).count("bin/kafka-trial") == 1
 
 
@@ -52,28 +63,57 @@ def test_the_shell_parts_are_shell(script: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(("status", "word"), [(0, "pass: "), (1, "fail: "), (4, "unknown: "), (2, ""), (130, "")])
-@pytest.mark.parametrize("ci", SHELL)
-def test_the_job_ends_as_certify_does(ci: str, status: int, word: str, tmp_path: Path) -> None:
-    """Fail and unknown both fail it, in other words; what was asked goes to the command as it is."""
+def job_of(ci: str, tmp_path: Path, status: int = 0, **words: str) -> subprocess.CompletedProcess[str]:
+    """Runs the job's last script, where `kafka-trial` prints its arguments and ends with a status."""
     for folder in ("bin", ".venv/bin"):
         command = tmp_path / "kafka-trial" / folder / "kafka-trial"
         command.parent.mkdir(parents=True)
         command.write_text(f'#!/bin/sh\nprintf "%s|" "$@"\nexit {status}\n')
         command.chmod(0o755)
-    words = {"CONSUMER": "my consumer.toml", "BUDGET": "90s", "OUT": "out"}
+    words = {"CONSUMER": "my consumer.toml", IMAGE[ci]: "", "BUDGET": "90s", "OUT": "out", **words}
     places = {"RUNNER_TEMP": str(tmp_path), "place": str(tmp_path / "kafka-trial")}
     script = SHELL["github"][-1] if ci == "github" else JOB["script"][-1]
-    done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script],
-        env=os.environ | words | places,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["bash", "-eo", "pipefail", "-c", script]
+    environment = os.environ | places | words
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("status", "word"), [(0, "pass: "), (1, "fail: "), (4, "unknown: "), (2, ""), (130, "")])
+@pytest.mark.parametrize("ci", SHELL)
+def test_the_job_ends_as_certify_does(ci: str, status: int, word: str, tmp_path: Path) -> None:
+    """Fail and unknown both fail it, in other words; what was asked goes to the command as it is."""
+    done = job_of(ci, tmp_path, status)
     assert done.returncode == status
     assert done.stdout.startswith("certify|--consumer|my consumer.toml|--budget|90s|--out|out|")
     assert [one for one in ("pass: ", "fail: ", "unknown: ") if one in done.stdout] == [word] * bool(word)
+
+
+@pytest.mark.parametrize("ci", SHELL)
+def test_an_image_goes_to_the_command_as_it_is(ci: str, tmp_path: Path) -> None:
+    """As one word, by root."""
+    tools, image = _tools(tmp_path, id="echo 0"), "team/orders:1.4 and more"
+    done = job_of(ci, tmp_path, PATH=tools, **{IMAGE[ci]: image})
+    assert done.stdout.startswith(f"certify|--consumer|my consumer.toml|--consumer-image|{image}|--budget|90s|"), done
+
+
+@pytest.mark.parametrize("image", ["", "team/orders:1.4"])
+def test_only_an_image_makes_the_action_root(image: str, tmp_path: Path) -> None:
+    """By sudo, with this user's PATH, HOME and variables; what is left is given back, and the status is certify's."""
+    says = 'echo "sudo $1 $2 $3" >>"$SAID"; case $1 in --preserve-env) shift; exec "$@" ;; esac'
+    path, said = _tools(tmp_path, id="echo 1000", sudo=says), tmp_path / "said"
+    said.touch()
+    done = job_of("github", tmp_path, 1, IMAGE=image, PATH=path, SAID=str(said))
+    assert (done.returncode, done.stdout.startswith("certify|--consumer|my consumer.toml|")) == (1, True), done.stderr
+    wanted = ["sudo --preserve-env env PATH=" + path, "sudo chown -R 1000:1000"] if image else []
+    assert said.read_text().splitlines() == wanted
+
+
+def _tools(folder: Path, **shell: str) -> str:
+    """Returns a PATH that begins with these tools, each of them some shell."""
+    for name, text in shell.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
 
 
 def test_what_is_kept_between_jobs_is_what_the_harness_and_pip_keep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +136,7 @@ def test_the_certificate_is_kept_whatever_came_out() -> None:
 
 def test_every_input_of_the_action_is_used() -> None:
     """And none that it does not have."""
-    used = re.findall(r"\$\{\{ inputs\.(\w+) \}\}", (CI / "github" / "action.yml").read_text())
+    used = re.findall(r"\$\{\{ inputs\.([\w-]+) \}\}", (CI / "github" / "action.yml").read_text())
     assert set(used) == set(ACTION["inputs"])
 
 
@@ -136,11 +176,31 @@ def test_what_the_image_copies_makes_a_whole_wheel(tmp_path: Path) -> None:
         assert f"kafka_trial/{name} " in listed.stdout
 
 
-def test_the_image_is_built() -> None:
-    """Where a container engine answers; it says its version."""
-    engine = shutil.which("docker")
-    if engine is None or subprocess.run([engine, "version"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("no container engine answers here: nobody has built ci/Dockerfile")
-    build = [engine, "build", "--quiet", "--file", CI / "Dockerfile", CHECKOUT]
-    image = subprocess.run(build, capture_output=True, text=True, check=True).stdout.strip()
-    subprocess.run([engine, "run", "--rm", image, "--version"], check=True)
+@pytest.mark.rotates(together="dear")
+def test_the_image_is_built_and_judges(engine: DockerClient, tmp_path: Path) -> None:
+    """From this machine's Python, for want of a registry: it installs itself by the locks, and judges a stored run."""
+    for name in [*COPIED, "ci/Dockerfile"]:
+        copy = shutil.copytree if (CHECKOUT / name).is_dir() else shutil.copy
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(CHECKOUT / name, tmp_path / name)
+    image = _image_of_ours(engine, tmp_path)
+    try:
+        stored = {str(CHECKOUT / "fixtures" / "histories" / "member-killed"): {"bind": "/stored", "mode": "ro"}}
+        judges = "cp -r /stored /tmp/run && kafka-trial --version && kafka-trial check /tmp/run"
+        command = {"entrypoint": "bash", "command": ["-c", judges], "volumes": stored, "remove": True}
+        said = engine.containers.run(image, **command).decode()
+        assert said.startswith(f"kafka-trial {__version__}\nPASS: "), said
+    finally:
+        engine.images.remove(image, force=True)
+
+
+def _image_of_ours(engine: DockerClient, context: Path) -> str:
+    """Builds ci/Dockerfile with this machine's network, on which pip finds its index; returns the image."""
+    words = {"dockerfile": "ci/Dockerfile", "buildargs": {"BASE": python_image(engine)}, "network_mode": "host"}
+    try:
+        image, _ = engine.images.build(path=str(context), rm=True, forcerm=True, **words)
+    except BuildError as error:
+        raise AssertionError(
+            "".join(str(line.get("stream") or line.get("error") or "") for line in error.build_log)
+        ) from error
+    return str(image.id)

@@ -16,7 +16,7 @@ import pytest
 
 from kafka_trial.claim import CHOICES, Claim
 from kafka_trial.consumers import spec, spec_toml, wire
-from kafka_trial.consumers.spec import PLACEHOLDERS
+from kafka_trial.consumers.spec import OF_THIS_MACHINE, PLACEHOLDERS
 from kafka_trial.nemesis.fault import list_faults
 from kafka_trial.nemesis.targets import ROLES
 from kafka_trial.registry import CHECKOUT
@@ -30,7 +30,9 @@ HEAD = "Outside any section"
 OF_CONSUMER: dict[str, type[Any]] = {
     HEAD: spec_toml._Head,
     **{f"[{name}]": kind for name, kind in spec_toml._SECTIONS.items()},
+    "[image]": spec.ImageLimits,
     "[sink.topic]": spec.SinkTopic,
+    "[sink.postgres]": spec.SinkPostgres,
     "[claim]": Claim,
 }
 OF_SCENARIO: dict[str, type[Any]] = {
@@ -41,7 +43,10 @@ OF_SCENARIO: dict[str, type[Any]] = {
     "[[schedule]]": Step,
     "[limits]": Limits,
 }
-REQUIRED = {"name", "command"}  # of consumer.toml's head, whose defaults stand in for what is missing
+# Of consumer.toml, whose defaults in the code stand in for what is missing.
+REQUIRED = {(spec_toml._Head, "name"), (spec.SinkPostgres, "schema_file")}
+ONE_OF_THE_TWO = {(spec_toml._Head, "command"), (spec_toml._Head, "image")}
+BEFORE = {"[image]": [("name", "required")]}  # keys of a section that the code keeps elsewhere
 BY_SECTION = {"topic", "load", "limits"}  # tables of their own
 
 
@@ -56,7 +61,7 @@ BY_SECTION = {"topic", "load", "limits"}  # tables of their own
 def test_every_key_has_its_row_with_its_default(page: str, heading: str, kind: type[Any]) -> None:
     """A new key needs a row here: `| `key` | default | meaning |`, in the order of the code."""
     rows = [(row[0], row[1].strip("`")) for row in _table(page, heading)]
-    assert rows == [(field.name, _default(kind, field)) for field in fields(kind)]
+    assert rows == [*BEFORE.get(heading, ()), *((field.name, _default(kind, field)) for field in fields(kind))]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +89,15 @@ def test_every_placeholder_role_and_line_is_there() -> None:
     placeholders = [row[0].strip("{}") for row in _table(CONSUMER_TOML, "Placeholders")]
     roles = [row[0] for row in _table(SCENARIOS, "Roles")]
     lines = {row[0] for row in _table(CONSUMERS, 'Lines (`events = "jsonl"`)')}
-    assert (sorted(placeholders), sorted(roles)) == (sorted(PLACEHOLDERS), sorted(ROLES))
+    assert (sorted(placeholders), sorted(roles)) == (sorted([*PLACEHOLDERS, "address"]), sorted(ROLES))
     assert lines | {"record_data", "records_consumed", "shutdown_requested"} == set(wire.DIALECTS["jsonl"])
     assert [outcome for outcome in wire.OUTCOMES if f'`"{outcome}"`' not in CONSUMERS] == []
+
+
+def test_what_no_container_sees_is_said_to_be_not_for_images() -> None:
+    """Of those placeholders, and of no other."""
+    rows = {row[0].strip("{}"): row[1] for row in _table(CONSUMER_TOML, "Placeholders")}
+    assert {name for name, meaning in rows.items() if meaning.endswith("not for images")} == set(OF_THIS_MACHINE)
 
 
 def test_every_placeholder_of_a_template_is_there() -> None:
@@ -156,8 +167,10 @@ HEADS = ("placeholder", "role", "fault", "name")
 def _default(kind: type[Any], field: Field[Any]) -> str:
     """Returns a default as TOML has it; "none" for what is left to us, "required" for what must be there."""
     required = field.default is MISSING and field.default_factory is MISSING
-    if required or (kind is spec_toml._Head and field.name in REQUIRED):
+    if required or (kind, field.name) in REQUIRED:
         return "required"
+    if (kind, field.name) in ONE_OF_THE_TWO:
+        return "one of the two"
     if kind is Scenario and field.name in BY_SECTION:
         return "see below"
     value = field.default_factory() if field.default_factory is not MISSING else field.default

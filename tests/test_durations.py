@@ -24,7 +24,7 @@ def test_every_test_leaves_its_line(pytester: pytest.Pytester, tmp_path: Path) -
         def test_good(): pass
         def test_bad(): assert False
         def test_left_broken(broken): pass
-        @pytest.mark.skip
+        @pytest.mark.skip(reason="no tool")
         def test_skipped(): pass
         """
     )
@@ -40,6 +40,7 @@ def test_every_test_leaves_its_line(pytester: pytest.Pytester, tmp_path: Path) -
         "test_left_broken": "failed",
         "test_skipped": "skipped",
     }
+    assert [row["reason"] for row in rows if "reason" in row] == ["no tool"]
     assert all(0 <= row["setup_s"] <= row["seconds"] < 60 for row in rows)
 
 
@@ -49,6 +50,23 @@ def test_the_slowest_are_told_first() -> None:
     head, *slowest = durations.summary(rows, wall_s=61.0)
     assert head == "12 tests (12 passed) in 1:01 of wall clock, 1:18 one after the other; slowest:"
     assert [line.split()[-1] for line in slowest] == [f"t{number}" for number in range(12, 2, -1)]
+
+
+def test_why_tests_were_skipped_is_told_last() -> None:
+    """Each reason once, with how many it were."""
+    skipped = {"outcome": "skipped", "seconds": 0.1}
+    rows = [
+        {"test": "a", "outcome": "passed", "seconds": 1.0},
+        {"test": "b", "reason": "no tool", **skipped},
+        {"test": "c", "reason": "no tool", **skipped},
+        {"test": "d", "reason": "no kernel", **skipped},
+        {"test": "e", **skipped},
+    ]
+    assert durations.summary(rows, wall_s=2.0)[-3:] == [
+        "skipped: 1 × no kernel",
+        "skipped: 1 × no reason was given",
+        "skipped: 2 × no tool",
+    ]
 
 
 def test_a_test_that_left_no_line_and_a_budget_overrun_fail_a_run(tmp_path: Path) -> None:

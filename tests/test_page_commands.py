@@ -5,6 +5,7 @@ The exceptions and their reasons are printed by `python tests/test_page_commands
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -13,10 +14,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from docker import DockerClient
 
 from kafka_trial.cli import main
-from kafka_trial.errors import PASS
+from kafka_trial.errors import FAIL, PASS
 from kafka_trial.registry import CHECKOUT
+from lab.images import image_of_team
+from requirements import missing
 
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
@@ -28,11 +32,25 @@ OF_A_RUN = (  # executed on the stored run of a real trial
     "kafka-trial show trial-runs/RUN offsets#31",
 )
 LIVE = "kafka-trial run member-killed --consumer consumer.toml"  # executed as it stands, with the README's consumer
+TUTORIAL = (CHECKOUT / "docs" / "containers.md").read_text()
+IN_CONTAINERS = {  # of the tutorial, executed as they stand: command → the teams whose images it needs, its status
+    "kafka-trial run member-killed --consumer fixtures/images/python-orders": (["python-orders"], PASS),
+    "kafka-trial run member-killed --consumer fixtures/images/python-orders/commits-before.toml": (
+        ["python-orders"],
+        FAIL,
+    ),
+    "kafka-trial run control --consumer fixtures/images/python-orders --consumer-image kafka-trial/go-orders:1": (
+        ["go-orders"],
+        PASS,
+    ),
+}
 ELSEWHERE = {  # command → the file that executes it, and the words by which it does
     "make demo": ("tests/live/test_demo.py", "demonstrate("),
     "make test": (".ci/run", "exec make test"),
     "make setup": ("Makefile", "test: setup"),
     "make lint": ("Makefile", "test: setup lint"),
+    "make dockerd": ("tests/containers/test_private_engine.py", 'private_engine.main(["start"])'),
+    "make images": ("tests/containers/test_team_images.py", "image_of_team("),
     "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts": (
         "tests/live/test_cuts.py",
         '"cuts", "--consumer"',
@@ -61,6 +79,8 @@ EXCEPTIONS = {
     "npx allure generate allure --output allure-report": "npx would fetch the newest Allure; "
     "tests/report/test_allure.py runs that of its lock file",
     ".venv/bin/python -m pytest tests/invariants/test_commits.py": "a part of what runs this",
+    "docker save --output images.tar kafka-trial/kafka:4.3.1 team/orders:1.4": "Docker's own, with an image of yours",
+    "docker load --input images.tar": "Docker's own, on another machine",
 }
 OTHER_PEOPLES = "needs a cluster that is not ours; tests/audit/test_audit_cluster.py audits one that is"
 
@@ -86,7 +106,7 @@ def exceptions() -> dict[str, str]:
 
 def test_every_command_is_executed_or_an_exception() -> None:
     """A new one needs its place here; one that is gone leaves it."""
-    known = {*OF_A_RUN, LIVE, *ELSEWHERE, *exceptions()}
+    known = {*OF_A_RUN, LIVE, *IN_CONTAINERS, *ELSEWHERE, *exceptions()}
     assert (set(commands()) - known, known - set(commands())) == (set(), set())
 
 
@@ -123,6 +143,44 @@ def test_a_command_that_runs_a_trial_works(tmp_path: Path) -> None:
     assert done.returncode == PASS, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+def test_the_tutorial_shows_the_consumer_that_it_runs() -> None:
+    """The whole file of the example team, but for its comment."""
+    (shown,) = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
+    file = CHECKOUT / "fixtures" / "images" / "python-orders" / "consumer.toml"
+    assert shown == re.sub(r"^#.*\n", "", file.read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.cluster
+@pytest.mark.rotates
+@pytest.mark.spark
+@pytest.mark.parametrize("command", IN_CONTAINERS)
+def test_a_command_of_the_tutorial_ends_as_it_shows(
+    command: str, engine: DockerClient, engine_host: str, tmp_path: Path
+) -> None:
+    """With its status and first line, from a folder that has the example teams; its containers are gone afterwards."""
+    if os.geteuid() != 0:
+        missing("dockerd", "only root sees the connections of containers")
+    teams, status = IN_CONTAINERS[command]
+    for team in teams:
+        image_of_team(engine, team)
+    (tmp_path / "fixtures").symlink_to(CHECKOUT / "fixtures")
+    asked = [sys.executable, "-m", "kafka_trial", *shlex.split(command)[1:]]
+    environment = {**os.environ, "DOCKER_HOST": engine_host}
+    with subprocess.Popen(
+        asked, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            said, told = process.communicate(timeout=420)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert process.returncode == status, said[-3000:] + told[-3000:]
+    (shown,) = re.findall(rf"^\$ {re.escape(command)}\n(.+)$", TUTORIAL, re.MULTILINE)
+    assert said.startswith(shown)
+    its_own = {"label": f"kafka-trial.pid={process.pid}"}
+    assert (engine.containers.list(all=True, filters=its_own), engine.networks.list(filters=its_own)) == ([], [])
+
+
 if __name__ == "__main__":
-    for told, reason in exceptions().items():
-        print(f"{told}: {reason}")
+    for shown, reason in exceptions().items():
+        print(f"{shown}: {reason}")

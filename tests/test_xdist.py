@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+QUICK = Path(__file__).parent / "live" / "quick.toml"
 SEEDS = """
 import os, pathlib
 import pytest
@@ -27,7 +29,7 @@ from kafka_trial.registry import find_scenario
 
 @pytest.mark.parametrize("number", range(2))
 def test_it(number, trial):
-    trial(find_scenario("control")).must_pass()
+    trial(find_scenario("{QUICK}")).must_pass()
     pathlib.Path(f"worker-{number}").write_text(str(os.getpid()))
 """
 
@@ -53,7 +55,7 @@ def test_an_unknown_trial_of_a_worker_is_an_error(pytester: pytest.Pytester) -> 
 @pytest.mark.rotates(together="dear")
 def test_each_worker_has_a_cluster_of_its_own(pytester: pytest.Pytester) -> None:
     """Two at once, on ports of their own."""
-    pytester.makepyfile(TWO)
+    pytester.makepyfile(TWO.replace("{QUICK}", str(QUICK)))
     result = pytester.runpytest_subprocess("-n2", "--consumer=python-at-least-once", "--retry-unknown=1")
     result.assert_outcomes(passed=2)
     assert len({file.read_text() for file in pytester.path.glob("worker-*")}) == 2

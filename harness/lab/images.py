@@ -123,15 +123,20 @@ def _run(name: str, *command: str | Path, cwd: Path | None = None) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Builds what is missing and prints each image."""
+    """Builds what is missing and prints each image; one that cannot be built is told, and the others are built."""
+    status = PASS
     try:
         client = connect()
-        for name in arguments or TEAMS:
-            print(image_of_team(client, name), flush=True)
     except KafkaTrialError as error:
         print(error, file=sys.stderr)
         return error.exit_status
-    return PASS
+    for name in arguments or TEAMS:
+        try:
+            print(image_of_team(client, name), flush=True)
+        except KafkaTrialError as error:
+            print(f"not built: {name}: {error}", file=sys.stderr)
+            status = error.exit_status
+    return status
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import pytest
 from kafka_trial.consumers.http_connection import BODY_BYTES_MAX
 from kafka_trial.errors import StartError
 from kafka_trial.history.record_ids import checksums
+from requirements import missing
 from sink_world import ANSWER_WITHIN_S, World, effect, running_sink
 
 BODY = b'{"id": "r1", "pad": "x"}'
@@ -171,9 +172,10 @@ def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.skipif(CURL is None, reason="curl is not installed")
 def test_curl_posts_as_it_likes(world: World, tmp_path: Path) -> None:
     """A body from a pipe (chunked), a large one (100-continue), a file by PUT, HTTP/1.0, nothing at all."""
+    if CURL is None:
+        missing("curl", "curl is not installed")
     large = tmp_path / "large"
     large.write_bytes(b'{"id": "r2", "pad": "' + b"x" * 2_000_000 + b'"}')
     url = world.sink.url("m1") + "/effect"

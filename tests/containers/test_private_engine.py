@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ import psutil
 import pytest
 
 import leaves_no_trace
+from kafka_trial.cluster.images import image_for_toxiproxy
 from kafka_trial.containers import private_engine
 from kafka_trial.containers.engine import client_of
 from kafka_trial.containers.engine_folder import engine_folder, holder_of, host_of, key_of, log_of
+from kafka_trial.containers.holder import OF_THE_MACHINE
 from kafka_trial.errors import StartError
 from kafka_trial.process.waiting import wait_until
 
@@ -110,6 +113,20 @@ def test_a_folder_has_one_engine_and_keeps_its_images() -> None:
                 pass
         with private_engine.private_engine(kept=kept) as host:
             assert [image.tags for image in client_of(host).images.list()] == [["empty:1"]]
+
+
+@pytest.mark.usefixtures("can_start_engines")
+def test_two_engines_stand_side_by_side_and_the_first_may_go() -> None:
+    """The folders of the machine that both cover with their own stay until the last one has gone."""
+    with ExitStack() as second, ExitStack() as first:
+        first.enter_context(private_engine.private_engine())
+        host = second.enter_context(private_engine.private_engine())
+        dockerd = int((Path(host.removeprefix("unix://")).parent / "dockerd.pid").read_text())
+        first.close()
+        mounted = {line.split()[1] for line in Path(f"/proc/{dockerd}/mounts").read_text().splitlines()}
+        assert {str(place) for place in OF_THE_MACHINE} <= mounted
+        client = client_of(host)
+        assert client.containers.run(image_for_toxiproxy(client), detach=True).status == "created"
 
 
 def test_who_is_not_root_and_has_no_dockerd_is_told_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,14 +15,16 @@ from docker import DockerClient
 from docker.models.containers import Container
 from docker.models.networks import Network
 
+from kafka_trial.cluster.java import find_java
 from kafka_trial.process.waiting import wait_until
-from lab.images import TEAMS, image_of_team
+from lab.images import TEAMS, image_of_team, main
 from one_broker import address, one_broker, one_network
+from requirements import missing
 
 RECORDS, PARTITIONS = 40, 2
 STOPPED = {"python-orders": 0, "go-orders": 0, "java-orders": 143}  # a JVM that ends by SIGTERM says so
 
-pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="team images")]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotates(together="dear")]
 
 
 @dataclass
@@ -139,12 +141,29 @@ def _running(
         "SINK_URL": sink.url,
         **more,
     }
-    image = image_of_team(engine, team)
+    image = _image(engine, team)
     container = engine.containers.run(image, detach=True, environment=environment, network=network.name)
     try:
         yield container
     finally:
         container.remove(force=True, v=True)
+
+
+def _image(engine: DockerClient, team: str) -> str:
+    if team == "java-orders" and not (compiler := find_java().resolve().with_name("javac")).exists():
+        missing("javac", f"there is no {compiler} to compile {team} with; set JAVA_HOME to a JDK")
+    return image_of_team(engine, team)
+
+
+def test_one_image_that_cannot_be_built_keeps_no_other_from_it(
+    engine: DockerClient, engine_host: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told, and the status is its."""
+    monkeypatch.setenv("DOCKER_HOST", engine_host)
+    assert main(["cobol-orders", "go-orders"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "kafka-trial/go-orders:1\n"
+    assert said.err.startswith("not built: cobol-orders: team image: ")
 
 
 def _fill(bootstrap: str, topic: str) -> None:

@@ -15,6 +15,7 @@ from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
+from requirements import missing
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 
@@ -24,7 +25,7 @@ def test_a_trial_whose_postgres_was_killed_is_unknown(kafka_trial_session: Sessi
     try:
         find_postgres()
     except StartError as error:
-        pytest.skip(str(error))
+        missing("postgres", str(error))
     scenario = registry.find_scenario(str(Path(__file__).with_name("quick.toml")))
     trial_spec = make_trial_spec(scenario, registry.find_consumer("python-postgres-upserts"), seed=5)
     run, folders = tmp_path / "run", list[Path]()

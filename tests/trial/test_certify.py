@@ -21,7 +21,14 @@ from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, UNKNOWN, InputError, StartError
 from kafka_trial.history.store import RunFolder, unpack
 from kafka_trial.registry import CHECKOUT, PACKAGE, find_consumer
-from kafka_trial.report.certificate import CERTIFICATE, PAGE, Certificate, file_digests, read_certificate
+from kafka_trial.report.certificate import (
+    CERTIFICATE,
+    PAGE,
+    Certificate,
+    file_digests,
+    read_certificate,
+    write_certificate,
+)
 from kafka_trial.report.html import write_reports
 from kafka_trial.report.junit import NOT_TRIED
 from kafka_trial.trial.certify import CertifyRequest, begin_certificate, certify, lanes_of, verify
@@ -31,6 +38,7 @@ from kafka_trial.trial.suite_budget import suite_seconds
 CONSUMER = find_consumer("python-at-least-once")
 STORED = CHECKOUT / "fixtures" / "histories" / "zoo" / "commits-last-offset.tar.xz"
 SCHEMA = PACKAGE / "report" / "certificate.schema.json"
+IMAGE_ID = "sha256:" + "a" * 64
 SUITES = ["control", "member-killed", "stalled-network"]
 
 
@@ -206,6 +214,43 @@ def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_p
     del table["left_out"]
     wrong = {"/".join(map(str, error.absolute_path)) for error in schema.iter_errors(table)}
     assert wrong == {"", "trials/0", "trials/0/verdict", "trials/0/files/run.json"}
+
+
+def test_a_certificate_of_an_image_names_it(judged: RunFolder, tmp_path: Path) -> None:
+    """By name and digest, in the file and on the page; and its own command need not be known."""
+    schema = Draft202012Validator(orjson.loads(SCHEMA.read_bytes()))
+    certificate = go(Sitting(judged), tmp_path, suites=["control"])
+    process = {"command": []}
+    image = {"command": [], "image": {"name": "team/orders:1.4", "id": IMAGE_ID}}
+    wrong = {"image": {"name": "team/orders:1.4", "id": "latest"}}
+    found = []
+    for words in (image, process, wrong):
+        write_certificate(replace(certificate, consumer={**certificate.consumer, **words}), tmp_path)
+        table = orjson.loads((tmp_path / CERTIFICATE).read_bytes())
+        found.append(["/".join(map(str, error.absolute_path)) for error in schema.iter_errors(table)])
+        assert (f"<code>team/orders:1.4</code>, <code>{IMAGE_ID}</code>" in (tmp_path / PAGE).read_text()) is (
+            words == image
+        )
+    assert found == [[], ["consumer"], ["consumer/image/id"]]
+
+
+@pytest.mark.spark
+def test_a_trial_of_another_image_does_not_verify(judged: RunFolder, tmp_path: Path) -> None:
+    """Somebody gave its name to another one while the suites ran."""
+    name, other = "team/orders:1.4", "sha256:" + "b" * 64
+    verdicts = []
+    for place, tried in (("same", IMAGE_ID), ("other", other)):
+        stored = RunFolder(tmp_path / "stored" / place)
+        shutil.copytree(judged.path, stored.path)
+        stored.write_json("run.json", {**stored.read_json("run.json"), "consumer_image": name, "images": {name: tried}})
+        certificate = go(Sitting(stored, {"control": "fail"}), tmp_path / place, suites=["control"])
+        image = {"image": {"name": name, "id": IMAGE_ID}}
+        write_certificate(replace(certificate, consumer={**certificate.consumer, **image}), tmp_path / place)
+        verdicts.append(told(tmp_path / place / CERTIFICATE))
+    (same, other_status) = verdicts
+    assert same == (PASS, "control 4.3.1 1: fail, holds")
+    assert other_status[0] == FAIL
+    assert f"is a trial of another image: {name} was {other} there, is {IMAGE_ID} here" in other_status[1]
 
 
 def test_a_certificate_from_before_suites_were_left_out_is_read(judged: RunFolder, tmp_path: Path) -> None:

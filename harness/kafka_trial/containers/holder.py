@@ -2,7 +2,8 @@
 
 Started by `private_engine.py`, it stays until SIGTERM, or until the process that it was told to live with is gone. Then
 it removes what still runs in the engine, ends dockerd by SIGTERM, and clears up. Killed with -9 it takes dockerd, its
-shims and all containers with it; only bridges are left then, and the next start in the same folder removes them.
+shims and all containers with it; bridges, empty control groups and a firewall rule are left then, and the next start in
+the same folder removes them.
 
 What dockerd usually does to a machine it does not do here. Its iptables chains, docker0, ip_forward and the policy of
 FORWARD belong to the machine: a second engine would overwrite the first one's. So it is told to leave them alone, and
@@ -16,6 +17,7 @@ containerd share with others of their kind, and cannot be told to leave, are emp
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -40,6 +42,7 @@ ENDED_WITHIN_S = 30.0
 STARTER_ASKED_EVERY_S = 0.2
 OF_THE_MACHINE = (Path("/run/docker"), Path("/run/containerd"), Path("/etc/docker"), Path("/opt/containerd"))
 HIDE = 'for place in $OF_THE_MACHINE; do mount -t tmpfs -o mode=711 tmpfs "$place" || exit; done; exec "$@"'
+MADE_HERE = ".made-by-kafka-trial"
 BRIDGES_ARE_FILTERED = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 CGROUPS = Path("/sys/fs/cgroup")
 OF_DOCKER = ("bridge", "host", "none")  # the networks that every engine has
@@ -141,16 +144,38 @@ def _remove_everything(client: DockerClient) -> None:
 
 @contextlib.contextmanager
 def _places_of_the_machine() -> Iterator[None]:
-    """Sees to it that the folders over which dockerd gets its own are there, and removes those that were not."""
-    missing = [place for place in OF_THE_MACHINE if not place.exists()]
-    for place in missing:
-        place.mkdir(parents=True)
+    """Sees to it that the folders over which dockerd gets its own are there; the last engine removes those made here.
+
+    Not before: to remove a folder would take what other engines have mounted over it in their namespaces. Each engine
+    holds a shared lock, on the folder that is there on every machine.
+    """
+    lock = os.open("/run", os.O_RDONLY)
     try:
-        yield
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        for place in OF_THE_MACHINE:
+            if not place.exists():
+                place.mkdir(parents=True)
+                (place / MADE_HERE).touch()
+        try:
+            yield
+        finally:
+            _remove_places(lock)
     finally:
-        for place in missing:
-            with contextlib.suppress(OSError):  # another engine has moved in
-                place.rmdir()
+        os.close(lock)
+
+
+def _remove_places(lock: int) -> None:
+    with contextlib.suppress(BlockingIOError):  # another one of ours is there
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for place in OF_THE_MACHINE:
+            _remove_place(place)
+
+
+def _remove_place(place: Path) -> None:
+    if (place / MADE_HERE).exists():
+        (place / MADE_HERE).unlink()
+        with contextlib.suppress(OSError):  # another engine has moved in
+            place.rmdir()
 
 
 @contextlib.contextmanager

@@ -58,8 +58,9 @@ class CertifiedTrial:
 class Certificate:
     """All trials of one consumer: those of `suites` on each of `kafka` (versions), once for each of `seeds`.
 
-    `consumer`: its name, digest, command and claim. `harness_digest` is of the harness that tried and judged it.
-    `left_out`: why each suite that there is beside them is not asked for. `budget_s`: the time that it was to take.
+    `consumer`: its name, digest, command, claim and, of an image, name and id. `harness_digest` is of the harness that
+    tried and judged it. `left_out`: why each suite that there is beside them is not asked for. `budget_s`: the time
+    that it was to take.
     """
 
     consumer: Mapping[str, Any]

@@ -106,7 +106,7 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
     old = read_certificate(file)
     for what, mine, theirs in (
         ("consumer", new.consumer["digest"], old.consumer["digest"]),
-        ("image", new.consumer.get("image"), old.consumer.get("image")),
+        (_images_told(new, old), new.consumer.get("image"), old.consumer.get("image")),
         ("kafka-trial", new.harness_digest, old.harness_digest),
     ):
         if mine != theirs:
@@ -117,6 +117,16 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
         if cell in new.cells and trial.exit != UNKNOWN and not changed_files(asked.out, trial)
     }
     return replace(new, trials=standing)
+
+
+def _images_told(new: Certificate, old: Certificate) -> str:
+    """Returns the word "image" with that of an old certificate and the one that is asked for now."""
+    return f"image ({_image_of(old)}; now asked for: {_image_of(new)})"
+
+
+def _image_of(certificate: Certificate) -> str:
+    image = certificate.consumer.get("image")
+    return f"{image['name']}, {image['id']}" if image else "none"
 
 
 def certify(
@@ -167,7 +177,8 @@ def verify(file: Path, *, say: Callable[[str], object]) -> int:
     certificate, root = read_certificate(file), file.absolute().parent
     broken = 0
     for trial in certificate.trials.values():
-        problems = changed_files(root, trial) or _said_otherwise(root, trial) or _judged_otherwise(root, trial)
+        problems = changed_files(root, trial) or _said_otherwise(root, trial)
+        problems = problems or _of_another_image(certificate, root, trial) or _judged_otherwise(root, trial)
         broken += bool(problems)
         say(f"{' '.join(map(str, trial.cell))}: {trial.verdict}, {'; '.join(problems) or 'holds'}")
     return FAIL if broken else PASS
@@ -199,6 +210,15 @@ def _said_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
     except (KeyError, TypeError) as error:
         return [f"{trial.run} is no run folder of ours ({type(error).__name__}: {error})"]
     return [f"{trial.run} says otherwise: {name}" for name, value in asdict(trial).items() if said[name] != value]
+
+
+def _of_another_image(certificate: Certificate, root: Path, trial: CertifiedTrial) -> list[str]:
+    """Returns that a trial was one of another image, which had been given the name while others were tried."""
+    image, facts = certificate.consumer.get("image"), RunFolder(root / trial.run).read_json("run.json")
+    tried = facts.get("images", {}).get(facts.get("consumer_image"))
+    if image is None or tried == image["id"]:
+        return []
+    return [f"{trial.run} is a trial of another image: {image['name']} was {tried} there, is {image['id']} here"]
 
 
 def _judged_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:

@@ -1,0 +1,72 @@
+"""An image that nobody changed, on trial: a team's own, which knows nothing of Kafka Trial, and its faulty twin."""
+
+from __future__ import annotations
+
+import os
+from signal import SIGKILL
+
+import pytest
+from docker import DockerClient
+
+from kafka_trial import registry
+from kafka_trial.containers.network import LABEL
+from kafka_trial.trial.session import Session, Trialed, TrialRequest
+from kafka_trial.trial.spec import make_trial_spec
+from lab.images import FOLDER, image_of_team
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+TEAM = "python-orders"
+
+
+@pytest.fixture(scope="module")
+def tried(
+    engine: DockerClient, engine_host: str, kafka_trial_session: Session, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Trialed]:
+    """Tries the image and its twin, side by side on one cluster of containers, and lets that end."""
+    image_of_team(engine, TEAM)
+    scenario, place = registry.find_scenario("member-killed"), tmp_path_factory.mktemp("images")
+    asked = {
+        TrialRequest(make_trial_spec(scenario, FOLDER / TEAM / f"{name}.toml", seed=1), place / name): name
+        for name in ("consumer", "commits-before")
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOCKER_HOST", engine_host)
+        outcomes = {asked[one]: outcome for one, outcome in kafka_trial_session.try_many(list(asked), retry_unknown=1)}
+        kafka_trial_session.clusters.end_unused(alone=False)
+    assert all(isinstance(outcome, Trialed) for outcome in outcomes.values()), outcomes
+    return {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Trialed)}
+
+
+def test_a_sound_image_that_nobody_changed_passes(tried: dict[str, Trialed]) -> None:
+    """By its effects at the sink and the brokers' logs alone: that nothing is skipped or lost was judged."""
+    verdict = tried["consumer"].verdict
+    assert (verdict.verdict, verdict.reasons) == ("pass", ()), tried["consumer"].text
+    assert {"skipped", "unseen", "commit-ahead", "reordered-key", "illegal-redelivery"} <= set(verdict.judged)
+    assert [fault.bit for fault in verdict.faults] == [True, True]
+
+
+def test_its_faulty_twin_fails(tried: dict[str, Trialed]) -> None:
+    """By one word in its environment it commits before it sends; where a kill falls between, a record is lost too."""
+    verdict = tried["commits-before"].verdict
+    found = {violation.anomaly for violation in verdict.violations}
+    assert verdict.verdict == "fail", tried["commits-before"].text
+    assert {"commit-ahead"} <= found <= {"commit-ahead", "skipped"}, tried["commits-before"].text
+
+
+def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> None:
+    """Each by its digest, the brokers' too; and a member that was killed ended as a container."""
+    folder = tried["consumer"].folder
+    facts = folder.read_json("run.json")
+    assert facts["consumer_image"] == f"kafka-trial/{TEAM}:1"
+    assert facts["images"].keys() >= {f"kafka-trial/{TEAM}:1"}
+    assert all(digest.startswith("sha256:") for digest in facts["images"].values())
+    assert len(facts["images"]) == 3
+    killed = [event for event in folder.events() if event.kind == "exited" and event.details.get("signal") == SIGKILL]
+    assert len(killed) == 2
+
+
+def test_nothing_of_it_stays(tried: dict[str, Trialed], engine: DockerClient) -> None:
+    """No container and no network that carries a run's label, once its cluster has ended."""
+    assert len(tried) == 2
+    assert engine.containers.list(all=True, filters={"label": f"{LABEL}.pid={os.getpid()}"}) == []
+    assert engine.networks.list(filters={"label": f"{LABEL}.pid={os.getpid()}"}) == []
