@@ -31,6 +31,15 @@ EVENTS = [
         "group, epoch 4, owns 1 → a (a)",
     ),
     (Event("consumer-m0-0", 0, 0, "exited", details={"signal": 9}), "process ended by signal 9"),
+    (
+        Event("consumer-m0-0", 0, 0, "exited", details={"signal": 9, "oom_killed": True}),
+        "process ended by signal 9: it wanted more memory than its limit",
+    ),
+    (Event("consumer-m0-0", 0, 0, "exited", details={"code": 0}), "process ended with status 0"),
+    (
+        Event("consumer-m0-0", 0, 0, "exited", details={"message": "no engine"}),
+        "nobody knows how the process ended: no engine",
+    ),
     (Event("consumer-m0-0", 0, 0, "something-new", details={"message": "hello"}), "something-new: hello"),
 ]
 
