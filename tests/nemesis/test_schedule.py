@@ -91,9 +91,10 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[FaultContext]:
     """A context with nothing on it: one member without connections, no brokers."""
-    member = SimpleNamespace(name="m0", index=0, alive=True, process_group=0, lane=SimpleNamespace(proxies={}))
+    lane = SimpleNamespace(proxies={})
+    member = SimpleNamespace(name="m0", index=0, alive=True, process_group=0, address=None, lane=lane)
     ruined: list[str] = []
-    cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append)
+    cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append, network_namespace=None)
     group: Any = SimpleNamespace(members=[member], size=1)
     admin: Any = None
     with Recorder(tmp_path, "nemesis") as recorder:
@@ -291,7 +292,7 @@ def test_a_restart_is_journaled_when_it_hits(context: FaultContext) -> None:
     injection = injection_of(context, "restart", for_s=0.1)
     events: list[str] = []
     member = context.group.members[0]
-    member.pid, member.exit_code = 2**22, None
+    member.pid, member.exit_code, member.namespaces = 2**22, None, None
     context.group.leave = lambda _: events.append(f"asked to stop, {journal(context)[-1]}")  # type: ignore[method-assign]
     with suppress(StopIteration):
         next(find_fault("restart").play(injection))
