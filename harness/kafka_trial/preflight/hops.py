@@ -139,7 +139,7 @@ def _consumer(plan: Plan) -> Iterator[Hop]:
     """Yields the hops of what has been fetched.
 
     librdkafka and kafka-python drop the connection at a larger response, and ask again for ever
-    (`rd_kafka_transport_framed_recv`, `KafkaProtocol._validate_frame_size`); librdkafka does not decompress zstd to
+    (`rd_kafka_recv`, `KafkaProtocol._validate_frame_size`); librdkafka does not decompress zstd to
     more either (`rd_kafka_zstd_decompress`). Java and aiokafka take what comes.
     """
     limit, consumer, name = receive_bytes_max(plan), plan.consumer, "receive.message.max.bytes"
