@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafka_trial.preflight.answer import Answer, answer, name_of
+from kafka_trial.preflight.answer import Answer, answer, name_of, notes
+from kafka_trial.preflight.hops import zstd_buffer_bytes
 from kafka_trial.preflight.plan import make_plans
 
 ROOM = 500_000_000
@@ -82,7 +83,7 @@ REFUSING: list[tuple[str, dict[str, Any], int]] = [
             "compression": "zstd",
             "compression_ratio": 10,
         },
-        1_000_501,
+        555_829,  # 10 times smaller: the buffer is 2, 6 and 18 times what is compressed
     ),
 ]
 
@@ -162,7 +163,24 @@ def test_a_bomb_passes_every_hop_but_zstd_in_librdkafka() -> None:
         True,
         "consumer, zstd: receive.message.max.bytes",
     )
-    assert any("compressed bomb: a batch of 1000000 bytes" in note for note in gzip.plan.notes + tuple(_notes(gzip)))
+    assert any("compressed bomb: a batch of 1000000 bytes" in note for note in notes(gzip))
+
+
+@pytest.mark.parametrize(
+    ("compressed", "decompressed", "buffer"),
+    [(500, 1000, 1000), (500, 1001, 5000), (500, 5001, 15000), (30, 100, 4060), (30, 40_000, 109_620)],
+)
+def test_librdkafkas_zstd_buffer_grows_threefold(compressed: int, decompressed: int, buffer: int) -> None:
+    """Twice the compressed size, then twice itself more, at least 4,000 bytes."""
+    assert zstd_buffer_bytes(compressed, decompressed) == buffer
+
+
+def test_a_topic_may_compress_what_its_producer_does_not() -> None:
+    """It is compared as it comes; what consumers get is smaller."""
+    topic = {"max.message.bytes": 1_100_000, "compression.type": "zstd"}
+    one = planned(10_000_000, compression="none", compression_ratio=10, topic=topic, consumer_library="librdkafka")
+    assert [name_of(hop) for hop in one.hops if not hop.passes] == ["broker, batch: max.message.bytes"]
+    assert (one.fetch_response_bytes, any("zstd" in hop.hop for hop in one.hops)) == (3_000_000, True)
 
 
 def test_a_claim_check_takes_the_record_out_of_the_way() -> None:
@@ -171,9 +189,3 @@ def test_a_claim_check_takes_the_record_out_of_the_way() -> None:
     checked = answer(plan)
     assert (checked.fits, checked.fetch_response_bytes, checked.heap_bytes) == (True, 72_000, 72_000)
     assert ("payload from elsewhere", 300_000_000) in [(part.part, part.size_bytes) for part in checked.held]
-
-
-def _notes(one: Answer) -> list[str]:
-    from kafka_trial.preflight.answer import notes
-
-    return notes(one)

@@ -10,7 +10,7 @@ from typing import Any
 import kafka
 import orjson
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from kafka.errors import MessageSizeTooLargeError
 
 from kafka_trial.cli import main
@@ -127,6 +127,49 @@ def test_a_consumers_limits_refuse_or_not_as_preflight_says(
     assert read(at, settings, logger, caplog) == ("refused" if refused_by else RECORD)
 
 
+@pytest.mark.parametrize(
+    ("codec", "size", "refused"), [("gzip", 200_000, False), ("zstd", 36_000, False), ("zstd", 45_000, True)]
+)
+def test_librdkafka_gives_up_on_a_bomb_of_zstd(
+    codec: str, size: int, refused: bool, at: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Zeros, some dozen bytes on the wire: gzip opens all of it; zstd does not open half of the limit, as predicted."""
+    settings = {"message.max.bytes": 1000, "fetch.max.bytes": 4000, "receive.message.max.bytes": 100_000}
+    words = ["--compression", codec, "--compression-ratio", "500", "--record-max", str(size)]
+    words += ["--consumer-library", "librdkafka", "--consumer-setting"]
+    _, told = preflight(at, capsys, *words, *(f"{name}={value}" for name, value in settings.items()))
+    assert told["refused_by"] == ("consumer, zstd: receive.message.max.bytes" if refused else None)
+    partition, offset = _sent_compressed(at, codec, size)
+    consumer = Consumer({"bootstrap.servers": at[0], "group.id": at[1], "enable.auto.commit": False, **settings})
+    try:
+        consumer.assign([TopicPartition(at[1], partition, offset)])
+
+        def outcome() -> object:
+            record = consumer.poll(0.2)
+            if record is None:
+                return None
+            return record.error().name() if record.error() else len(record.value())
+
+        came = wait_until(outcome, within_s=20, what="a record, or its refusal", every_s=0.0)
+    finally:
+        consumer.close()
+    assert came == ("_BAD_COMPRESSION" if refused else size)
+
+
+def _sent_compressed(at: tuple[str, str], codec: str, size: int) -> tuple[int, int]:
+    """Sends a record of zeros, compressed, and returns its partition and offset."""
+    stored: list[tuple[int, int]] = []
+    producer = Producer({"bootstrap.servers": at[0], "linger.ms": 0, "compression.type": codec, "log_level": 0})
+    producer.produce(
+        at[1],
+        bytes(size),
+        partition=2,
+        on_delivery=lambda _, record: stored.append((record.partition(), record.offset())),
+    )
+    producer.flush(30)
+    return stored[0]
+
+
 def _refused(caplog: pytest.LogCaptureFixture, words: str) -> bool:
     return any(words in record.getMessage() for record in caplog.records)
 
@@ -134,8 +177,6 @@ def _refused(caplog: pytest.LogCaptureFixture, words: str) -> bool:
 def _read_librdkafka(
     at: tuple[str, str], settings: dict[str, int], logger: logging.Logger, caplog: pytest.LogCaptureFixture
 ) -> object:
-    from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
     whole = {"bootstrap.servers": at[0], "group.id": at[1], "enable.auto.commit": False, **settings}
     consumer = Consumer(whole, logger=logger)
     try:

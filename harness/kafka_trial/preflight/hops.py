@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_trial.preflight.batches import batch_bytes, estimate_bytes, largest, librdkafka_bytes
+from kafka_trial.preflight.batches import BATCH_OVERHEAD_BYTES, batch_bytes, estimate_bytes, largest, librdkafka_bytes
 from kafka_trial.preflight.fetches import (
     largest_batch_bytes,
     largest_decompressed_bytes,
@@ -103,14 +103,19 @@ def _broker(plan: Plan) -> Iterator[Hop]:
     The whole request against `socket.request.max.bytes` (`NetworkReceive`: the connection is closed); the batch, as it
     came and as it is stored, against `max.message.bytes`, and against the segment (both in `UnifiedLog.append`).
     """
-    ratio, divided = plan.ratio, " ÷ the ratio" if plan.ratio > 1 else ""
+    ratio, divided = plan.sent_ratio, " ÷ the ratio" if plan.ratio > 1 else ""
     request = Measure(
         lambda size: batch_bytes(size, plan.key_bytes_max, ratio=ratio) + REQUEST_OVERHEAD_BYTES,
         f"the batch as it is sent + {REQUEST_OVERHEAD_BYTES}",
         plan.batch_bytes_max + REQUEST_OVERHEAD_BYTES,
     )
     yield _refusing(plan, BROKER_RECEIVES, plan.broker, "socket.request.max.bytes", request)
-    batch = _stored(plan, 0, f"the batch: 61 + the record with its lengths{divided if plan.compressed else ''}")
+    larger = min(plan.sent_ratio, plan.wire_ratio)  # the batch is compared as it comes, and as it is stored
+    batch = Measure(
+        lambda size: batch_bytes(size, plan.key_bytes_max, ratio=larger),
+        f"the batch: 61 + the record with its lengths{divided if larger > 1 else ''}",
+        largest_batch_bytes(plan),
+    )
     own, others = ("max.message.bytes", plan.topic), ("message.max.bytes", plan.broker)
     yield _of_topic_or_broker(plan, own, others, batch)
     own, others = ("segment.bytes", plan.topic), ("log.segment.bytes", plan.broker)
@@ -139,26 +144,42 @@ def _consumer(plan: Plan) -> Iterator[Hop]:
     """Yields the hops of what has been fetched.
 
     librdkafka and kafka-python drop the connection at a larger response, and ask again for ever
-    (`rd_kafka_recv`, `KafkaProtocol._validate_frame_size`); librdkafka does not decompress zstd to
-    more either (`rd_kafka_zstd_decompress`). Java and aiokafka take what comes.
+    (`rd_kafka_recv`, `KafkaProtocol._validate_frame_size`); Java and
+    aiokafka take what comes. librdkafka gives up on zstd when its buffer would be larger (`zstd_buffer_bytes`).
     """
     limit, consumer, name = receive_bytes_max(plan), plan.consumer, "receive.message.max.bytes"
     if limit is None:
         return
     response = _stored(plan, response_overhead_bytes(plan), "a response with the first batch alone")
     yield _refusing(plan, FETCHES, consumer, name, response, limit=limit)
-    if consumer.library == LIBRDKAFKA and plan.compression == "zstd" and plan.compressed:
-        decompressed = Measure(
-            lambda size: batch_bytes(size, plan.key_bytes_max) - BATCH_HEAD,
-            "the batch after zstd is taken off",
-            largest_decompressed_bytes(plan) - BATCH_HEAD,
+    if consumer.library == LIBRDKAFKA and plan.stored_codec == "zstd" and plan.compressed:
+        buffer = Measure(
+            lambda size: _zstd_bytes(wire_batch_bytes(plan, size), batch_bytes(size, plan.key_bytes_max)),
+            "the buffer for the decompressed batch, which grows threefold",
+            _zstd_bytes(largest_batch_bytes(plan), largest_decompressed_bytes(plan)),
         )
-        yield _refusing(plan, DECOMPRESSES, consumer, name, decompressed, limit=limit)
+        yield _refusing(plan, DECOMPRESSES, consumer, name, buffer, limit=limit)
+
+
+def zstd_buffer_bytes(compressed: int, decompressed: int) -> int:
+    """Returns the buffer in which librdkafka decompresses zstd whose size it is not told, as no client tells it.
+
+    It begins with twice the compressed size, and adds twice what it has, at least 4,000 bytes, until all fits; a buffer
+    above `receive.message.max.bytes` is an error (`rd_kafka_zstd_decompress`, up to 2.16 at least). So a batch may be
+    refused that decompresses to little more than a third of the limit.
+    """
+    buffer = 2 * compressed
+    while buffer < decompressed:
+        buffer += max(2 * buffer, 4000)
+    return buffer
+
+
+def _zstd_bytes(stored: int, decompressed: int) -> int:
+    return zstd_buffer_bytes(stored - BATCH_OVERHEAD_BYTES, decompressed - BATCH_OVERHEAD_BYTES)
 
 
 PRODUCES, BROKER_RECEIVES, STORES, FOLLOWS = "producer", "broker, request", "broker, batch", "follower"
 ANSWERS, FETCHES, DECOMPRESSES = "broker, response", "consumer", "consumer, zstd"
-BATCH_HEAD: Final = 61  # is not compressed
 
 
 def _stored(plan: Plan, overhead: int, counts: str) -> Measure:

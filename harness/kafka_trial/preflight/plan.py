@@ -103,6 +103,16 @@ class Plan:
         return self.ratio if self.compressed else Fraction(1)
 
     @property
+    def sent_ratio(self) -> Fraction:
+        """The compression ratio of what the producer sends."""
+        return Fraction(1) if self.compression == "none" else self.ratio
+
+    @property
+    def stored_codec(self) -> str | None:
+        """The codec of what the brokers store and send; None where only a ratio is known."""
+        return self.compression if self.broker_compression == "producer" else self.broker_compression
+
+    @property
     def broker_compression(self) -> str:
         """The topic's `compression.type`, else the broker's."""
         return self.topic.word("compression.type") or str(self.broker.word("compression.type"))
@@ -151,7 +161,7 @@ def _make_plan(words: Mapping[str, Any], where: str) -> Plan:
     backlog = _backlog(words, counts, problems)
     if problems:
         raise InputError(where, problems)
-    compression = _compression(words, settings[PRODUCER], ratio, problems)
+    compression = _compression(words, settings, ratio, problems)
     notes: list[str] = []
     per_consumer = _partitions_per_consumer(counts, problems, notes)
     problems += _size_problems(sizes, ratio or Fraction(1)) + _client_problems(settings)
@@ -233,10 +243,11 @@ def _settings(words: Mapping[str, Any], problems: list[str]) -> dict[str, Settin
 
 
 def _compression(
-    words: Mapping[str, Any], producer: Settings, ratio: Fraction | None, problems: list[str]
+    words: Mapping[str, Any], settings: Mapping[str, Settings], ratio: Fraction | None, problems: list[str]
 ) -> str | None:
-    """Returns the codec; None where only a ratio is known."""
-    named = words.get("compression")
+    """Returns the producer's codec; None where only a ratio is known."""
+    producer, named = settings[PRODUCER], words.get("compression")
+    by_brokers = settings[TOPIC].word("compression.type") or settings[BROKER].word("compression.type")
     if named is not None and named not in CODECS:
         problems.append(none_of("compression", named, CODECS))
         return None
@@ -244,7 +255,7 @@ def _compression(
     if named and set_there and named != set_there:
         problems.append(f"compression = {named}, but the producer's compression.type = {set_there}: leave one out")
     codec = named or set_there
-    if codec == "none" and ratio is not None and ratio > 1:
+    if codec == "none" and by_brokers not in CODECS[1:] and ratio is not None and ratio > 1:
         problems.append(
             f"compression_ratio = {float(ratio):g}, but compression is none: name the codec, or leave it out"
         )
