@@ -49,7 +49,7 @@ PREFLIGHT_OPTIONS = {
     "--partitions-per-consumer": "in the place of the two",
     "--consumers-per-process": "in one JVM or container (default 1)",
     "--buffered-per-partition": "records that the application buffers of each partition",
-    "--brokers": "that lead a consumer's partitions (default 1, the worst)",
+    "--brokers": "that lead a consumer's partitions (default 1: the largest response)",
     "--memory-max": "of one process",
     "--backlog": "records of one partition to work off by blocking fetches",
     "--blocking-timeout": "for how long a fetch blocks on a partition that has nothing",

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from kafka_trial.cli import main
 from kafka_trial.errors import FAIL, PASS, WRONG_INPUT
-from kafka_trial.preflight.answer import Answer, answer, as_json, changes, notes
+from kafka_trial.preflight.answer import Answer, answer, as_json, as_text, changes, exit_status, notes
 from kafka_trial.preflight.plan import make_plans
 from kafka_trial.registry import PACKAGE
 
@@ -136,7 +136,7 @@ def test_a_backlog_drains_by_its_formula(words: dict[str, Any], drain_s: float |
     [
         ({"record_max": 1000, "producer": {"batch.size": 2_000_000}}, "full ones are refused"),
         ({"record_max": 1000, "producer": {"max.request.size": 200_000_000}}, "brokers hang up on such requests"),
-        ({"record_max": 2_000_000}, "nothing else beside it"),
+        ({"record_max": 2_000_000}, "of other partitions only smaller ones"),
         ({"record_max": 1000, "compression_ratio": 2, "topic": {"compression.type": "uncompressed"}}, "uncompressed"),
     ],
     ids=str,
@@ -169,6 +169,24 @@ def test_several_topics_add_up_in_one_process() -> None:
     told = as_json([answer(plan) for plan in make_plans(words)])
     assert (told["fits"], [topic["fits"] for topic in told["topics"]]) == (False, [True, False])
     assert told["heap_bytes"] == 2 * 10 + 50_000_000
+
+
+def test_several_topics_must_fit_into_one_memory() -> None:
+    """Each alone would."""
+    topics = [{"record_max": 1000, "partitions": 2}, {"record_max": 1000, "partitions": 2}]
+    alone = answered(consumers=2, **topics[0]).process_bytes
+    fitting, short = (
+        [answer(plan) for plan in make_plans({"consumers": 2, "memory_max": size, "topics": topics})]
+        for size in (2 * alone, 2 * alone - 1)
+    )
+    assert (exit_status(fitting), exit_status(short), [one.fits for one in short]) == (PASS, FAIL, [True, True])
+    assert as_text(short).startswith("NO: 2 of 2 topics fit, but not the memory of one process\n")
+
+
+def test_the_binding_hop_is_one_of_the_hops() -> None:
+    """By the same name."""
+    told = as_json([answered(**BIG_RESPONSE)])
+    assert [told["binding_hop"], told["refused_by"]] == [told["hops"][0]["hop"]] * 2
 
 
 @pytest.mark.parametrize(
@@ -207,8 +225,24 @@ def test_a_clients_own_file_and_the_options_over_it(tmp_path: Path, capsys: pyte
     assert main(["preflight", *asked, *file]) == PASS
     told = capsys.readouterr()
     hops = orjson.loads(told.out)["hops"]
-    limits = [hop["limit_bytes"] for hop in hops if (hop["hop"], hop["setting"]) == ("consumer", "fetch.max.bytes")]
+    limits = [hop["limit_bytes"] for hop in hops if hop["hop"] == "consumer: fetch.max.bytes"]
     assert (limits, told.err) == ([8], "--consumer-config: limits no size, not used here: group.id\n")
+
+
+def test_a_misspelt_setting_of_a_clients_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is nearly a known name is no setting that limits no size; fetch.min.bytes is one."""
+    (tmp_path / "c.properties").write_text("max.partiton.fetch.bytes=1\nfetch.min.bytes=1\nmax.poll.interval.ms=1\n")
+    asked = [
+        "--record-max",
+        "1MB",
+        "--partitions-per-consumer",
+        "1",
+        "--consumer-config",
+        str(tmp_path / "c.properties"),
+    ]
+    assert main(["preflight", *asked]) == WRONG_INPUT
+    told = "unknown setting 'max.partiton.fetch.bytes'. Did you mean 'max.partition.fetch.bytes'?"
+    assert capsys.readouterr().err == f"kafka-trial preflight: --consumer-config: {told}\n"
 
 
 def test_the_words_show_the_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,6 +66,7 @@ def test_librdkafka_has_the_names_and_ranges_of_the_table(client: type, knob: Kn
 @pytest.mark.parametrize(
     ("role", "library", "given", "said"),
     [
+        (CONSUMER, "java", {"library": "aiokafka"}, "write consumer_library = NAME, outside of this table"),
         (TOPIC, "", {"max.mesage.bytes": 1}, "Did you mean 'max.message.bytes'?"),
         (
             CONSUMER,

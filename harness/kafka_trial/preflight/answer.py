@@ -21,7 +21,7 @@ from kafka_trial.preflight.hops import Hop, binding_hop, hops_of, refusing_hop
 from kafka_trial.preflight.knobs import JAVA, PRODUCER, Settings
 from kafka_trial.preflight.memory import Held, buffered_bytes, held_by_consumer, process_bytes
 from kafka_trial.preflight.plan import Plan
-from kafka_trial.preflight.sizes import duration_text, size_text
+from kafka_trial.preflight.sizes import counted, duration_text, size_text
 
 SMALLER = (
     "or make it smaller: split the record, or keep its payload elsewhere (claim check). Compression counts at the "
@@ -102,7 +102,14 @@ def answer(plan: Plan) -> Answer:
 
 def exit_status(answers: Sequence[Answer]) -> int:
     """Returns 0 where all fit, else 1."""
-    return PASS if all(one.fits for one in answers) else FAIL
+    return PASS if fit_together(answers) else FAIL
+
+
+def fit_together(answers: Sequence[Answer]) -> bool:
+    """Tells whether each topic fits, and what all of them hold fits into the memory of one process."""
+    limits = [one.plan.memory_bytes_max for one in answers if one.plan.memory_bytes_max is not None]
+    heap, process = (sum(getattr(one, name) for one in answers) for name in ("heap_bytes", "process_bytes"))
+    return all(one.fits for one in answers) and max(heap, process) <= min(limits, default=max(heap, process))
 
 
 def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
     if len(answers) == 1:
         return _one_as_json(answers[0])
     return {
-        "fits": all(one.fits for one in answers),
+        "fits": fit_together(answers),
         "heap_bytes": sum(one.heap_bytes for one in answers),
         "process_bytes": sum(one.process_bytes for one in answers),
         "topics": [{"name": one.plan.name, **_one_as_json(one)} for one in answers],
@@ -123,7 +130,9 @@ def as_text(answers: Sequence[Answer]) -> str:
     if len(answers) > 1:
         heap, process = (sum(getattr(one, name) for one in answers) for name in ("heap_bytes", "process_bytes"))
         fitting = sum(one.fits for one in answers)
-        head = f"{'YES' if fitting == len(answers) else 'NO'}: {fitting} of {len(answers)} topics fit"
+        alone = fitting == len(answers)
+        short = ", but not the memory of one process" if alone and not fit_together(answers) else ""
+        head = f"{'YES' if fit_together(answers) else 'NO'}: {fitting} of {len(answers)} topics fit{short}"
         both = f"all topics in one process: buffers {size_text(heap)}, at worst {size_text(process)}"
         texts = [f"{head}\n{both}", *texts]
     return "\n\n".join(texts)
@@ -143,7 +152,7 @@ def _one_as_json(one: Answer) -> dict[str, Any]:
         "heap_bytes": one.heap_bytes,
         "process_bytes": one.process_bytes,
         "held": [asdict(part) for part in one.held],
-        "hops": [{**asdict(hop), "passes": hop.passes} for hop in one.hops],
+        "hops": [{**asdict(hop), "hop": name_of(hop), "passes": hop.passes} for hop in one.hops],
         "drain_s": one.drain.drain_s if one.drain else None,
         "drains": one.drains if one.drain else None,
         "drain": [
@@ -199,7 +208,10 @@ def _notes(one: Answer) -> Iterator[str]:
         yield "the topic's compression.type is uncompressed: brokers store and send all of it, uncompressed"
     limits = fetch_limits(plan)
     if stored > min(limits.of_partition, limits.of_response):
-        yield "a batch is larger than the fetch limits: a fetch brings one such batch, and nothing else beside it"
+        yield (
+            "a batch is larger than the fetch limits: a response brings one such batch, and of other partitions only "
+            "smaller ones"
+        )
     yield from _batching(plan.producer, one)
 
 
@@ -270,10 +282,10 @@ def _fetch_lines(one: Answer) -> Iterator[str]:
     plan, limits = one.plan, fetch_limits(one.plan)
     record = one.fetch_response_bytes // plan.partitions_per_fetch
     yield "\none fetch of one broker"
-    leaders = f"{plan.fetched_from} broker{'s' if plan.fetched_from > 1 else ''}"
+    partitions = counted(plan.partitions_per_fetch, "partition")
     yield (
-        f"  without a cap {size_text(one.fetch_response_bytes)} = {record} × {plan.partitions_per_fetch} partitions "
-        f"({plan.partitions_per_consumer} per consumer, led by {leaders})"
+        f"  without a cap {size_text(one.fetch_response_bytes)} = {record} × {partitions} "
+        f"({plan.partitions_per_consumer} per consumer, led by {counted(plan.fetched_from, 'broker')})"
     )
     yield (
         f"  at most       {size_text(one.fetch_response_capped_bytes)}: the first batch whole "
@@ -285,20 +297,20 @@ def _memory_lines(one: Answer) -> Iterator[str]:
     plan = one.plan
     yield "\nmemory"
     buffered, partitions = plan.buffered_per_partition or 1, plan.partitions_per_consumer
-    each = f"{partitions} partitions × {buffered} records × {plan.kafka_bytes_max}"
-    yield f"  buffers  {size_text(one.heap_bytes)} = {plan.consumers_per_process} consumers × {each}"
+    each = f"{counted(partitions, 'partition')} × {counted(buffered, 'record')} × {plan.kafka_bytes_max}"
+    yield f"  buffers  {size_text(one.heap_bytes)} = {counted(plan.consumers_per_process, 'consumer')} × {each}"
     for part in one.held:
         yield f"  a client of {plan.consumer.library}, {part.part}: {size_text(part.size_bytes)} = {part.formula}"
     limit = "" if plan.memory_bytes_max is None else f", of {size_text(plan.memory_bytes_max)} that there are"
-    beside = " + buffers" if plan.buffered_per_partition else ""
-    yield f"  a process at worst {size_text(one.process_bytes)} = {plan.consumers_per_process} clients{beside}{limit}"
+    held = counted(plan.consumers_per_process, "client") + (" + buffers" if plan.buffered_per_partition else "")
+    yield f"  a process at worst {size_text(one.process_bytes)} = {held}{limit}"
 
 
 def _drain_lines(plan: Plan) -> Iterator[str]:
     planned = drain(plan)
     if planned is None or plan.backlog is None:
         return
-    yield f"\ndrain of {plan.backlog.records} records of one partition"
+    yield f"\ndrain of {counted(plan.backlog.records, 'record')} of one partition"
     for each in drains_at_other_timeouts(plan):
         ends = "never" if each.drain_s is None else duration_text(each.drain_s)
         here = " (planned)" if each.timeout_s == planned.timeout_s else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from kafka_trial.preflight.fetches import records_per_fetch
 from kafka_trial.preflight.plan import Plan
-from kafka_trial.preflight.sizes import duration_text
+from kafka_trial.preflight.sizes import counted, duration_text
 
 OTHER_TIMEOUTS_S = (10.0, 1.0, 0.1)
 
@@ -32,8 +32,8 @@ def drain(plan: Plan) -> Drain | None:
     records = backlog.records_per_fetch or records_per_fetch(plan)
     round_s = backlog.empty_partitions * backlog.blocking_timeout_s + records * backlog.service_s
     told = (
-        f"{records} records a round of {duration_text(round_s)} "
-        f"({backlog.empty_partitions} empty partitions × {duration_text(backlog.blocking_timeout_s)} + "
+        f"{counted(records, 'record')} a round of {duration_text(round_s)} "
+        f"({counted(backlog.empty_partitions, 'empty partition')} × {duration_text(backlog.blocking_timeout_s)} + "
         f"{records} × {duration_text(backlog.service_s)})"
     )
     if not round_s:

@@ -176,6 +176,8 @@ def dotted(name: str) -> str:
 
 
 def _unknown(role: str, library: str, name: str) -> str:
+    if name == "library":
+        return f"{role}: library is no setting: write {role}_library = NAME, outside of this table"
     of = f"{role} setting of {library}" if library else f"{role} setting"
     text = unknown_name(of, name, [knob.name for knob in KNOBS[role, library]])
     others = [

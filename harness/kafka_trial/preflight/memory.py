@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kafka_trial.preflight.fetches import capped_bytes, fetch_limits, largest_batch_bytes, largest_decompressed_bytes
 from kafka_trial.preflight.knobs import AIOKAFKA, JAVA, KAFKA_PYTHON, LIBRDKAFKA
 from kafka_trial.preflight.plan import Plan
+from kafka_trial.preflight.sizes import counted
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,14 @@ def _fetched(plan: Plan) -> Held:
     `queued.max.messages.kbytes`, and a response of each broker on top (`rd_kafka_toppar_fetch_decide`).
     """
     brokers, capped = plan.fetched_from, capped_bytes(plan)
-    library, plural = plan.consumer.library, "s" if brokers > 1 else ""
+    library = plan.consumer.library
     if library == JAVA:
-        return Held("fetched", brokers * capped, f"a response of {brokers} broker{plural} × {capped}")
+        return Held("fetched", brokers * capped, f"a response of {counted(brokers, 'broker')} × {capped}")
     if library == LIBRDKAFKA:
         if plan.compressed:
-            return Held("responses", brokers * capped, f"a response of {brokers} broker{plural} × {capped}")
+            return Held("responses", brokers * capped, f"a response of {counted(brokers, 'broker')} × {capped}")
         queued = plan.consumer.size_bytes("queued.max.messages.kbytes") or 0
-        formula = f"queued.max.messages.kbytes {queued} + a response of {brokers} broker{plural} × {capped}"
+        formula = f"queued.max.messages.kbytes {queued} + a response of {counted(brokers, 'broker')} × {capped}"
         return Held("fetched", queued + brokers * capped, formula)
     limits = fetch_limits(plan)
     chunk = max(min(limits.of_partition, limits.of_response), largest_batch_bytes(plan))
@@ -72,7 +73,7 @@ def _fetched(plan: Plan) -> Held:
     return Held(
         "fetched",
         partitions * chunk,
-        f"each of {partitions} partitions × {chunk} (the larger of max.partition.fetch.bytes and one batch)",
+        f"{counted(partitions, 'partition')} × {chunk} (the larger of max.partition.fetch.bytes and one batch)",
     )
 
 

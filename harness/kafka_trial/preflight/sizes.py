@@ -57,6 +57,11 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes} bytes" + (f" ({size_bytes / factor:.4g} {unit})" if factor > 1 else "")
 
 
+def counted(count: int, what: str) -> str:
+    """Returns a count with its word, in the plural where it is one."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def duration_text(duration_s: float) -> str:
     """Returns a duration in the largest unit that gives at least 1."""
     for unit, factor in (("h", 3600), ("min", 60)):

@@ -7,7 +7,8 @@ command line or in a plan's file must be known.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from kafka_trial.errors import InputError
@@ -23,7 +24,7 @@ def words_of(
     """Returns the words of the options over those of a plan's file; `client_configs` are properties files by role.
 
     Raises:
-        InputError: a setting is not written as NAME=VALUE.
+        InputError: a setting is not written as NAME=VALUE, or is misspelt in a client's file.
     """
     words = {**plan, **{name: options[name] for name in WORDS if options.get(name) is not None}}
     for role in ROLES:
@@ -31,6 +32,8 @@ def words_of(
         library = str(words.get(f"{role}_library") or JAVA)
         given = client_configs.get(role, {})
         known = known_names(role, library) if library in LIBRARIES and (role, library) in KNOBS else set()
+        if problems := [told for name in given if (told := _misspelt(name, known))]:
+            raise InputError(f"--{role}-config", problems)
         of_file = {name: value for name, value in given.items() if dotted(name) in known}
         in_plan = words.get(role) or {}
         if isinstance(in_plan, Mapping):
@@ -72,6 +75,12 @@ def bootstrap_problems(options: Mapping[str, Any]) -> list[str]:
     if options.get("group") and (options.get("consumers") or options.get("partitions_per_consumer")):
         problems.append("--group counts the consumers: leave --consumers and --partitions-per-consumer out, or --group")
     return problems
+
+
+def _misspelt(name: str, known: Collection[str]) -> str | None:
+    """Returns the sentence for a name that is nearly a known one; Kafka's other names are not that near."""
+    near = get_close_matches(dotted(name), known, n=1, cutoff=0.93)
+    return f"unknown setting {name!r}. Did you mean {near[0]!r}?" if near and near[0] != dotted(name) else None
 
 
 def _assignments(option: str, given: Sequence[str]) -> dict[str, str]:
