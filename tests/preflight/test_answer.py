@@ -101,6 +101,25 @@ def test_each_library_holds_its_own_way(words: dict[str, Any], held: dict[str, i
     assert one.process_bytes == 3 * sum(held.values())
 
 
+@pytest.mark.parametrize(("library", "pieces"), [("java", 1), ("java-3", 45), ("kafka-python", 45), ("aiokafka", 45)])
+def test_large_records_are_held_once_a_broker_or_once_a_partition(library: str, pieces: int) -> None:
+    """A response is one record of 60 MB; only Java from 4.0 fetches no other of that broker meanwhile."""
+    one = answered(record_max=60_000_000, partitions_per_consumer=45, consumer_library=library)
+    assert one.held[0].size_bytes == pieces * 60_000_074
+
+
+def test_a_response_that_fetch_limits_let_grow_too_large_does_not_fit() -> None:
+    """Small records, and limits as wide as they can be: with what is beside the records it is more than 32 bits."""
+    most = 2**31 - 1
+    fetch = {"fetch.max.bytes": most, "max.partition.fetch.bytes": most}
+    wide, narrow = (
+        answered(record_max=1000, partitions_per_consumer=1, consumer=fetch, broker={"fetch.max.bytes": size})
+        for size in (most - 559, most - 560)  # 512 bytes of response, 48 of its partition
+    )
+    assert (wide.fits, wide.refused_by, narrow.fits) == (False, None, True)
+    assert changes(wide)[0].startswith("lower fetch.max.bytes of broker or consumer")
+
+
 def test_memory_refuses_at_one_byte_less() -> None:
     """What a process holds is compared with what there is, its own buffers included."""
     words = {"record_max": 1000, "partitions_per_consumer": 10, "buffered_per_partition": 5}
