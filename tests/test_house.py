@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "kafka_protocol",
         *("cluster.admin", "trial.console"),
     },
+    "preflight": {"errors", "kafka_protocol", "cluster.admin"},
     "check": {"plugins", "errors", "history", "judge", "verdict", "report", "audit"},
     "trial": {
         *("__version__", "errors", "scenario", "registry", "history", "process", "containers", "cluster"),
@@ -104,9 +105,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "verbs": {
         *("errors", "claim", "registry", "history", "invariants.invariant", "cluster", "consumers", "nemesis", "judge"),
-        *("verdict", "report", "audit", "check", "trial"),
+        *("verdict", "report", "audit", "check", "trial", "preflight", "kafka_protocol"),
     },
-    "cli": {"__version__", "errors", "plugins", "verbs"},
+    "cli": {"__version__", "errors", "plugins", "verbs", "preflight.knobs", "preflight.plan"},
     "__main__": {"cli"},
     "lab": set(),  # it may import anything, and nobody imports it
 }

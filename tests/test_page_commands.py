@@ -31,6 +31,14 @@ OF_A_RUN = (  # executed on the stored run of a real trial
     "kafka-trial report trial-runs/RUN",
     "kafka-trial show trial-runs/RUN offsets#31",
 )
+PREFLIGHTS = {  # executed as they stand, with the page's plan.toml: each with its status
+    "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1": FAIL,
+    "kafka-trial preflight --record-max 50MB --partitions-per-consumer 45 --consumers-per-process 8 "
+    "--buffered-per-partition 1": FAIL,
+    "kafka-trial preflight --record-max 800kB --partitions 12 --consumers 6 --backlog 4320 "
+    "--blocking-timeout 10s": PASS,
+    "kafka-trial preflight --config plan.toml": PASS,
+}
 LIVE = "kafka-trial run member-killed --consumer consumer.toml"  # executed as it stands, with the README's consumer
 TUTORIAL = (CHECKOUT / "docs" / "containers.md").read_text()
 IN_CONTAINERS = {  # of the tutorial, executed as they stand: command → the teams whose images it needs, its status
@@ -69,6 +77,9 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
 EXCEPTIONS = {
     "kafka-trial run cut-OffsetCommit-answered-kill --consumer consumer.toml": "a cell of `kafka-trial cuts`, which "
     "tests/live/test_cuts.py runs; by its name it is found in tests/nemesis/test_cut_scenarios.py",
+    "kafka-trial preflight --bootstrap broker1:9092 --topic orders --group billing --consumer-library librdkafka "
+    "--consumer-config consumer.properties": "needs a cluster that is not ours; "
+    "tests/preflight/test_preflight_cluster.py asks one that is",
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml": "the suites are in the wheel: test_pytest_plugin.py "
     "collects them from one, tests/cluster/test_wheels_only.py runs a trial from one",
     "docker build -f ci/Dockerfile -t kafka-trial .": "needs a container engine; tests/test_ci_files.py builds it "
@@ -106,7 +117,7 @@ def exceptions() -> dict[str, str]:
 
 def test_every_command_is_executed_or_an_exception() -> None:
     """A new one needs its place here; one that is gone leaves it."""
-    known = {*OF_A_RUN, LIVE, *IN_CONTAINERS, *ELSEWHERE, *exceptions()}
+    known = {*OF_A_RUN, *PREFLIGHTS, LIVE, *IN_CONTAINERS, *ELSEWHERE, *exceptions()}
     assert (set(commands()) - known, known - set(commands())) == (set(), set())
 
 
@@ -128,6 +139,18 @@ def test_a_command_on_a_stored_run_works(
         assert main(["check", "trial-runs/RUN"]) == PASS
     assert main(shlex.split(command)[1:]) == PASS
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize(("command", "status"), PREFLIGHTS.items())
+def test_a_preflight_of_the_page_works(
+    command: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the plan of the page; what does not fit is said to."""
+    page = (CHECKOUT / "docs" / "preflight.md").read_text()
+    (tmp_path / "plan.toml").write_text(re.findall(r"```toml\n(# plan\.toml.*?)```", page, re.DOTALL)[0])
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)[1:]) == status
+    assert capsys.readouterr().out.startswith("YES: " if status == PASS else "NO: ")
 
 
 @pytest.mark.cluster

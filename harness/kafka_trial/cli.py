@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from kafka_trial import __version__, plugins, verbs
 from kafka_trial.errors import INTERRUPTED, KafkaTrialError
+from kafka_trial.preflight.knobs import CODECS, LIBRARIES
+from kafka_trial.preflight.plan import DURATION_WORDS, SIZE_WORDS
 
 if TYPE_CHECKING:
     _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -30,9 +32,31 @@ EXAMPLES = {
     "cuts": "kafka-trial cuts --consumer consumer.toml --api OffsetCommit --out cuts",
     "certify": "kafka-trial certify --consumer consumer.toml --out certificate",
     "verify": "kafka-trial verify certificate/certificate.json",
+    "preflight": "kafka-trial preflight --record-max 300MB --partitions 360 --consumers 1",
     "audit": "kafka-trial audit --bootstrap broker1:9092 --topic orders --group billing --from 12h --until now\n"
     "         kafka-trial audit … --sink-topic bills dead-orders --sink-id-field $.order.id\n"
     "         kafka-trial audit … --sink-db postgresql://reader@db/billing --sink-query 'select id, at from bills'",
+}
+
+PREFLIGHT_OPTIONS = {
+    "--record-max": "the largest record: key, value and headers together, uncompressed",
+    "--key-max": "how much of it is the key",
+    "--batch-max": "the largest batch on the wire, where batches are larger than one record",
+    "--claim-check": "the size of the reference, where the payload lies elsewhere and the reference in Kafka",
+    "--compression-ratio": "how many times smaller a batch is on the wire",
+    "--partitions": "of the topic",
+    "--consumers": "that share them",
+    "--partitions-per-consumer": "in the place of the two",
+    "--consumers-per-process": "in one JVM or container (default 1)",
+    "--buffered-per-partition": "records that the application buffers of each partition",
+    "--brokers": "that lead a consumer's partitions (default 1: the largest response)",
+    "--memory-max": "of one process",
+    "--backlog": "records of one partition to work off by blocking fetches",
+    "--blocking-timeout": "for how long a fetch blocks on a partition that has nothing",
+    "--empty-partitions": "that a consumer visits in turn (default: all but one)",
+    "--service-time": "of one record",
+    "--records-per-fetch": "of one partition (default: what the fetch settings let through)",
+    "--arrivals-per-s": "records that arrive meanwhile",
 }
 
 
@@ -78,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         _certify,
         _verify,
         _audit,
+        _preflight,
     ):
         add(verb_parsers)
     return parser
@@ -326,6 +351,36 @@ def _audit(parsers: _Subparsers) -> None:
         "--out", metavar="DIR", help="the run folder (new or empty); default: a new one in ./trial-runs"
     )
     parser.add_argument("--no-check", action="store_true", help="export only; judge later with `check`")
+
+
+def _preflight(parsers: _Subparsers) -> None:
+    parser = _verb(
+        parsers,
+        "preflight",
+        verbs.preflight,
+        "say whether a configuration carries records of this size at all, and what to change; starts nothing",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--config", metavar="FILE", help="a TOML file: these options by their names, with underscores")
+    plan = parser.add_argument_group("the plan", "sizes like 300MB (10^6) or 50MiB (2^20), times like 500ms or 10s")
+    for option, text in PREFLIGHT_OPTIONS.items():
+        word = option.removeprefix("--").replace("-", "_")
+        metavar = "SIZE" if word in SIZE_WORDS else "TIME" if word in DURATION_WORDS else "N"
+        plan.add_argument(option, metavar=metavar, help=text)
+    plan.add_argument("--compression", metavar="CODEC", help=f"of: {', '.join(CODECS)} (default: the producer's)")
+    settings = parser.add_argument_group("settings, by Kafka's own names; what is not given has its default")
+    for role in ("producer", "consumer"):
+        settings.add_argument(f"--{role}-library", metavar="NAME", help=f"of: {', '.join(LIBRARIES)} (default java)")
+        settings.add_argument(f"--{role}-config", metavar="FILE", help=f"the {role}'s properties file")
+    for role in ("producer", "broker", "topic", "consumer"):
+        settings.add_argument(
+            f"--{role}-setting", nargs="+", action="extend", metavar="NAME=VALUE", help=f"of the {role}"
+        )
+    cluster = parser.add_argument_group("a cluster, which is only asked")
+    cluster.add_argument("--bootstrap", metavar="HOST:PORT,…", help="partitions and settings as this cluster has them")
+    cluster.add_argument("--topic", metavar="NAME", help="the topic there")
+    cluster.add_argument("--group", metavar="NAME", help="its members are the consumers")
+    cluster.add_argument("--command-config", metavar="FILE", help="how to get in: TLS, SASL, as for `audit`")
 
 
 def _trial_options(parser: argparse.ArgumentParser) -> None:

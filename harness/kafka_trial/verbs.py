@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -271,6 +271,58 @@ def audit(options: Namespace) -> int:
         verdict = check_run(folder)
     print(text_report(folder), last_lines(folder), sep="\n")
     return verdict.exit
+
+
+def preflight(options: Namespace) -> int:
+    """`preflight`: whether a configuration carries these records at all; 0 it does, 1 it does not."""
+    from kafka_trial.preflight.answer import answer, as_json, as_text, exit_status
+    from kafka_trial.preflight.plan import make_plans, read_plan_toml
+    from kafka_trial.preflight.words import unused_settings, words_of
+
+    plan = read_plan_toml(Path(options.config)) if options.config else {}
+    given = {"producer": options.producer_config, "consumer": options.consumer_config}
+    configs = {role: _client_config(f"--{role}-config", Path(file)) for role, file in given.items() if file}
+    words = words_of(vars(options), plan=plan, client_configs=configs)
+    for role, names in unused_settings(words, configs).items():
+        if names:
+            print(f"--{role}-config: limits no size, not used here: {', '.join(names)}", file=sys.stderr)
+    answers = [answer(one) for one in make_plans(_over_cluster(options, words))]
+    if options.json:
+        print(orjson.dumps(as_json(answers), option=orjson.OPT_INDENT_2).decode())
+    else:
+        print(as_text(answers))
+    return exit_status(answers)
+
+
+def _client_config(option: str, file: Path) -> dict[str, str]:
+    from kafka_trial.audit.command_config import parse_properties
+
+    try:
+        return parse_properties(file.read_text(encoding="latin-1"))  # as Java reads it
+    except OSError as error:
+        raise InputError(f"{option} {file}", f"cannot be read: {error.strerror}. Check the path") from error
+    except ValueError as error:
+        raise InputError(f"{option} {file}", f"is no properties file: {error}") from error
+
+
+def _over_cluster(options: Namespace, words: dict[str, Any]) -> dict[str, Any]:
+    """Returns the words over what the cluster of `--bootstrap` tells, where one is named."""
+    from kafka_trial.audit.command_config import read_command_config
+    from kafka_trial.kafka_protocol.connection import Brokers
+    from kafka_trial.kafka_protocol.security import UNSECURED
+    from kafka_trial.preflight.live import words_of_cluster
+    from kafka_trial.preflight.words import bootstrap_problems, over_cluster
+
+    if problems := bootstrap_problems(vars(options)):
+        raise InputError("preflight", problems)
+    if not options.bootstrap:
+        return words
+    security = read_command_config(Path(options.command_config))[0] if options.command_config else UNSECURED
+    with Brokers(options.bootstrap, answer_within_s=10.0, security=security) as brokers:
+        found, untold = words_of_cluster(brokers, options.topic, options.group)
+    for one in untold:
+        print(f"not told by the cluster: {one}", file=sys.stderr)
+    return over_cluster(words, found)
 
 
 def unjudged(folder: RunFolder, console: Console) -> int:

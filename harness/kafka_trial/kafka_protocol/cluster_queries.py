@@ -18,6 +18,7 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 METADATA_TOPIC: Final = "__cluster_metadata"
 _TOPIC: Final = 2
+_BROKER: Final = 4
 _NO_TOPIC_ID_BYTES: Final = bytes(16)
 
 
@@ -92,8 +93,17 @@ def controller(connection: Connection) -> tuple[int, int]:
 
 def topic_configs(connection: Connection, topic: str, names: Sequence[str]) -> dict[str, str | None]:
     """Returns some configs of a topic (DescribeConfigs v1)."""
-    body = struct.pack(">ib", 1, _TOPIC) + plain(topic) + struct.pack(">i", len(names))
-    body += b"".join(plain(name) for name in names) + b"\0"
+    return _described(connection, _TOPIC, topic, names)
+
+
+def broker_configs(connection: Connection, broker: int, names: Sequence[str]) -> dict[str, str | None]:
+    """Returns some configs of the broker that is asked, by its id (DescribeConfigs v1)."""
+    return _described(connection, _BROKER, str(broker), names)
+
+
+def _described(connection: Connection, kind: int, name: str, names: Sequence[str]) -> dict[str, str | None]:
+    body = struct.pack(">ib", 1, kind) + plain(name) + struct.pack(">i", len(names))
+    body += b"".join(plain(config) for config in names) + b"\0"
     return connection.ask((32, 1), body, _configs)
 
 

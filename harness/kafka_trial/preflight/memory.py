@@ -1,0 +1,115 @@
+"""What a process of consumers holds at its worst, in bytes: raw batches, decompressed ones, records handed out.
+
+By the source of each library. What a JVM, an interpreter or the application needs for itself is not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_trial.preflight.fetches import capped_bytes, fetch_limits, largest_batch_bytes, largest_decompressed_bytes
+from kafka_trial.preflight.knobs import AIOKAFKA, JAVA, KAFKA_PYTHON, LIBRDKAFKA
+from kafka_trial.preflight.plan import Plan
+from kafka_trial.preflight.sizes import counted
+
+
+@dataclass(frozen=True)
+class Held:
+    """One part of what a consumer holds, and how it was counted."""
+
+    part: str
+    size_bytes: int
+    formula: str
+
+
+def buffered_bytes(plan: Plan) -> int:
+    """Returns what buffers of whole records need: the case's formula.
+
+    consumers per process × partitions per consumer × buffered records per partition × the largest record. A buffer of
+    one record is the least that any consumer has. With a claim check a record is its reference.
+    """
+    records = plan.consumers_per_process * plan.partitions_per_consumer * (plan.buffered_per_partition or 1)
+    return records * plan.kafka_bytes_max
+
+
+def held_by_consumer(plan: Plan) -> list[Held]:
+    """Returns what one consumer's client holds at its worst, part by part."""
+    fetched = _fetched(plan)
+    unpacked = int(fetched.size_bytes * plan.wire_ratio)
+    parts = [fetched, *_unpacked(plan), _handed_out(plan, unpacked)]
+    if plan.claim_check_bytes is not None:
+        parts.append(Held("payload from elsewhere", plan.record_bytes_max, "one record in hand"))
+    return [part for part in parts if part.size_bytes]
+
+
+def process_bytes(plan: Plan) -> int:
+    """Returns what a process holds at its worst: its consumers' clients, and its own buffers where it has some."""
+    clients = plan.consumers_per_process * sum(part.size_bytes for part in held_by_consumer(plan))
+    return clients + (buffered_bytes(plan) if plan.buffered_per_partition else 0)
+
+
+def _fetched(plan: Plan) -> Held:
+    """Returns the raw bytes of responses.
+
+    Java from 4.0 asks a broker for nothing while it holds data of it (`AbstractFetch.bufferedNodes`): a response per
+    broker. Before, and in kafka-python and aiokafka, only partitions with data are left out
+    (`fetchablePartitions`, `_fetchable_partitions`, `_get_actions_per_node`): in the end each partition has its own.
+    librdkafka's messages point into the response; its queue takes more until it holds
+    `queued.max.messages.kbytes`, and a response of each broker on top (`rd_kafka_toppar_fetch_decide`).
+    """
+    brokers, capped = plan.fetched_from, capped_bytes(plan)
+    library = plan.consumer.library
+    if library == JAVA:
+        return Held("fetched", brokers * capped, f"a response of {counted(brokers, 'broker')} × {capped}")
+    if library == LIBRDKAFKA:
+        if plan.compressed:
+            return Held("responses", brokers * capped, f"a response of {counted(brokers, 'broker')} × {capped}")
+        queued = plan.consumer.size_bytes("queued.max.messages.kbytes") or 0
+        formula = f"queued.max.messages.kbytes {queued} + a response of {counted(brokers, 'broker')} × {capped}"
+        return Held("fetched", queued + brokers * capped, formula)
+    limits = fetch_limits(plan)
+    chunk = max(min(limits.of_partition, limits.of_response), largest_batch_bytes(plan))
+    partitions = plan.partitions_per_consumer
+    return Held(
+        "fetched",
+        partitions * chunk,
+        f"{counted(partitions, 'partition')} × {chunk} (the larger of max.partition.fetch.bytes and one batch)",
+    )
+
+
+def _unpacked(plan: Plan) -> list[Held]:
+    """Returns what is decompressed beside the raw bytes.
+
+    librdkafka decompresses whole responses into its queue, kafka-python a batch at a time, and copies it once more
+    (`DefaultRecordBatch._maybe_uncompress`), aiokafka a batch at a time; Java as a stream, record by record.
+    """
+    if not plan.compressed:
+        return []
+    library, batch = plan.consumer.library, largest_decompressed_bytes(plan)
+    if library == LIBRDKAFKA:
+        queued = plan.consumer.size_bytes("queued.max.messages.kbytes") or 0
+        several = plan.fetched_from * max(batch, int(capped_bytes(plan) * plan.wire_ratio))
+        formula = f"queued.max.messages.kbytes {queued} + decompressed responses {several}"
+        return [Held("decompressed", queued + several, formula)]
+    if library == KAFKA_PYTHON:
+        return [Held("decompressed", 2 * batch, f"a batch of {batch}, and its copy")]
+    if library == AIOKAFKA:
+        return [Held("decompressed", batch, f"a batch of {batch}")]
+    return [Held("decompressed", plan.kafka_bytes_max, "a record at a time")]
+
+
+def _handed_out(plan: Plan, unpacked: int) -> Held:
+    """Returns the records that a poll hands out, copies beside what was fetched: at most all that was.
+
+    Java and kafka-python: `max.poll.records`; aiokafka: all, unless `max_poll_records` is set; librdkafka: its messages
+    are the queue's own, no copies.
+    """
+    if plan.consumer.library == LIBRDKAFKA:
+        return Held("handed out", 0, "")
+    most = plan.consumer.size_bytes("max.poll.records")
+    if most is None:
+        return Held("handed out", unpacked, "all that was fetched: max_poll_records is not set")
+    records = most * plan.kafka_bytes_max
+    if records < unpacked:
+        return Held("handed out", records, f"max.poll.records {most} × {plan.kafka_bytes_max}")
+    return Held("handed out", unpacked, f"all that was fetched: less than max.poll.records {most} records")
