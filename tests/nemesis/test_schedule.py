@@ -91,8 +91,15 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[FaultContext]:
     """A context with nothing on it: one member without connections, no brokers."""
-    lane = SimpleNamespace(proxies={})
-    member = SimpleNamespace(name="m0", index=0, alive=True, process_group=0, address=None, lane=lane)
+    member = SimpleNamespace(
+        name="m0",
+        index=0,
+        alive=True,
+        process_group=0,
+        address=None,
+        namespaces=None,
+        lane=SimpleNamespace(proxies={}),
+    )
     ruined: list[str] = []
     cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append, network_namespace=None)
     group: Any = SimpleNamespace(members=[member], size=1)

@@ -391,7 +391,7 @@ class FaultRunner:
             "evidence",
             fault_no=planned.no,
             fault=planned.fault,
-            target=f"{planned.target}: {planned.resolved}",
+            target=f"{planned.target}: {planned.resolved or 'nobody'}",
             bit=False,
             heals=find_fault(planned.fault).heals,
             message=evidence.message,

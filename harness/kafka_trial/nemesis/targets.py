@@ -88,7 +88,8 @@ def _member(context: FaultContext, name: str | None, rng: random.Random) -> Memb
     else:
         running = [member for member in running if member.name == name]
     if not running:
-        raise UnjudgeableError(f"no member {name or ''} runs: nothing to inject into. Did the consumer exit before?")
+        which = f"member {name}" if name else "member"
+        raise UnjudgeableError(f"no {which} runs: nothing to inject into. Did the consumer exit before?")
     return rng.choice(running)
 
 
