@@ -52,7 +52,7 @@ def test_a_broker_boots_from_its_environment_and_keeps_its_records(broker: Conta
     broker.start()
     bootstrap = f"{address(network)}:9092"
     assert _sent(bootstrap, b"before").offset() == 0
-    (process,) = broker.top(ps_args="-o pid,uid,args")["Processes"]
+    (process,) = broker.top(ps_args="-ww -o pid,uid,args")["Processes"]
     command = process[2].split()
     assert process[1] == "1000"
     assert command[0] == "java"

@@ -57,8 +57,8 @@ SAME = {
     # Without samples of how long members and brokers wait for a processor, by which a group that is late on a machine
     # that has got busier is given more time. Tried again: the sample of `make test`.
     "5f4c6ef002638d54": "c860398b2093338c",
-    # Without images, databases and payloads of teams; the sink read its requests by a parser of ours, not by h11. Trials
-    # of commands are the same but for that parser. Tried again: the sample of `make test`.
+    # Without images, databases and payloads of teams; the sink read requests by a parser of ours, not by h11. Trials of
+    # commands are the same but for that parser. Tried again: the sample of `make test`.
     "aa91ce620823b429": "c860398b2093338c",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
