@@ -1,7 +1,7 @@
 """One container of ours: started, signalled, frozen, ended; its output where it is wanted, its end as it was.
 
 To whoever holds it, it is much like a child process (`process/children.py`): `pid` is its first process as this machine
-numbers it, an exit code is negative for a signal's number. Labels say whose it is: `reaper.py` removes those whose
+numbers it, an exit code is negative for a signal's number. Labels say whose it is: `network.py` removes those whose
 harness is gone.
 """
 
