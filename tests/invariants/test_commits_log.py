@@ -111,7 +111,7 @@ def test_a_commit_is_of_the_incarnation_that_had_begun_last() -> None:
     """m0 before it went, and in the instant in which it was started again; before it began nobody was there."""
     first = committed(1, by="m0")
     again = [exited("m0"), after(1), started("m0-1"), at_once(committed(2)[0]), asks("m0", 2)]
-    assert told(commits_in_effect(batch_of([*first, *again, committed(3)])), "committer", "life") == [
+    assert told(commits_in_effect(batch_of([*first, *again, committed(3)])), "committer", "incarnation") == [
         (0, 0),
         (0, 1),
         (-1, -1),
@@ -306,4 +306,4 @@ def test_a_commit_is_as_old_as_the_broker_says() -> None:
 def test_a_request_is_as_old_as_the_broker_says() -> None:
     """Both were read long after they were written, one longer than the other."""
     commits = commits_in_effect(batch_of([read_late(ONE, 5), after(2), read_late(asks("m1"), 7)]))
-    assert told(commits, "committer", "life") == [(1, -1)]
+    assert told(commits, "committer", "incarnation") == [(1, -1)]

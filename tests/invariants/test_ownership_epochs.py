@@ -71,7 +71,7 @@ def test_possessions_are_told_by_partition_and_incarnation() -> None:
     """m0 has both partitions, one of them twice; then m1 has one, and m0's next incarnation the other."""
     lines = [assigned("m0", 0, 1), assigned("m0", 1), assigned("m1", 0), exited("m0"), started("m0-1")]
     held = ownership_epochs(batch_of([*lines, assigned("m0-1", 1)], partitions=2))
-    names = ("slice", "source", "life", "member", "open_seq", "open_ns", "close_seq", "closed_by", "before")
+    names = ("slice", "source", "incarnation", "member", "open_seq", "open_ns", "close_seq", "closed_by", "before")
     assert told(held, *names) == [
         (0, 2, 0, 0, 1, 10, 3, BY_EXIT, -1),
         (0, 4, 2, 1, 1, 30, "never", STILL_OPEN, -1),
@@ -109,7 +109,7 @@ def test_a_failed_commit_begins_anew_where_progress_is_in_transactions(progress:
 def test_of_a_stranger_neither_life_nor_member_is_known() -> None:
     """Beside a single member that was seen to start."""
     held = ownership_epochs(batch_of([STRANGER, on(1, assigned("m0"))], members=1, partitions=2))
-    assert told(held, "life", "member") == [(0, 0), (-1, -1)]
+    assert told(held, "incarnation", "member") == [(0, 0), (-1, -1)]
 
 
 def test_what_was_answered_to_another_member_is_no_floor_of_a_stranger() -> None:

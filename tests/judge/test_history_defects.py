@@ -74,7 +74,7 @@ def test_missing_files() -> None:
     seen = TrialContext(
         sources=("consumer-m0-0", "consumer-m1-1", "requests-b0", "requests-b2"),
         members=("m1",),
-        lives=(Incarnation(source=1, member=0, incarnation=1, started_ns=5),),
+        incarnations=(Incarnation(source=1, member=0, number=1, started_ns=5),),
         peaks=(Peak("m2", 0, 9, 0, 0),),
     )
     assert missing_files(seen, {0, 1, 2}) == [

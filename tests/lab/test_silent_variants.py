@@ -21,7 +21,7 @@ from zoo import declared
 SIN = FixtureHeader("any", "control", ("commit-ahead", "commit-regression", "exited", "poll-skip"))
 WITNESSES = ("observer", "offsets", "requests-b0", "sink", "transactions")  # the last two of outputs to a topic
 WHOLE = TrialContext(
-    lives=(Incarnation(source=0, member=0, incarnation=0, started_ns=0),),
+    incarnations=(Incarnation(source=0, member=0, number=0, started_ns=0),),
     phases={"drain": 0, "snapshot": 30_000_000_000},
     witnesses=dict.fromkeys(WITNESSES, "complete"),
     counts=dict.fromkeys(WITNESSES, 1),

@@ -304,16 +304,18 @@ def test_of_several_that_exited_each_has_its_time() -> None:
 
 def exits(exited_s: dict[str, float | None], windows: tuple[Window, ...], scope: Scope = PLANNED) -> str:
     """Returns what is said of members that were started at 10 s and exited by themselves, each at its instant."""
-    lives = [
+    incarnations = [
         Incarnation(number, number, 0, 10 * S, exited_ns=round(at_s * S) if at_s else None, code=3, asked="no")
         for number, at_s in enumerate(exited_s.values())
     ]
-    lives.append(Incarnation(8, 0, 1, 30 * S, exited_ns=90 * S, signal=15, asked="stop"))  # its next one was stopped
+    incarnations.append(
+        Incarnation(8, 0, 1, 30 * S, exited_ns=90 * S, signal=15, asked="stop")
+    )  # its next one was stopped
     events = [
         said("consumer_failure", seq=seq, member=member, name="exited", message="with status 3")
         for seq, member in enumerate(exited_s)
     ]
-    context = replace(WELL, windows=windows, members=tuple(exited_s), lives=tuple(lives))
+    context = replace(WELL, windows=windows, members=tuple(exited_s), incarnations=tuple(incarnations))
     (failure,) = collect(judgement(context), events, scope).failures
     return failure.sentence
 

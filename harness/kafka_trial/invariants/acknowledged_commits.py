@@ -187,7 +187,7 @@ def _acknowledged(batch: Batch) -> Table:
     asked = asked.take((asked["error_code"] == 0) & (member != OPERATOR))
     answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
     told = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_OK)
-    teller = picked(batch.lives["member"], incarnation_of(batch, told["source"]), NOBODY)
+    teller = picked(batch.incarnations["member"], incarnation_of(batch, told["source"]), NOBODY)
     since_ns = answered_ns - asked["duration_ns"] - TOLERANCE_NS
     both = stacked(
         _asked(asked, since_ns, answered_ns, np.full(len(asked), NOBODY), own=False),

@@ -39,7 +39,7 @@ class Batch:
         codes = np.unique(rows["slice"])
         self.slices: Ints = codes.astype(np.int64)
         self.size = len(codes)
-        self.lives = _lives(trial_context)
+        self.incarnations = _incarnations(trial_context)
         self._derived: dict[Callable[[Batch], Any], Any] = {}
 
     def of(self, *kinds: Kind) -> Table:
@@ -149,16 +149,21 @@ def _firsts(group: Array, value: Array) -> Ints:
     return np.flatnonzero(fresh)
 
 
-def _lives(trial_context: TrialContext) -> Table:
-    """Returns the lives as columns, sorted by (member, start), and `of_source`: the place of each source's life."""
-    lives = sorted(trial_context.lives, key=lambda life: (life.member, life.started_ns, life.source))
+def _incarnations(trial_context: TrialContext) -> Table:
+    """Returns the incarnations as columns, sorted by (member, start)."""
+    incarnations = sorted(
+        trial_context.incarnations,
+        key=lambda incarnation: (incarnation.member, incarnation.started_ns, incarnation.source),
+    )
     names = ("source", "member", "started_ns", "closed_seq", "closed_ns", "exited_seq", "exited_ns", "worked_ns")
     columns = {
-        name: np.array([NONE if (value := getattr(life, name)) is None else value for life in lives], np.int64)
+        name: np.array(
+            [NONE if (value := getattr(incarnation, name)) is None else value for incarnation in incarnations], np.int64
+        )
         for name in names
     }
-    columns["killed"] = np.array([life.killed for life in lives], np.bool_)
-    columns["crashed"] = np.array([life.crashed for life in lives], np.bool_)
+    columns["killed"] = np.array([incarnation.killed for incarnation in incarnations], np.bool_)
+    columns["crashed"] = np.array([incarnation.crashed for incarnation in incarnations], np.bool_)
     for name in ("invokes", "assigns", "delivers", "completes"):
-        columns[name] = np.array([getattr(life, name) for life in lives], np.bool_)
+        columns[name] = np.array([getattr(incarnation, name) for incarnation in incarnations], np.bool_)
     return Table(columns)

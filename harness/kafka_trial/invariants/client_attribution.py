@@ -47,7 +47,7 @@ def group_members(batch: Batch, lines: Table) -> Ints:
     client where several live in it; -1 where nobody knows which of them."""
     named = named_in_log(batch)[lines["client"]]
     client = np.where(named >= 0, named, _sole_clients(batch, lines["slice"], lines["source"]))
-    process = picked(batch.lives["member"], incarnation_of(batch, lines["source"]), -1)
+    process = picked(batch.incarnations["member"], incarnation_of(batch, lines["source"]), -1)
     return np.where(_among_others(batch, lines["source"]), client, process)
 
 
@@ -64,7 +64,7 @@ def _canonical_clients(batch: Batch) -> Ints:
     if not read_to_end(about):
         return numbers
     shared, alone = _processes(batch)
-    member_of = {life.source: life.member for life in about.lives}
+    member_of = {incarnation.source: incarnation.member for incarnation in about.incarnations}
     known, first = named_in_log(batch).tolist(), dict[tuple[int, int], int]()
     for number, own in enumerate(about.own_clients):
         member = member_of.get(own.source, -1)
@@ -85,7 +85,7 @@ def unattributed(batch: Batch, lines: Table) -> Bools:
 def _among_others(batch: Batch, sources: Array) -> Bools:
     """Returns which lines are of a process in which several group members lived at once."""
     shared, _ = _processes(batch)
-    among: Bools = np.isin(picked(batch.lives["member"], incarnation_of(batch, sources), -1), sorted(shared))
+    among: Bools = np.isin(picked(batch.incarnations["member"], incarnation_of(batch, sources), -1), sorted(shared))
     return among
 
 
@@ -120,7 +120,7 @@ def _sole_clients(batch: Batch, slices: Array, sources: Array) -> Ints:
     about = batch.trial_context
     if complete_until_ns(about) != NEVER or not known_clients(batch).lanes:
         return np.full(len(slices), -1, np.int64)
-    size = len(batch.lives) + 1
+    size = len(batch.incarnations) + 1
     given = np.unique(np.array([*_assignments(batch)], np.int64).reshape(-1, 3), axis=0)
     places, first, number = np.unique(given[:, 0] * size + given[:, 1], return_index=True, return_counts=True)
     wanted = batch.slices[slices] * size + incarnation_of(batch, sources)
@@ -133,7 +133,7 @@ def _assignments(batch: Batch) -> Iterator[tuple[int, int, int]]:
     about = batch.trial_context
     listed = [one for one in about.group_answers if one.assigned and one.member >= 0 and one.member_id >= 0]
     begun_ns = np.array([one.time_ns - one.duration_ns for one in listed], np.int64)
-    lives = incarnation_at(batch, np.array([one.member for one in listed], np.int64), begun_ns).tolist()
-    for one, life in zip(listed, lives, strict=True):
+    incarnations = incarnation_at(batch, np.array([one.member for one in listed], np.int64), begun_ns).tolist()
+    for one, incarnation in zip(listed, incarnations, strict=True):
         client = int(known_clients(batch).of_member_id[one.member_id])
-        yield from ((place, life, client) for place in one.assigned or () if life >= 0)
+        yield from ((place, incarnation, client) for place in one.assigned or () if incarnation >= 0)

@@ -55,7 +55,7 @@ def named_in_log(batch: Batch) -> Ints:
     about = batch.trial_context
     numbers = {name: number for number, name in enumerate(about.member_ids)}
     shared = {about.lanes[lane]: lane for lane in sorted(known_clients(batch).lanes)}
-    member_of = {life.source: life.member for life in about.lives}
+    member_of = {incarnation.source: incarnation.member for incarnation in about.incarnations}
     found = np.full(len(about.own_clients) + 1, -1, np.int64)
     for number, own in enumerate(about.own_clients):
         lane = shared.get(member_of.get(own.source, -1), -1)
@@ -139,22 +139,22 @@ def _joined_by_connection(answers: Sequence[GroupAnswer]) -> dict[int, int]:
 
 
 def incarnation_of(batch: Batch, sources: Array) -> Ints:
-    """Returns the place of each source's life in `batch.lives`, -1 where a source is no member's."""
+    """Returns the place of each source's incarnation in `batch.incarnations`, -1 where a source is no member's."""
     places = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
-    places[batch.lives["source"]] = np.arange(len(batch.lives))
+    places[batch.incarnations["source"]] = np.arange(len(batch.incarnations))
     return places[sources]
 
 
 def incarnation_at(batch: Batch, members: Array, time_ns: Array) -> Ints:
     """Returns the incarnation of each member that had begun last at that time, -1 where there is none."""
-    return at_or_before(batch.lives["member"], batch.lives["started_ns"], members, time_ns)
+    return at_or_before(batch.incarnations["member"], batch.incarnations["started_ns"], members, time_ns)
 
 
 def file_of(batch: Batch, members: Array, at_ns: Array) -> Ints:
     """Returns the file of the incarnation that each member was by then, -1 where it was none."""
-    lives = batch.lives  # sorted by (member, start)
-    row = at_or_before(lives["member"], lives["started_ns"], members, at_ns)
-    return np.where(members >= 0, picked(lives["source"], row, -1), -1)
+    incarnations = batch.incarnations  # sorted by (member, start)
+    row = at_or_before(incarnations["member"], incarnations["started_ns"], members, at_ns)
+    return np.where(members >= 0, picked(incarnations["source"], row, -1), -1)
 
 
 def members_of(batch: Batch, lanes: Array, *, otherwise: int) -> Ints:

@@ -45,8 +45,8 @@ def commits_in_effect(batch: Batch) -> Table:
 
     Columns: those of OFFSETS_LOG_COMMITS (`families.py`); effect_ns (when it took effect); `stretch` (numbered between
     tombstones); `peak` (the greatest committed offset before it in its stretch, NONE if none) and `peak_row`;
-    `committer` (a member, UNKNOWN, OPERATOR or AMBIGUOUS); `life` (the committer's incarnation, -1 unknown); `owned`
-    (1 the committer owned the partition there, 0 others did, -1 nobody knows).
+    `committer` (a member, UNKNOWN, OPERATOR or AMBIGUOUS) and its `incarnation` (-1 unknown); `owned` (1 the committer
+    owned the partition there, 0 others did, -1 nobody knows).
     """
     log = _effective(batch)
     tombstones = log["kind"] == Kind.COMMIT_TOMBSTONE
@@ -61,7 +61,7 @@ def commits_in_effect(batch: Batch) -> Table:
         peak_row=peak_row,
         peak=picked(found["committed_offset"], peak_row, NONE),
         committer=committer,
-        life=incarnation_at(batch, committer, effect_ns),
+        incarnation=incarnation_at(batch, committer, effect_ns),
         owned=np.where(client >= 0, ownership_at(batch, found["slice"], client, found["log_offset"]), -1),
     )
 
@@ -127,7 +127,7 @@ def requested(batch: Batch, commits: Table) -> tuple[Bools, Ints]:
     """
     own = own_words(batch).take(own_words(batch)["kind"] == Kind.COMMIT_INVOKE)
     own = own.having(
-        member=picked(batch.lives["member"], incarnation_of(batch, own["source"]), -1),
+        member=picked(batch.incarnations["member"], incarnation_of(batch, own["source"]), -1),
         ended_ns=picked(ownership_epochs(batch)["close_ns"], own["ownership_epoch"], NEVER),
         asked_ns=batch.written_ns(own["source"], own["time_ns"]),
     )

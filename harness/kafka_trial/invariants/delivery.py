@@ -204,13 +204,13 @@ def uncertain_after_kill(batch: Batch, commits: Array) -> Bools:
     say what it had handled; never where a sink saw what was done."""
     if sink_there(batch) or not len(commits_in_effect(batch)):
         return np.zeros(len(commits), np.bool_)
-    log, lives = commits_in_effect(batch), batch.lives
+    log, incarnations = commits_in_effect(batch), batch.incarnations
     effect_ns = picked(log["effect_ns"], commits, NONE)
-    life = picked(log["life"], commits, -1)
+    incarnation = picked(log["incarnation"], commits, -1)
     known = (
-        (life >= 0)
-        & (picked(lives["killed"], life, 0) == 1)
-        & (effect_ns > picked(lives["worked_ns"], life, NEVER) - _unflushed_ns(batch))
+        (incarnation >= 0)
+        & (picked(incarnations["killed"], incarnation, 0) == 1)
+        & (effect_ns > picked(incarnations["worked_ns"], incarnation, NEVER) - _unflushed_ns(batch))
     )
     nobody = np.isin(picked(log["committer"], commits, OPERATOR), (UNKNOWN, AMBIGUOUS))
     unheard: Bools = known | (nobody & _some_killed(batch, effect_ns))
@@ -219,7 +219,7 @@ def uncertain_after_kill(batch: Batch, commits: Array) -> Bools:
 
 def _some_killed(batch: Batch, effect_ns: Array) -> Bools:
     """Returns whether a member that was killed lived at each time, or just before, and was not heard of again."""
-    killed = batch.lives.take(batch.lives["killed"])
+    killed = batch.incarnations.take(batch.incarnations["killed"])
     worked_ns = np.where(killed["worked_ns"] == NONE, NONE, killed["worked_ns"] + 1 - _unflushed_ns(batch))
     heard = np.maximum(killed["started_ns"], worked_ns)
     ended = np.where(killed["exited_ns"] == NONE, NEVER, killed["exited_ns"] + TOLERANCE_NS)

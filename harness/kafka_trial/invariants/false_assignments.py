@@ -70,10 +70,10 @@ def can_tell(batch: Batch, sources: Ints, time_ns: Ints) -> Bools:
     incarnation was alone on a lane of its own and was answered an assignment there at some time, be it an empty one.
     Whoever assigns partitions to itself is given none.
     """
-    about, life = batch.trial_context, incarnation_of(batch, sources)
+    about, incarnation = batch.trial_context, incarnation_of(batch, sources)
     if "none" in (about.protocol, about.settings.protocol):
         return np.zeros(len(sources), np.bool_)
-    alone = np.append(~overlapping(batch), False)[life]
+    alone = np.append(~overlapping(batch), False)[incarnation]
     answers = _settled(batch)
     answered = np.isin(sources, answers["source"][answers["assigns"]])
     known: Bools = alone & answered & (time_ns < complete_until_ns(about))
@@ -138,7 +138,9 @@ def _by_answers(batch: Batch, lines: Table) -> Table:
     newest = at_or_before(settled["source"], settled["at_ns"], lines["source"], then_ns)
     lasts = picked(listed["answer"], last, NONE) == newest
     void = np.where(lasts, picked(listed["first"], last, 0), _upto(file, last))
-    several = np.isin(batch.lives["member"], [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes])
+    several = np.isin(
+        batch.incarnations["member"], [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes]
+    )
     apart = ~np.append(several, True)[incarnation_of(batch, lines["source"])]
     ends = lines["kind"] != Kind.ASSIGNED
     return found.having(void=np.where(ends & apart, void, 0))

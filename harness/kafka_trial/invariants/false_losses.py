@@ -60,7 +60,7 @@ def false_losses(batch: Batch) -> Table:
     before = previous_in(lines["file"])
     follows = (before >= 0) & (picked(lines["kind"], before, 0) == Kind.ASSIGNED)
     doubted = follows & (lines["kind"] == Kind.LOST) & can_tell(batch, lines["source"], lines["time_ns"])
-    member = picked(batch.lives["member"], incarnation_of(batch, lines["source"]), -1)
+    member = picked(batch.incarnations["member"], incarnation_of(batch, lines["source"]), -1)
     shared = [batch.trial_context.lanes[lane] for lane in known_clients(batch).lanes]
     lost = np.flatnonzero(doubted & ~np.isin(member, shared))
     said = batch.written_ns(lines["source"], lines["time_ns"])
@@ -112,7 +112,7 @@ def _closing(batch: Batch, rows: Table) -> Bools:
     since = at_or_before(rebalancing["member"], rebalancing["at_ns"], rows["member"], rows["until_ns"])
     since_ns = picked(rebalancing["at_ns"], since, NEVER)
     next_one = at_or_after(assigned["member"], assigned["at_ns"], rows["member"], since_ns)
-    exited_ns = picked(batch.lives["exited_ns"], incarnation_of(batch, rows["source"]), NONE)
+    exited_ns = picked(batch.incarnations["exited_ns"], incarnation_of(batch, rows["source"]), NONE)
     end_ns = np.where(exited_ns == NONE, NEVER, exited_ns)
     closing: Bools = (since_ns != NEVER) & (picked(assigned["at_ns"], next_one, NEVER) > end_ns - 1)
     return closing

@@ -71,7 +71,7 @@ def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
     """Returns for each commit whether one of the accepted was heard by its member, in the same ownership epoch, after
     it."""
     log = commits_in_effect(batch)
-    own = picked(batch.lives["source"], log["life"], -1)
+    own = picked(batch.incarnations["source"], log["incarnation"], -1)
     source = np.where(own >= 0, own, _failures(batch)["source"])
     wanted = table(
         slice=log["slice"],
@@ -110,7 +110,7 @@ def _logged(batch: Batch) -> Table:
     asked = asked.take((asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE) & (asked["member"] >= 0))
     asked = asked.take(response_delivery.surely_heard(batch.trial_context, response_delivery.answers_of(batch, asked)))
     at_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
-    source = picked(batch.lives["source"], incarnation_at(batch, asked["member"], at_ns), -1)
+    source = picked(batch.incarnations["source"], incarnation_at(batch, asked["member"], at_ns), -1)
     return _accepted(asked["slice"], source, at_ns, asked["committed_offset"])
 
 
@@ -137,7 +137,7 @@ def _failures(batch: Batch) -> Table:
     That of its own incarnation; where nobody knows the committer, of whoever failed at the place. Source -1 for none.
     """
     log, attempts = commits_in_effect(batch), _failed_attempts(batch)
-    own = picked(batch.lives["source"], log["life"], -1)
+    own = picked(batch.incarnations["source"], log["incarnation"], -1)
     nobody = np.isin(log["committer"], (UNKNOWN, AMBIGUOUS))
     by_own = _last_begun(attempts, log.having(source=own), "slice", "committed_offset", "source")
     by_any = _last_begun(attempts, log, "slice", "committed_offset")

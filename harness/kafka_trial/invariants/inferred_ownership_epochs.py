@@ -209,7 +209,9 @@ def _by_hand(batch: Batch, sources: Ints) -> Bools:
     without having been given any."""
     if batch.trial_context.settings.protocol == "none":
         return np.ones(len(sources), np.bool_)
-    works = np.isin(sources, [life.source for life in batch.trial_context.lives if life.works])
+    works = np.isin(
+        sources, [incarnation.source for incarnation in batch.trial_context.incarnations if incarnation.works]
+    )
     return works & ~np.isin(sources, _given_anything(batch))
 
 

@@ -264,7 +264,7 @@ def begun_under_false_assignments(batch: Batch) -> tuple[Table, Table]:
     file, wanted = _files(own, work)
     callback = at_or_before(file, own["seq"], wanted, work["seq"])
     since = picked(claims["seq"], claim, NONE)
-    closed = picked(batch.lives["closed_seq"], incarnation_of(batch, work["source"]), NONE)
+    closed = picked(batch.incarnations["closed_seq"], incarnation_of(batch, work["source"]), NONE)
     under = (claim >= 0) & (since > picked(own["seq"], callback, NONE)) & ((closed == NONE) | (work["seq"] < closed))
     under &= _of_others(batch, work)
     return work.take(under), claims.only("source", "seq").take(claim[under])
@@ -277,7 +277,7 @@ def _of_others(batch: Batch, work: Table) -> Bools:
         .take(logged_assignments(batch)["protocol"] != Protocol.CONSUMER_PENDING)
         .sorted_by("slice", "time_ns")
     )
-    member = picked(batch.lives["member"], incarnation_of(batch, work["source"]), -1)
+    member = picked(batch.incarnations["member"], incarnation_of(batch, work["source"]), -1)
     written_ns = batch.written_ns(work["source"], work["time_ns"])
     others = np.ones(len(work), np.bool_)
     for at_ns in (written_ns, work["time_ns"], work["time_ns"] + TOLERANCE_NS):

@@ -51,7 +51,7 @@ _BEFORE, _AFTER = -1, 1  # where a row that was made stands beside the line of t
 
 @index
 def ownership_epochs(batch: Batch) -> Table:
-    """Returns slice, source, client, member, life, open_seq, open_ns, close_seq, close_ns, closed_by, before,
+    """Returns slice, source, client, member, incarnation, open_seq, open_ns, close_seq, close_ns, closed_by, before,
     proof_source, proof_seq, begun_ns, begun_at.
 
     Sorted by (slice, source, client, open_seq); a row's number is the ownership epoch's number. `close_*` of one that
@@ -65,13 +65,13 @@ def ownership_epochs(batch: Batch) -> Table:
     file = opened["file"]
     before = np.arange(len(opened)) - 1
     same = (before >= 0) & (file[before] == file) if len(file) else np.zeros(0, np.bool_)
-    life = incarnation_of(batch, opened["source"])
+    incarnation = incarnation_of(batch, opened["source"])
     return table(
         slice=opened["slice"],
         source=opened["source"],
         client=opened["client"],
-        life=life,
-        member=picked(batch.lives["member"], life, -1),
+        incarnation=incarnation,
+        member=picked(batch.incarnations["member"], incarnation, -1),
         open_seq=opened["seq"],
         open_ns=opened["time_ns"],
         before=np.where(same, before, -1),
@@ -177,8 +177,8 @@ def _said(own: Table, *, told_by: int = SAID, beside: int = 0) -> Table:
 
 def _stand_ins(batch: Batch, own: Table) -> Table:
     """Returns a delivery for each completion of a file that tells of none: whoever handled a record was given it."""
-    life = incarnation_of(batch, own["source"])
-    silent = (life >= 0) & (picked(batch.lives["delivers"], life, 1) == 0)
+    incarnation = incarnation_of(batch, own["source"])
+    silent = (incarnation >= 0) & (picked(batch.incarnations["delivers"], incarnation, 1) == 0)
     done = own.take(silent & (own["kind"] == Kind.PROCESSED))
     return _said(done.having(kind=np.full(len(done), Kind.DELIVERED)), told_by=STANDS_IN, beside=_BEFORE)
 
@@ -187,7 +187,7 @@ def _answered(batch: Batch, own: Table) -> Table:
     """Returns an assignment for each ownership epoch that only the request log tells of, in the place of its time."""
     found = witnessed(batch)
     mine, theirs = _files(own, found)
-    tells = picked(batch.lives["assigns"], incarnation_of(batch, found["source"]), 1) == 1
+    tells = picked(batch.incarnations["assigns"], incarnation_of(batch, found["source"]), 1) == 1
     worked = np.isin(theirs, mine[np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED))])
     found = found.take(~np.isin(theirs, mine[own["kind"] == Kind.ASSIGNED]) & (~tells | worked))
     rows = table(
@@ -251,10 +251,10 @@ def _closes(batch: Batch) -> dict[str, Array]:
     kind = picked(callbacks["kind"], following, STILL_OPEN)
     opened = callbacks["opens"]
     closes = _at_answers(own, callbacks.take(opened), {"seq": seq[opened], "ns": time[opened], "by": kind[opened]})
-    life = incarnation_of(batch, callbacks["source"][opened])
+    incarnation = incarnation_of(batch, callbacks["source"][opened])
     end_seq = _closed_seq(batch, callbacks["source"][opened])
-    end_ns = np.where(end_seq == NEVER, NEVER, picked(batch.lives["closed_ns"], life, NEVER))
-    exit_seq = picked(batch.lives["exited_seq"], life, NONE)
+    end_ns = np.where(end_seq == NEVER, NEVER, picked(batch.incarnations["closed_ns"], incarnation, NEVER))
+    exit_seq = picked(batch.incarnations["exited_seq"], incarnation, NONE)
     ended = (end_seq < closes["seq"]) | ((closes["by"] == BY_ANSWER) & (end_ns < closes["ns"]))
     end_kind = np.where(exit_seq == end_seq, BY_EXIT, BY_STOP)
     return {
@@ -278,5 +278,5 @@ def _at_answers(own: Table, opened: Table, closes: dict[str, Array]) -> dict[str
 
 def _closed_seq(batch: Batch, sources: Array) -> Ints:
     """Returns the seq at which each source's member stopped or exited; NEVER where it did not."""
-    closed = picked(batch.lives["closed_seq"], incarnation_of(batch, sources), NONE)
+    closed = picked(batch.incarnations["closed_seq"], incarnation_of(batch, sources), NONE)
     return np.where(closed == NONE, NEVER, closed)

@@ -55,11 +55,16 @@ def crash_loop(group: Group) -> Findings:
 
     Remedy: Set a record aside after some attempts; keep the process alive where the client can reconnect by itself.
     """
-    lives = group.trial_context.lives
+    incarnations = group.trial_context.incarnations
     gone = {
-        number: [life for life in lives if life.member == number and _by_itself(life)] for number in _members(lives)
+        number: [
+            incarnation for incarnation in incarnations if incarnation.member == number and _by_itself(incarnation)
+        ]
+        for number in _members(incarnations)
     }
-    loops = [sorted(exits, key=lambda life: life.incarnation) for exits in gone.values() if len(exits) >= LOOP_MIN]
+    loops = [
+        sorted(exits, key=lambda incarnation: incarnation.number) for exits in gone.values() if len(exits) >= LOOP_MIN
+    ]
     rows = of_group(
         len(loops),
         {
@@ -101,15 +106,19 @@ def unbounded_close(group: Group) -> Findings:
     nothing is assigned before close(). The first process of a container is not ended by a signal that it does not
     handle: handle it, or set `[image] init = true`.
     """
-    overdue = [life for life in group.trial_context.lives if life.asked == "overdue" and life.exited_ns is not None]
-    excuses = [_excuse(group, life) for life in overdue]
-    found = [life for life, excuse in zip(overdue, excuses, strict=True) if excuse is None]
+    overdue = [
+        incarnation
+        for incarnation in group.trial_context.incarnations
+        if incarnation.asked == "overdue" and incarnation.exited_ns is not None
+    ]
+    excuses = [_excuse(group, incarnation) for incarnation in overdue]
+    found = [incarnation for incarnation, excuse in zip(overdue, excuses, strict=True) if excuse is None]
     rows = of_group(
         len(found),
         {
-            "member": [group.trial_context.members[life.member] for life in found],
-            "incarnation": [life.incarnation for life in found],
-            "within_s": [life.within_s for life in found],
+            "member": [group.trial_context.members[incarnation.member] for incarnation in found],
+            "incarnation": [incarnation.number for incarnation in found],
+            "within_s": [incarnation.within_s for incarnation in found],
         },
     )
     reasons = [
@@ -119,34 +128,34 @@ def unbounded_close(group: Group) -> Findings:
     return Findings(rows, [_proofs(found)], reasons)
 
 
-def _excuse(group: Group, life: Incarnation) -> Undecided | None:
+def _excuse(group: Group, incarnation: Incarnation) -> Undecided | None:
     """Returns why nobody can tell whether the member itself was too slow; None where it was."""
-    ended_ns = life.exited_ns or 0
-    asked_ns = ended_ns if life.asked_ns is None else life.asked_ns
-    member, waits_ns = group.trial_context.members[life.member], _request_timeout_ns(group)
+    ended_ns = incarnation.exited_ns or 0
+    asked_ns = ended_ns if incarnation.asked_ns is None else incarnation.asked_ns
+    member, waits_ns = group.trial_context.members[incarnation.member], _request_timeout_ns(group)
     if any(_hinders(window, member, asked_ns, ended_ns, waits_ns=waits_ns) for window in _windows(group)):
         return Undecided.STOP_UNDER_FAULT
     if "stop.within_s" not in group.trial_context.settings.declared and _held_in_a_join(
-        group, life, asked_ns, ended_ns
+        group, incarnation, asked_ns, ended_ns
     ):
         return Undecided.JOIN_HELD_BACK
-    patience_ns = (life.within_s or 0) / 4 * SECOND_NS
+    patience_ns = (incarnation.within_s or 0) / 4 * SECOND_NS
     late = [delay for at, delay in group.trial_context.delays if asked_ns <= at and at - delay <= ended_ns]
     return Undecided.STOP_DELAYED if max(late, default=0) > patience_ns else None
 
 
-def _held_in_a_join(group: Group, life: Incarnation, asked_ns: int, ended_ns: int) -> bool:
+def _held_in_a_join(group: Group, incarnation: Incarnation, asked_ns: int, ended_ns: int) -> bool:
     """Tells whether requests of the member to join were under way all the while: the first since before it was to stop,
     each at once after the one before, and the last was answered only when the member had gone."""
     about = group.trial_context
-    asks = [one for one in about.group_answers if one.api in JOINS and one.member == life.member]
+    asks = [one for one in about.group_answers if one.api in JOINS and one.member == incarnation.member]
     walls = np.array([NONE if one.wall_ns is None else one.wall_ns for one in asks], np.int64)
     ends_ns = monotonic(about, walls, np.array([one.time_ns for one in asks], np.int64)).tolist()
     reached_ns = NONE
     for end_ns, one in sorted(zip(ends_ns, asks, strict=True), key=lambda pair: pair[0] - pair[1].duration_ns):
         begun_ns = end_ns - one.duration_ns
         since_ns = asked_ns if reached_ns == NONE else reached_ns + JOIN_GAP_MAX_NS
-        if life.started_ns <= begun_ns <= since_ns and end_ns >= asked_ns:
+        if incarnation.started_ns <= begun_ns <= since_ns and end_ns >= asked_ns:
             reached_ns = max(end_ns, reached_ns)
     return reached_ns >= ended_ns - LOG_TOLERANCE_NS
 
@@ -169,21 +178,23 @@ def _hinders(window: Window, member: str, asked_ns: int, ended_ns: int, *, waits
     return window.kind not in ENDING and window.member in (None, member) and window.injected_ns <= ended_ns and not over
 
 
-def _members(lives: Sequence[Incarnation]) -> list[int]:
-    return sorted({life.member for life in lives})
+def _members(incarnations: Sequence[Incarnation]) -> list[int]:
+    return sorted({incarnation.member for incarnation in incarnations})
 
 
-def _by_itself(life: Incarnation) -> bool:
-    return life.asked == "no" and life.exited_ns is not None
+def _by_itself(incarnation: Incarnation) -> bool:
+    return incarnation.asked == "no" and incarnation.exited_ns is not None
 
 
-def _ending(life: Incarnation) -> str:
-    return f"by signal {life.signal}" if life.signal is not None else f"with status {life.code}"
+def _ending(incarnation: Incarnation) -> str:
+    return f"by signal {incarnation.signal}" if incarnation.signal is not None else f"with status {incarnation.code}"
 
 
-def _proofs(lives: Sequence[Incarnation]) -> tuple[Array, Array]:
-    sources = np.array([life.source for life in lives], np.int64)
-    return sources, np.array([-1 if life.exited_seq is None else life.exited_seq for life in lives], np.int64)
+def _proofs(incarnations: Sequence[Incarnation]) -> tuple[Array, Array]:
+    sources = np.array([incarnation.source for incarnation in incarnations], np.int64)
+    return sources, np.array(
+        [-1 if incarnation.exited_seq is None else incarnation.exited_seq for incarnation in incarnations], np.int64
+    )
 
 
 STORM_MIN = 5  # one mishap costs four at most: a member lost and back, each two generations where rebalances cooperate
@@ -248,8 +259,10 @@ def _unexplained(group: Group) -> list[tuple[int, Epoch, Epoch]]:
 def _causes(group: Group) -> tuple[Ints, Ints]:
     """Returns from when to when each thing that happened explains a rise."""
     about, patience_s = group.trial_context, group.trial_context.session_timeout_s / 4
-    lives = [(life.started_ns, life.closed_ns, life.exited_ns) for life in about.lives]
-    instants = [at_ns for times in lives for at_ns in times if at_ns is not None]
+    incarnations = [
+        (incarnation.started_ns, incarnation.closed_ns, incarnation.exited_ns) for incarnation in about.incarnations
+    ]
+    instants = [at_ns for times in incarnations for at_ns in times if at_ns is not None]
     spans = [(at_ns, at_ns) for at_ns in (*instants, *about.topic_changes)]
     spans += [(at - delay, at) for at, delay in about.delays if delay > patience_s * SECOND_NS]
     window_ns = int(group.window_s * SECOND_NS)

@@ -121,7 +121,7 @@ def overtaken(batch: Batch) -> Findings:
     past = expired["offset"] < final_committed_offsets(batch)[expired["slice"]]
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
     unheard = uncertain_after_kill(batch, covered_by)
-    near = ~past & bool(batch.lives["killed"].any()) & (not sink_there(batch))
+    near = ~past & bool(batch.incarnations["killed"].any()) & (not sink_there(batch))
     by_operator = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN) == OPERATOR
     told = unread & ~unheard & ~near
     ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)

@@ -87,20 +87,20 @@ def never_fetched(batch: Batch, lines: Table) -> Bools:
     missing.
     """
     asks = fetches(batch)
-    life = incarnation_of(batch, lines["source"])
-    wanted = lines["slice"] * (len(batch.lives) + 1) + life
+    incarnation = incarnation_of(batch, lines["source"])
+    wanted = lines["slice"] * (len(batch.incarnations) + 1) + incarnation
     vague = batch.vague(lines["source"])  # out of a buffer: it may have been said at any time
     heard_ns = np.where(vague, NEVER - 1, lines["time_ns"] + TOLERANCE_NS)
     said_ns = np.where(vague, NONE + 1, batch.earliest(lines["time_ns"]) - TOLERANCE_NS)
     brought = _brought(asks, wanted, lines["offset"], heard_ns) | _in_hand(
         asks, wanted, lines["offset"], said_ns, heard_ns
     )
-    never: Bools = ~brought & _can_tell(batch, lines, life)
+    never: Bools = ~brought & _can_tell(batch, lines, incarnation)
     return never
 
 
 def fetches(batch: Batch) -> Table:
-    """Returns the fetches of members' processes: slice, group (slice and life as one), begun_ns, fetch_position,
+    """Returns the fetches of members' processes: slice, group (slice and incarnation as one), begun_ns, fetch_position,
     got (bytes), next_position, next_ns (what the same process asked for next, and when; NEVER: nothing).
 
     Sorted by (group, begun_ns).
@@ -109,9 +109,11 @@ def fetches(batch: Batch) -> Table:
     lasted_ns = np.where(asks["duration_ns"] == NONE, 0, asks["duration_ns"])
     begun_ns = batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]) - lasted_ns
     member = members_of(batch, asks["lane"], otherwise=-1)
-    life = at_or_before(batch.lives["member"], batch.lives["started_ns"], member, begun_ns)
-    asks = asks.having(life=life, begun_ns=begun_ns, group=asks["slice"] * (len(batch.lives) + 1) + life)
-    asks = asks.take(life >= 0).sorted_by("group", "begun_ns", "source", "seq")
+    incarnation = at_or_before(batch.incarnations["member"], batch.incarnations["started_ns"], member, begun_ns)
+    asks = asks.having(
+        incarnation=incarnation, begun_ns=begun_ns, group=asks["slice"] * (len(batch.incarnations) + 1) + incarnation
+    )
+    asks = asks.take(incarnation >= 0).sorted_by("group", "begun_ns", "source", "seq")
     following = next_in(asks["group"])
     return asks.only("slice", "group", "begun_ns", "fetch_position").having(
         got=(asks["answered_bytes"] > 0) & (asks["error_code"] == 0),
@@ -143,23 +145,23 @@ def _in_hand(asks: Table, wanted: Ints, offsets: Ints, said_ns: Ints, heard_ns: 
     return in_hand & (picked(asks["fetch_position"], lowest, NEVER) <= offsets)
 
 
-def _can_tell(batch: Batch, lines: Table, life: Ints) -> Bools:
+def _can_tell(batch: Batch, lines: Table, incarnation: Ints) -> Bools:
     """Returns of which lines the request log knows all that their process fetched."""
     trial_context = batch.trial_context
-    alone = np.append(~overlapping(batch) & np.isin(batch.lives["member"], _fetching(trial_context)), False)
+    alone = np.append(~overlapping(batch) & np.isin(batch.incarnations["member"], _fetching(trial_context)), False)
     asks = batch.of(Kind.FETCH_ASKED)
     strange = np.zeros(batch.size, np.bool_)
     strange[asks["slice"][members_of(batch, asks["lane"], otherwise=-1) < 0]] = True
-    seen: Bools = alone[life] & ~strange[lines["slice"]] & (lines["time_ns"] < complete_until_ns(trial_context))
+    seen: Bools = alone[incarnation] & ~strange[lines["slice"]] & (lines["time_ns"] < complete_until_ns(trial_context))
     return seen
 
 
 def overlapping(batch: Batch) -> Bools:
-    """Returns the lives that another life of the same member overlaps: their fetches cannot be told apart."""
-    lives = batch.lives  # by (member, started_ns)
-    before = previous_in(lives["member"])
-    ended_ns = picked(np.where(lives["exited_ns"] == NONE, NEVER, lives["exited_ns"]), before, NONE)
-    late = ended_ns > lives["started_ns"]
+    """Returns the incarnations that another one of the same member overlaps: their fetches cannot be told apart."""
+    incarnations = batch.incarnations  # by (member, started_ns)
+    before = previous_in(incarnations["member"])
+    ended_ns = picked(np.where(incarnations["exited_ns"] == NONE, NEVER, incarnations["exited_ns"]), before, NONE)
+    late = ended_ns > incarnations["started_ns"]
     return late | np.append(late[1:], False)[: len(late)]
 
 

@@ -59,12 +59,12 @@ def memory_over_limit(group: Group) -> Findings:
         len(found),
         {
             "member": [member for member, _ in found],
-            "incarnation": [incarnation for _, incarnation in found],
-            "rss_bytes": [peaks[over[life][-1]].rss_bytes for life in found],
+            "incarnation": [number for _, number in found],
+            "rss_bytes": [peaks[over[incarnation][-1]].rss_bytes for incarnation in found],
             "limit_bytes": [limit for _ in found],
         },
     )
-    proofs = [[peaks[over[life][place]] for life in found] for place in (0, -1)]
+    proofs = [[peaks[over[incarnation][place]] for incarnation in found] for place in (0, -1)]
     columns = [
         tuple(np.array([getattr(p, name) for p in some], np.int64) for name in ("source", "seq")) for some in proofs
     ]
@@ -103,21 +103,27 @@ def oom_killed(group: Group) -> Findings:
 
     Remedy: As for memory-over-limit; and give the process the limit that it needs.
     """
-    lives = [life for life in group.trial_context.lives if life.signal == 9 and life.asked == "no"]
-    rises = [_rise(group, life) for life in lives]
-    struck = [(life, rise) for life, rise in zip(lives, rises, strict=True) if rise is not None]
-    found = [(life, rise) for life, rise in struck if sum(other == rise for _, other in struck) <= rise.by]
+    incarnations = [
+        incarnation
+        for incarnation in group.trial_context.incarnations
+        if incarnation.signal == 9 and incarnation.asked == "no"
+    ]
+    rises = [_rise(group, incarnation) for incarnation in incarnations]
+    struck = [(incarnation, rise) for incarnation, rise in zip(incarnations, rises, strict=True) if rise is not None]
+    found = [
+        (incarnation, rise) for incarnation, rise in struck if sum(other == rise for _, other in struck) <= rise.by
+    ]
     rows = of_group(
         len(found),
         {
-            "member": [group.trial_context.members[life.member] for life, _ in found],
-            "incarnation": [life.incarnation for life, _ in found],
-            "over_limit": [_over_limit(group, life) for life, _ in found],
+            "member": [group.trial_context.members[incarnation.member] for incarnation, _ in found],
+            "incarnation": [incarnation.number for incarnation, _ in found],
+            "over_limit": [_over_limit(group, incarnation) for incarnation, _ in found],
         },
     )
     exits = (
-        np.array([life.source for life, _ in found], np.int64),
-        np.array([life.exited_seq for life, _ in found], np.int64),
+        np.array([incarnation.source for incarnation, _ in found], np.int64),
+        np.array([incarnation.exited_seq for incarnation, _ in found], np.int64),
     )
     risen = np.array([rise.source for _, rise in found], np.int64), np.array([rise.seq for _, rise in found], np.int64)
     return Findings(rows, [exits, risen], [(Undecided.SIGKILL_AMBIGUOUS, np.full(len(struck) - len(found), -1))])
@@ -129,17 +135,19 @@ def _unsampled(group: Group) -> int:
         return 0
     sampled = {(peak.member, peak.incarnation) for peak in group.trial_context.peaks}
     members = group.trial_context.members
-    lasting = [life for life in group.trial_context.lives if _lived_ns(group, life) >= UNSAMPLED_NS]
-    return sum((members[life.member], life.incarnation) not in sampled for life in lasting)
+    lasting = [
+        incarnation for incarnation in group.trial_context.incarnations if _lived_ns(group, incarnation) >= UNSAMPLED_NS
+    ]
+    return sum((members[incarnation.member], incarnation.number) not in sampled for incarnation in lasting)
 
 
-def _lived_ns(group: Group, life: Incarnation) -> int:
-    return (group.snapshot_ns if life.exited_ns is None else life.exited_ns) - life.started_ns
+def _lived_ns(group: Group, incarnation: Incarnation) -> int:
+    return (group.snapshot_ns if incarnation.exited_ns is None else incarnation.exited_ns) - incarnation.started_ns
 
 
-def _rise(group: Group, life: Incarnation) -> OomRise | None:
+def _rise(group: Group, incarnation: Incarnation) -> OomRise | None:
     """Returns the first rise of the counter that the member's end falls into, None where there is none."""
-    ended_ns = life.exited_ns or 0
+    ended_ns = incarnation.exited_ns or 0
     return next(
         (
             rise
@@ -150,11 +158,11 @@ def _rise(group: Group, life: Incarnation) -> OomRise | None:
     )
 
 
-def _over_limit(group: Group, life: Incarnation) -> bool:
+def _over_limit(group: Group, incarnation: Incarnation) -> bool:
     limit = group.trial_context.settings.memory_max_bytes
-    name = group.trial_context.members[life.member]
+    name = group.trial_context.members[incarnation.member]
     return limit is not None and any(
         peak.rss_bytes > limit
         for peak in group.trial_context.peaks
-        if (peak.member, peak.incarnation) == (name, life.incarnation)
+        if (peak.member, peak.incarnation) == (name, incarnation.number)
     )

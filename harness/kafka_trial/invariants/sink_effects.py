@@ -203,7 +203,7 @@ def _told_handlings(batch: Batch, effects: Table) -> Array:
     """Returns how often lines say that each effect's record was begun: by its member, or by anybody where it names
     none."""
     begun = handler_starts(batch)
-    member = picked(batch.lives["member"], incarnation_of(batch, begun["source"]), -1)
+    member = picked(batch.incarnations["member"], incarnation_of(batch, begun["source"]), -1)
     by_anybody = np.full(len(begun), -1)
     told = np.concatenate([begun["slice"], begun["slice"], effects["slice"]])
     offsets = np.concatenate([begun["offset"], begun["offset"], effects["offset"]])

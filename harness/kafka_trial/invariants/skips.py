@@ -175,8 +175,8 @@ def _overtaken(batch: Batch, skipped: Table) -> Bools:
 def _in_last_act(batch: Batch, skipped: Table) -> Bools:
     """Returns whether the jump is among the last words of a member that was killed while it held the partition."""
     held = ownership_epochs(batch)
-    life = picked(held["life"], skipped["ownership_epoch"], -1)
-    killed = picked(batch.lives["killed"], life, 0) == 1
+    incarnation = picked(held["incarnation"], skipped["ownership_epoch"], -1)
+    killed = picked(batch.incarnations["killed"], incarnation, 0) == 1
     by_exit = picked(held["closed_by"], skipped["ownership_epoch"], 0) == BY_EXIT
     closed_ns = picked(held["close_ns"], skipped["ownership_epoch"], NEVER)
     last: Bools = killed & by_exit & (skipped["jumped_ns"] >= closed_ns - TOLERANCE_NS)
@@ -202,25 +202,24 @@ def _crashed_soon(batch: Batch, unknown: Bools) -> Bools:
     Soon is within the poll interval: no batch is in hand for longer. A commit that its member did not know of counts
     with the one by which it tried again.
     """
-    log, lives = commits_in_effect(batch), batch.lives
-    order = ordered(log["slice"], log["life"])
-    incarnation = joined(log["slice"], log["life"])[order]
-    following = next_in(incarnation)
+    log, incarnations = commits_in_effect(batch), batch.incarnations
+    order = ordered(log["slice"], log["incarnation"])
+    following = next_in(joined(log["slice"], log["incarnation"])[order])
     last, latest_ns = np.zeros(len(log), np.bool_), np.full(len(log), NONE)
     is_last = following < 0
     tried_again = unknown[order] & (picked(is_last.astype(np.int64), following, 0) == 1)
     last[order] = is_last | tried_again
     latest_ns[order] = picked(log["effect_ns"][order], np.where(is_last, np.arange(len(log)), following), NONE)
     soon_ns = int(batch.trial_context.settings.poll_interval_s * SECOND_NS) + TOLERANCE_NS
-    crashed: Bools = picked(lives["crashed"], log["life"], 0) == 1
-    return last & crashed & (picked(lives["exited_ns"], log["life"], NEVER) <= latest_ns + soon_ns)
+    crashed: Bools = picked(incarnations["crashed"], log["incarnation"], 0) == 1
+    return last & crashed & (picked(incarnations["exited_ns"], log["incarnation"], NEVER) <= latest_ns + soon_ns)
 
 
 def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether the incarnation had left each record out: by its own word it had begun a later one and never
     this one; or the broker had told it to start behind it."""
     log, begun = commits_in_effect(batch), handler_starts(batch)
-    source = picked(batch.lives["source"], picked(log["life"], commits, -1), -1)
+    source = picked(batch.incarnations["source"], picked(log["incarnation"], commits, -1), -1)
     file = joined(*(np.concatenate(pair) for pair in ((begun["slice"], lost["slice"]), (begun["source"], source))))
     file = np.unique(file, return_inverse=True)[1]
     mine, wanted = file[: len(begun)], file[len(begun) :]
@@ -234,8 +233,8 @@ def _delivered_beyond(batch: Batch, lost: Table, commits: Ints) -> Bools:
 def _never_in_hand(batch: Batch, lost: Table, commits: Ints) -> Bools:
     """Returns whether no fetch of the committer's incarnation can have brought each record by the time of its crash, as
     far as the request log can tell."""
-    life = picked(commits_in_effect(batch)["life"], commits, -1)
-    source, exited_ns = (picked(batch.lives[name], life, -1) for name in ("source", "exited_ns"))
+    incarnation = picked(commits_in_effect(batch)["incarnation"], commits, -1)
+    source, exited_ns = (picked(batch.incarnations[name], incarnation, -1) for name in ("source", "exited_ns"))
     rows = lost.only("slice", "offset").having(source=source, time_ns=exited_ns)
     # What it had asked for may be logged late; after its end it asked for nothing.
     logged = rows.having(time_ns=exited_ns + LATE_NS_MAX)

@@ -77,8 +77,10 @@ def _ongoing(batch: Batch, answers: Table, fetches: Table, fetched_ns: Ints) -> 
     dropped = _fetches(batch, Kind.FETCH_DROPPED).sorted_by("slice", "member", "at_ns")
     group, wanted = _askers(dropped, answers)
     drop = at_or_before(group, dropped["at_ns"], wanted, answers["at_ns"] - 1)
-    life = incarnation_at(batch, answers["member"], answers["at_ns"])
-    since_ns = np.maximum(picked(batch.lives["started_ns"], life, NONE), picked(dropped["at_ns"], drop, NONE))
+    incarnation = incarnation_at(batch, answers["member"], answers["at_ns"])
+    since_ns = np.maximum(
+        picked(batch.incarnations["started_ns"], incarnation, NONE), picked(dropped["at_ns"], drop, NONE)
+    )
     return (fetched_ns != NONE) & (fetched_ns >= since_ns) & (fetched_ns >= picked(by_time["at_ns"], last, NONE))
 
 

@@ -87,7 +87,10 @@ def starved_partition(group: Group) -> Findings:
     delayed = stood_still(group.trial_context, waits["since_ns"], waits["until_ns"])
     unsure = starved & ~delayed & (waits["member"] < 0)
     found = waits.take(starved & ~delayed & ~unsure)
-    members = {life.source: group.trial_context.members[life.member] for life in group.trial_context.lives}
+    members = {
+        incarnation.source: group.trial_context.members[incarnation.member]
+        for incarnation in group.trial_context.incarnations
+    }
     rows = table(
         slice=found["slice"],
         order=found["since_ns"],

@@ -79,7 +79,7 @@ class Incarnation:
 
     source: int
     member: int
-    incarnation: int
+    number: int
     started_ns: int
     closed_seq: int | None = None
     closed_ns: int | None = None
@@ -319,7 +319,7 @@ class TrialContext:
     slices: tuple[tuple[str, int], ...] = ()
     sources: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
-    lives: tuple[Incarnation, ...] = ()
+    incarnations: tuple[Incarnation, ...] = ()
     lanes: Mapping[int, int] = field(default_factory=dict)
     member_ids: tuple[str, ...] = ()
     owners: tuple[int, ...] = ()  # the member behind each member id, -1 unknown
@@ -369,7 +369,7 @@ class TrialContext:
     @property
     def prints_no_work(self) -> bool:
         """Whether no member said of any record that it had it: then a sink alone can tell what was done."""
-        return not any(life.works for life in self.lives)
+        return not any(incarnation.works for incarnation in self.incarnations)
 
     @property
     def session_timeout_s(self) -> float:

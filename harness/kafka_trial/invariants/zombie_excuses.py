@@ -129,7 +129,9 @@ def in_untold_loss(batch: Batch, effects: Table) -> Bools:
 
 def _prints(batch: Batch) -> Bools:
     """Returns of which ownership epochs the member prints when its handlers end."""
-    prints: Bools = picked(batch.lives["completes"].astype(np.int64), ownership_epochs(batch)["life"], 0) == 1
+    prints: Bools = (
+        picked(batch.incarnations["completes"].astype(np.int64), ownership_epochs(batch)["incarnation"], 0) == 1
+    )
     return prints
 
 
@@ -143,7 +145,12 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
     inside = excused(batch, ownership_epoch, offset, time_ns) | excused(
         batch, ownership_epoch, offset, time_ns - TOLERANCE_NS
     )
-    killed = picked(batch.lives["killed"].astype(np.int64), ownership_epochs(batch)["life"][ownership_epoch], 0) == 1
+    killed = (
+        picked(
+            batch.incarnations["killed"].astype(np.int64), ownership_epochs(batch)["incarnation"][ownership_epoch], 0
+        )
+        == 1
+    )
     told_ns = np.minimum(zombie_windows(batch)["told_ns"], ownership_epochs(batch)["close_ns"])
     left = _finished_before_crash(batch, pairs)
     killed &= _can_have_come(batch, pairs, told_ns)
@@ -153,7 +160,7 @@ def _by_lines(batch: Batch, pairs: Table) -> Bools:
 def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects are of the record that a member had in hand when its `lost` callback came, and which it did
     before its process went down over it: the last line of its work on the partition is that record's delivery."""
-    held, lives, ownership_epoch = ownership_epochs(batch), batch.lives, pairs["ownership_epoch"]
+    held, incarnations, ownership_epoch = ownership_epochs(batch), batch.incarnations, pairs["ownership_epoch"]
     work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
     files = joined_with(work["slice"], work["source"], len(batch.trial_context.sources))
     work = work.having(at=files).sorted_by("at", "seq")
@@ -164,8 +171,8 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
         picked(last["ownership_epoch"], row, -1) == ownership_epoch
     )
     begun &= picked(last["offset"], row, NONE) == pairs["offset"]
-    down = picked(lives["crashed"].astype(np.int64), held["life"][ownership_epoch], 0) == 1
-    gone_ns = picked(lives["exited_ns"], held["life"][ownership_epoch], NONE)
+    down = picked(incarnations["crashed"].astype(np.int64), held["incarnation"][ownership_epoch], 0) == 1
+    gone_ns = picked(incarnations["exited_ns"], held["incarnation"][ownership_epoch], NONE)
     time_ns, windows = pairs["time_ns"], zombie_windows(batch)
     while_it_lived = (time_ns >= windows["loss_ns"][ownership_epoch] - TOLERANCE_NS) & (
         time_ns <= gone_ns + TOLERANCE_NS

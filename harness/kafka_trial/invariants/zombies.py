@@ -128,22 +128,22 @@ def should_know_from_ns(batch: Batch, loss_ns: Ints, begun_ns: Ints, first: Ints
     lost = np.flatnonzero((loss_ns != NEVER) & (end > first))
     if not len(lost) or not read_to_end(batch.trial_context):
         return known
-    lives = {life.source: life for life in batch.trial_context.lives}
+    incarnations = {incarnation.source: incarnation for incarnation in batch.trial_context.incarnations}
     for row in lost.tolist():  # what was lost untold: some dozens at most
         fetches = begun_ns[first[row] : end[row]]
         fetches = fetches[fetches >= loss_ns[row]]
-        life = lives.get(int(held["source"][row]))
-        if life is not None:
-            known[row] = _should_know_from(batch, life, int(held["slice"][row]), fetches)
+        incarnation = incarnations.get(int(held["source"][row]))
+        if incarnation is not None:
+            known[row] = _should_know_from(batch, incarnation, int(held["slice"][row]), fetches)
     return np.where(known < held["close_ns"], known, NEVER)
 
 
-def _should_know_from(batch: Batch, life: Incarnation, where: int, fetches: Ints) -> int:
+def _should_know_from(batch: Batch, incarnation: Incarnation, where: int, fetches: Ints) -> int:
     """Returns when a session had passed after the first fetch that came a session after all that was asked, and after
     all that happened meanwhile and may have kept its member from asking."""
     session_ns = int(batch.trial_context.session_timeout_s * SECOND_NS)
-    disturbances = [*_disturbances(batch, life.member)]
-    since_ns = max(_answered_at_ns(batch, life, where), default=NEVER // 2)
+    disturbances = [*_disturbances(batch, incarnation.member)]
+    since_ns = max(_answered_at_ns(batch, incarnation, where), default=NEVER // 2)
     while True:
         later = np.searchsorted(fetches, since_ns + session_ns)
         known_ns = int(fetches[later]) + session_ns if later < len(fetches) else NEVER
@@ -153,15 +153,15 @@ def _should_know_from(batch: Batch, life: Incarnation, where: int, fetches: Ints
         since_ns = max(meanwhile)
 
 
-def _answered_at_ns(batch: Batch, life: Incarnation, where: int) -> Iterator[int]:
+def _answered_at_ns(batch: Batch, incarnation: Incarnation, where: int) -> Iterator[int]:
     """Yields when requests of a member to its group were answered, until it was asked to stop: joins, syncs,
     heartbeats, what was refused, and what was committed in the slice `where`. Those of other clients of its process
     count as well.
     """
     about = batch.trial_context
-    ends = [at_ns for at_ns in (life.asked_ns, life.exited_ns) if at_ns is not None]
+    ends = [at_ns for at_ns in (incarnation.asked_ns, incarnation.exited_ns) if at_ns is not None]
     until_ns = min(ends, default=NEVER)
-    lanes = [lane for lane, of in about.lanes.items() if of == life.member]
+    lanes = [lane for lane, of in about.lanes.items() if of == incarnation.member]
     answers = [one for one in about.group_answers if one.lane in lanes]
     runs = [one for one in about.heartbeat_runs if one.lane in lanes]
     commits = batch.of(Kind.COMMIT_REQUEST)

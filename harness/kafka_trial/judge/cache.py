@@ -48,7 +48,7 @@ from kafka_trial.judge.history_reader import ReadFile, read_history
 from kafka_trial.judge.line_index import LineIndex, LineIndexBuilder, index_of, read_index
 from kafka_trial.judge.lines import SPLIT_BYTES, read_blocks
 
-CACHE_SCHEMA = 11
+CACHE_SCHEMA = 12
 ROW_GROUP, SORTED_RUN = 32_768, 524_288  # rows: what a reader passes over as one, and what is sorted at once
 ROWS_FILE, LINES, CONTEXT = "rows.parquet", "lines.parquet", "trial_context.json"
 NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)  # to write into: of somebody else, or mounted to be read
@@ -213,7 +213,7 @@ def from_plain(plain: Mapping[str, Any]) -> TrialContext:
         **dict(plain)
         | {
             "slices": tuple((topic, partition) for topic, partition in plain["slices"]),
-            "lives": tuple(Incarnation(**life) for life in plain["lives"]),
+            "incarnations": tuple(Incarnation(**incarnation) for incarnation in plain["incarnations"]),
             "windows": tuple(Window(**window) for window in plain["windows"]),
             "connections": tuple(Connection(**one) for one in plain["connections"]),
             "own_clients": tuple(OwnClient(**one) for one in plain["own_clients"]),

@@ -59,9 +59,9 @@ def _work(batch: Batch) -> Table:
     A line that a witness refutes is no work. "moved" is what brokers see of somebody who says nothing: a commit above
     all before it, and records answered to a fetch; a position that is only committed again moves nothing.
     """
-    own, life, commits = own_words(batch), batch.lives, commits_in_effect(batch)
+    own, incarnations, commits = own_words(batch), batch.incarnations, commits_in_effect(batch)
     member_of = np.full(len(batch.trial_context.sources) + 1, -1, np.int64)
-    member_of[life["source"]] = life["member"]
+    member_of[incarnations["source"]] = incarnations["member"]
     own = own.take(np.isin(own["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     own = own.take(~is_refuted(batch, own))
     rising = commits.take(commits["committed_offset"] > np.maximum(commits["peak"], batch.log_starts[commits["slice"]]))
@@ -164,7 +164,7 @@ def in_hand(batch: Batch, window: Window, work: Table) -> Ints:
 
 def _possessed(batch: Batch, window: Window, begun_ns: int, wanted: Array) -> Bools:
     held = ownership_epochs(batch)
-    before = picked(batch.lives["started_ns"], held["life"], NEVER) <= begun_ns
+    before = picked(batch.incarnations["started_ns"], held["incarnation"], NEVER) <= begun_ns
     there = (held["open_ns"] <= window.injected_ns) & (held["close_ns"] >= begun_ns - TOLERANCE_NS)
     possessed: Bools = counts(held["slice"][wanted[held["member"]] & before & there], batch.size) > 0
     return possessed

@@ -92,7 +92,7 @@ def _absorbed(trial_context: TrialContext, seen: Seen) -> bool:
 
 def _judged_elsewhere(name: str, trial_context: TrialContext, seen: Seen) -> str | None:
     """Returns why an anomaly cannot be seen of this consumer, and need not be: another one decides what is claimed."""
-    if name not in ELSEWHERE or seen.delivered or seen.processed or not trial_context.lives:
+    if name not in ELSEWHERE or seen.delivered or seen.processed or not trial_context.incarnations:
         return None  # where no member was started here (an audit), nothing of theirs was heard
     by_commits = trial_context.settings.silent and trial_context.settings.in_offsets_log
     decided = by_commits and name in BY_COMMITS
@@ -144,7 +144,7 @@ def _own_word(trial_context: TrialContext, seen: Seen) -> str | None:
 
 def _by_effects(trial_context: TrialContext, seen: Seen) -> str | None:
     """Why effects do not show the work; None where they do: the sink was read whole, and heard of something."""
-    if not trial_context.lives:
+    if not trial_context.incarnations:
         return NO_EVENTS
     if trial_context.settings.events not in (None, "none") and trial_context.settings.sink in (None, "none"):
         return "no record was delivered by the consumer's own word"
@@ -162,7 +162,7 @@ def _work(trial_context: TrialContext, seen: Seen) -> str | None:
 
 def _moves(trial_context: TrialContext, seen: Seen) -> str | None:
     """What was handled; of a consumer that shows nothing of it, its commits, which the offsets log tells."""
-    if trial_context.lives and trial_context.settings.silent and trial_context.settings.in_offsets_log:
+    if trial_context.incarnations and trial_context.settings.silent and trial_context.settings.in_offsets_log:
         return None
     return _handled(trial_context, seen)
 
@@ -172,7 +172,11 @@ def _ownership_epochs(trial_context: TrialContext, seen: Seen) -> str | None:
     by_answers = {one.member for one in trial_context.group_answers if one.assigned}
     by_fetches = {trial_context.lanes[lane] for lane in trial_context.fetching if lane in trial_context.lanes}
     known = by_answers | by_fetches if _requests(trial_context, seen) is None else set()
-    unknown = {life.member for life in trial_context.lives if life.works and not life.assigns} - known
+    unknown = {
+        incarnation.member
+        for incarnation in trial_context.incarnations
+        if incarnation.works and not incarnation.assigns
+    } - known
     if not unknown:
         return None
     names = ", ".join(sorted(trial_context.members[member] for member in unknown))
@@ -181,11 +185,15 @@ def _ownership_epochs(trial_context: TrialContext, seen: Seen) -> str | None:
 
 def _handler_starts(trial_context: TrialContext, seen: Seen) -> str | None:
     """Every member that says when a handler ended says when one began, and some handlers ended."""
-    ends_only = {life.member for life in trial_context.lives if life.completes and not life.delivers}
+    ends_only = {
+        incarnation.member
+        for incarnation in trial_context.incarnations
+        if incarnation.completes and not incarnation.delivers
+    }
     if ends_only:
         names = ", ".join(sorted(trial_context.members[member] for member in ends_only))
         return f"nobody knows when handlers of {names} began: no delivered line"
-    if trial_context.lives and not any(life.completes for life in trial_context.lives):
+    if trial_context.incarnations and not any(incarnation.completes for incarnation in trial_context.incarnations):
         return "nobody knows when handlers ended: no processed line"
     return None
 
@@ -196,8 +204,12 @@ def _commit_times(trial_context: TrialContext, seen: Seen) -> str | None:
     settings = trial_context.settings
     if settings.stdout != "buffered" or settings.has_sink or settings.progress != "kafka" or not seen.committed:
         return None
-    untimed = {life.member for life in trial_context.lives if life.works and life.source not in trial_context.timed}
-    untimed -= {life.member for life in trial_context.lives if life.invokes}
+    untimed = {
+        incarnation.member
+        for incarnation in trial_context.incarnations
+        if incarnation.works and incarnation.source not in trial_context.timed
+    }
+    untimed -= {incarnation.member for incarnation in trial_context.incarnations if incarnation.invokes}
     vague = {trial_context.members[member] for member in untimed}
     vague &= seen.committing or vague  # where nobody knows who commits, any of them may
     if not vague:
@@ -207,8 +219,8 @@ def _commit_times(trial_context: TrialContext, seen: Seen) -> str | None:
 
 
 def _callbacks(trial_context: TrialContext, seen: Seen) -> str | None:
-    workers = [life for life in trial_context.lives if life.works]
-    told = not workers or any(life.assigns for life in workers)
+    workers = [incarnation for incarnation in trial_context.incarnations if incarnation.works]
+    told = not workers or any(incarnation.assigns for incarnation in workers)
     return None if told else "no member tells of rebalance callbacks"
 
 
@@ -232,12 +244,12 @@ def _snapshot(trial_context: TrialContext, seen: Seen) -> str | None:
 
 
 def _processes(trial_context: TrialContext, seen: Seen) -> str | None:
-    return None if trial_context.lives else "no member's process was started"
+    return None if trial_context.incarnations else "no member's process was started"
 
 
 def _exits(trial_context: TrialContext, seen: Seen) -> str | None:
-    exits = [life for life in trial_context.lives if life.exited_seq is not None]
-    told = all(life.asked is not None for life in exits)
+    exits = [incarnation for incarnation in trial_context.incarnations if incarnation.exited_seq is not None]
+    told = all(incarnation.asked is not None for incarnation in exits)
     return None if told else "an exit does not say whether the harness had asked for it: by an earlier version"
 
 

@@ -113,19 +113,19 @@ def strangers(folder: RunFolder) -> Iterator[str]:
 
 
 def _members_missing(trial_context: TrialContext) -> Iterator[str]:
-    begun = {trial_context.sources[life.source] for life in trial_context.lives}
+    begun = {trial_context.sources[incarnation.source] for incarnation in trial_context.incarnations}
     for source in trial_context.sources:
         if source.startswith("consumer-") and source not in begun:
             yield f"{source}: does not tell that its process was started"
     seen = {(peak.member, peak.incarnation) for peak in trial_context.peaks}
     seen |= {
-        (trial_context.members[life.member], earlier)
-        for life in trial_context.lives
-        for earlier in range(min(life.incarnation, 1000))
+        (trial_context.members[incarnation.member], earlier)
+        for incarnation in trial_context.incarnations
+        for earlier in range(min(incarnation.number, 1000))
     }
-    for member, incarnation in sorted(seen):
-        if f"consumer-{member}-{incarnation}" not in trial_context.sources:
-            yield f"consumer-{member}-{incarnation}: is missing, although that process ran"
+    for member, number in sorted(seen):
+        if f"consumer-{member}-{number}" not in trial_context.sources:
+            yield f"consumer-{member}-{number}: is missing, although that process ran"
 
 
 def _brokers_missing(trial_context: TrialContext, brokers: Collection[int]) -> Iterator[str]:

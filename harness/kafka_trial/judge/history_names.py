@@ -33,12 +33,12 @@ class HistoryNames:
     members: dict[str, int] = field(default_factory=dict)
     member_ids: dict[str, int] = field(default_factory=dict)
     lanes: dict[int, int] = field(default_factory=dict)
-    lives: dict[int, dict[str, Any]] = field(default_factory=dict)
+    incarnations: dict[int, dict[str, Any]] = field(default_factory=dict)
     phases: dict[str, int] = field(default_factory=dict)
 
-    def life(self, source: int) -> dict[str, Any] | None:
+    def incarnation(self, source: int) -> dict[str, Any] | None:
         """Returns what is known of the incarnation whose file this is."""
-        return self.lives.get(source)
+        return self.incarnations.get(source)
 
     def member(self, name: str) -> int:
         """Returns the number of a member."""

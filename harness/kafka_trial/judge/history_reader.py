@@ -160,7 +160,7 @@ class FileReader:
         self._whole.take(columns)
         self._take_facts(block, columns)
         self.builder.connections.take(self.source, columns)
-        self.builder.own_clients.take(self.source, columns, own=self.source in self.builder.lives)
+        self.builder.own_clients.take(self.source, columns, own=self.source in self.builder.incarnations)
         self._grants.take(columns)
         time_ns = self._times(columns)
         own_ns, since_ns = self._own_times.take(columns, time_ns)
@@ -205,20 +205,20 @@ class FileReader:
 
     def _take_own_word(self, columns: Columns) -> None:
         """Notes when the member last worked, whether it tells of its commit requests, and its refusals of nothing."""
-        life = self.builder.life(self.source)
+        incarnation = self.builder.incarnation(self.source)
         commits = columns.rows_of("commit")
         outcomes = columns.codes("outcome", {"invoke": 1, "fail": 2})[commits]
         refused = commits[(outcomes == 2) & (columns.entry_counts()[commits] == 0)]
         for row in refused.tolist():
             self.builder.refusals.append((self.source, int(columns["seq"][row]), int(columns["time_ns"][row])))
-        if life is None:
+        if incarnation is None:
             return
-        life["invokes"] = life.get("invokes", False) or bool((outcomes == 1).any())
+        incarnation["invokes"] = incarnation.get("invokes", False) or bool((outcomes == 1).any())
         for name, kinds in TOLD_BY.items():
-            life[name] = life.get(name, False) or bool(len(columns.rows_of(*kinds)))
+            incarnation[name] = incarnation.get(name, False) or bool(len(columns.rows_of(*kinds)))
         worked = columns.rows_of("delivered", "processed")
         if len(worked):
-            life["worked_ns"] = max(life.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
+            incarnation["worked_ns"] = max(incarnation.get("worked_ns") or NONE, int(columns["time_ns"][worked].max()))
 
     def _plain(self, columns: Columns, time_ns: Array, own_ns: Array, since_ns: Array) -> list[pa.Table]:
         """Returns the rows of events that concern one slice, if there are any."""
@@ -399,7 +399,7 @@ class FileReader:
     def _times(self, columns: Columns) -> Array:
         """Returns the times of the block's events; inside a member's file they never run backwards, for its order is
         exact. Called once for each block."""
-        if self.source not in self.builder.lives:
+        if self.source not in self.builder.incarnations:
             return columns["time_ns"]
         times = np.maximum.accumulate(np.maximum(columns["time_ns"], self._latest_ns))
         self._latest_ns = max(self._latest_ns, int(times[-1]))

@@ -42,7 +42,7 @@ class OwnTimes:
         Of a file that is no member's: the wall times as they stand there, and 0.
         """
         wall_ns = columns["source_wall_ns"]
-        if self._source not in self._facts.lives or not len(time_ns):
+        if self._source not in self._facts.incarnations or not len(time_ns):
             return wall_ns, np.zeros(len(wall_ns), np.int64)
         since_ns = self._since(time_ns)
         told = wall_ns != NONE

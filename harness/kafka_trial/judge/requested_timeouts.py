@@ -71,7 +71,7 @@ class TimeoutCollector:
     def take(self, names: HistoryNames, source: int, block: Block, columns: Columns, time_ns: Any) -> None:
         """Takes a block of events."""
         delivered = columns.rows_of("delivered")
-        if len(delivered) and names.life(source) is not None:
+        if len(delivered) and names.incarnation(source) is not None:
             self.silent = False
             early = delivered[time_ns[delivered] < _quiet_until_ns(names.phases)]
             self.deliveries.take(source, np.zeros(len(early), np.int64), time_ns[early])

@@ -77,7 +77,9 @@ class TrialContextBuilder(HistoryNames):
             slices=tuple(self.slices),
             sources=tuple(self.sources),
             members=tuple(self.members),
-            lives=tuple(Incarnation(source=source, **life) for source, life in sorted(self.lives.items())),
+            incarnations=tuple(
+                Incarnation(source=source, **incarnation) for source, incarnation in sorted(self.incarnations.items())
+            ),
             lanes=dict(sorted(self._lanes().items())),
             member_ids=tuple(self.member_ids),
             owners=tuple(self._owner(name) for name in self.member_ids),
@@ -133,28 +135,28 @@ def _started(builder: TrialContextBuilder, source: int, body: Body) -> None:
     lane = body.get("lane")
     if isinstance(lane, int):
         builder.lanes[lane] = member
-    builder.lives[source] = {
+    builder.incarnations[source] = {
         "member": member,
-        "incarnation": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
+        "number": body["incarnation"] if isinstance(body.get("incarnation"), int) else 0,
         "started_ns": body["time_ns"],
-        **{key: value for key, value in builder.lives.get(source, {}).items() if key in ("worked_ns", *TELLS)},
+        **{key: value for key, value in builder.incarnations.get(source, {}).items() if key in ("worked_ns", *TELLS)},
     }
 
 
 def _stopped(builder: TrialContextBuilder, source: int, body: Body) -> None:
-    life = builder.lives.get(source)
-    if life is not None and "closed_seq" not in life:
-        life |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
+    incarnation = builder.incarnations.get(source)
+    if incarnation is not None and "closed_seq" not in incarnation:
+        incarnation |= {"closed_seq": body["seq"], "closed_ns": body["time_ns"]}
 
 
 def _exited(builder: TrialContextBuilder, source: int, body: Body) -> None:
     _stopped(builder, source, body)
     builder.bad_lines.take_exit(source, body)
-    life = builder.lives.get(source)
-    if life is not None and "exited_seq" not in life:
-        life |= {"exited_seq": body["seq"], "exited_ns": body["time_ns"]}
-        life |= {name: body[name] for name in ("code", "signal") if isinstance(body.get(name), int)}
-        life |= exit_words(body)
+    incarnation = builder.incarnations.get(source)
+    if incarnation is not None and "exited_seq" not in incarnation:
+        incarnation |= {"exited_seq": body["seq"], "exited_ns": body["time_ns"]}
+        incarnation |= {name: body[name] for name in ("code", "signal") if isinstance(body.get(name), int)}
+        incarnation |= exit_words(body)
 
 
 def _client_named(builder: TrialContextBuilder, source: int, body: Body) -> None:

@@ -116,7 +116,7 @@ def _event(batch: Batch, source: Ints, seq: Ints) -> Ints:
 
 
 def _member(batch: Batch, source: Array) -> Ints:
-    return picked(batch.lives["member"], incarnation_of(batch, source), -1)
+    return picked(batch.incarnations["member"], incarnation_of(batch, source), -1)
 
 
 def _handlers(runs: Table, clock: TimelineClock) -> list[tuple[int, ...]]:

@@ -155,8 +155,8 @@ def _batch(rows: SliceRows, shown: Sequence[int], context: TrialContext) -> Batc
 
 def _span(context: TrialContext, times_ns: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
     """Returns the instant called zero, and the first and the last one; None where nothing happened at all."""
-    known = [*context.phases.values(), *(life.started_ns for life in context.lives)]
-    known += [life.exited_ns for life in context.lives if life.exited_ns is not None]
+    known = [*context.phases.values(), *(incarnation.started_ns for incarnation in context.incarnations)]
+    known += [incarnation.exited_ns for incarnation in context.incarnations if incarnation.exited_ns is not None]
     known += [int(edge) for edge in (times_ns.min(), times_ns.max())] if len(times_ns) else []
     if not known:
         return None
@@ -164,7 +164,15 @@ def _span(context: TrialContext, times_ns: np.ndarray[Any, Any]) -> tuple[int, i
 
 
 def _incarnations(context: TrialContext, clock: TimelineClock) -> Iterator[tuple[int, int, int, int, str]]:
-    for life in sorted(context.lives, key=lambda life: (life.member, life.started_ns)):
-        how = "" if life.exited_ns is None else f"signal {life.signal}" if life.signal else f"status {life.code}"
-        end_ns = clock.end_ns if life.exited_ns is None else life.exited_ns
-        yield life.member, life.incarnation, clock.ms(life.started_ns), clock.ms(end_ns), how
+    for incarnation in sorted(
+        context.incarnations, key=lambda incarnation: (incarnation.member, incarnation.started_ns)
+    ):
+        how = (
+            ""
+            if incarnation.exited_ns is None
+            else f"signal {incarnation.signal}"
+            if incarnation.signal
+            else f"status {incarnation.code}"
+        )
+        end_ns = clock.end_ns if incarnation.exited_ns is None else incarnation.exited_ns
+        yield incarnation.member, incarnation.number, clock.ms(incarnation.started_ns), clock.ms(end_ns), how

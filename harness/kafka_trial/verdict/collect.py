@@ -274,18 +274,23 @@ def exit_time(member: str, trial_context: TrialContext, *, planned: bool) -> str
 
     `planned`: whether the trial has faults at all; one that ended early has played none of them.
     """
-    lives = [life for life in trial_context.lives if trial_context.members[life.member] == member]
-    ended = [(life.exited_ns, life) for life in lives if life.asked == "no" and life.exited_ns is not None]
+    incarnations = [
+        incarnation for incarnation in trial_context.incarnations if trial_context.members[incarnation.member] == member
+    ]
+    ended = [
+        (incarnation.exited_ns, incarnation)
+        for incarnation in incarnations
+        if incarnation.asked == "no" and incarnation.exited_ns is not None
+    ]
     if not ended:
         return ""
-    exited_ns, life = max(ended, key=lambda pair: pair[0])
-    return (
-        f"{_age_s(life, exited_ns):.1f} s after its start, {_place(exited_ns, trial_context.windows, planned=planned)}"
-    )
+    exited_ns, incarnation = max(ended, key=lambda pair: pair[0])
+    place = _place(exited_ns, trial_context.windows, planned=planned)
+    return f"{_age_s(incarnation, exited_ns):.1f} s after its start, {place}"
 
 
-def _age_s(life: Incarnation, exited_ns: int) -> float:
-    return (exited_ns - life.started_ns) / NS_PER_S
+def _age_s(incarnation: Incarnation, exited_ns: int) -> float:
+    return (exited_ns - incarnation.started_ns) / NS_PER_S
 
 
 def _place(at_ns: int, windows: Sequence[Window], *, planned: bool) -> str:

@@ -25,8 +25,8 @@ PLACES = {
     "rebalance-storm": "bumps",
     "crash-loop": "member",
     "unbounded-close": "member",
-    "memory-over-limit": "life",
-    "oom-killed": "life",
+    "memory-over-limit": "incarnation",
+    "oom-killed": "incarnation",
     "rogue-reader": "member",
     "offset-outside-transaction": "log_offset",
     "torn-transaction": "producer_id",
@@ -112,8 +112,8 @@ def vectorised_says(history: History) -> dict[str, Said]:
 
 def _vectorised_instance(anomaly: Anomaly) -> tuple[Any, ...]:
     key = PLACES.get(anomaly.name, "offset")
-    life = {"life": f"{anomaly.attributes.get('member')}-{anomaly.attributes.get('incarnation')}"}
-    place = (life | dict(anomaly.attributes)).get(key, anomaly.attributes.get("offset"))
+    incarnation = {"incarnation": f"{anomaly.attributes.get('member')}-{anomaly.attributes.get('incarnation')}"}
+    place = (dict(anomaly.attributes) | incarnation).get(key, anomaly.attributes.get("offset"))
     return (
         anomaly.topic,
         anomaly.partition,

@@ -910,11 +910,13 @@ class Partition:
             return False
         if any(self.trial.lane_member(request) is None for request, _ in self._asks):
             return False
-        lives = sorted((e for e in self.trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns)
-        mine = next((number for number, e in enumerate(lives) if e.source == line.source), None)
+        incarnations = sorted(
+            (e for e in self.trial.of_kind("started") if e.member == line.member), key=lambda e: e.time_ns
+        )
+        mine = next((number for number, e in enumerate(incarnations) if e.source == line.source), None)
         if mine is None or self.trial.fetches_by_turns(str(line.member)):
             return False
-        pairs = pairwise(lives[max(0, mine - 1) : mine + 2])
+        pairs = pairwise(incarnations[max(0, mine - 1) : mine + 2])
         overlap = any(self.trial.exit_ns(one.source) > other.time_ns for one, other in pairs)
         return not overlap and str(line.member) in self.trial.fetching_members
 
@@ -2928,12 +2930,12 @@ def memory_over_limit(trial: Trial) -> Iterator[Found | None]:
     limit = trial.facts.get("memory_max_bytes")
     if limit is None:
         return
-    for life in trial.of_kind("started"):
-        samples = _samples(trial, life)
+    for incarnation in trial.of_kind("started"):
+        samples = _samples(trial, incarnation)
         if any(sample > limit for sample in samples):
-            yield _of_group(f"{life.member}-{life.incarnation}")
-        ends = [e.time_ns for e in trial.of_kind("exited") if e.source == life.source]
-        lived_ns = (ends[0] if ends else trial.snapshot_ns or 0) - life.time_ns
+            yield _of_group(f"{incarnation.member}-{incarnation.incarnation}")
+        ends = [e.time_ns for e in trial.of_kind("exited") if e.source == incarnation.source]
+        lived_ns = (ends[0] if ends else trial.snapshot_ns or 0) - incarnation.time_ns
         if not samples and lived_ns >= 5 * SECOND_NS:
             yield None
 
