@@ -414,8 +414,8 @@ def not_judged(name: str, lines: Iterable[Line | list[Line]], **frame: Any) -> s
 
 def batch_of(lines: Iterable[Line | list[Line]], *, settings: Settings = EXAMPLE, **frame: Any) -> Batch:
     """Returns the slices of a history, as invariants see them."""
-    rows, facts = rows_of_lines(map(to_line, history(lines, **frame)))
-    return findings.batch_of(rows, facts.trial_context(settings))
+    rows, builder = rows_of_lines(map(to_line, history(lines, **frame)))
+    return findings.batch_of(rows, builder.trial_context(settings))
 
 
 def told(rows: Table, *names: str) -> list[tuple[Any, ...]]:

@@ -168,8 +168,8 @@ def test_an_installed_package_names_its_modules(files: dict[str, Path], tmp_path
     (site / "stranger-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
     (site / "stranger-1.dist-info" / "entry_points.txt").write_text(f"[{plugins.GROUP}]\nodd = stranger_odd\n")
     shutil.copy(files["anomaly"], site / "stranger_odd.py")
-    facts = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps({**facts, "plugins": {"stranger_odd": ""}}))
+    metadata = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**metadata, "plugins": {"stranger_odd": ""}}))
     asked = [sys.executable, "-m", "kafka_trial", "check", str(run)]
     installed = {**os.environ, registry.PLUGINS: "", "PYTHONPATH": str(site)}
     judged = subprocess.run(asked, env=installed, capture_output=True, text=True, check=False)

@@ -51,7 +51,6 @@ EXCEPTIONS = {
     "lab.scale.cases.Case": "one history of a campaign of measurements",
     "lab.scale.cases": "the cases of that campaign",
     "kafka_trial.judge.slices.found_frame": "the Spark frame of what was found",
-    "kafka_trial.audit.preconditions.look": "it looks whether all is there",
 }
 
 

@@ -51,9 +51,9 @@ def reach_verdict(folder: RunFolder, judgement: Judgement) -> Verdict:
 
     Where the history is an audit's, its own rules come between the judge and the decision.
     """
-    claim, doubts = claim_of(folder)
+    claim, unknowns = claim_of(folder)
     events = list(own_events(folder))
-    collected = collect(judgement, events, scope_of(folder), doubts=doubts)
+    collected = collect(judgement, events, scope_of(folder), unknowns=unknowns)
     if any(event.kind == "audit" and not lacking("audit", event.details) for event in events):
         collected = collect_audit(folder, collected, judgement, events, claim)
     verdict = decide(collected, claim)

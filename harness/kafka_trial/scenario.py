@@ -141,7 +141,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
         checks[none_of(f"{place}: after", step.after, (STABLE, HEALED))] = step.after in CONDITIONS
-    return [sentence for sentence, holds in checks.items() if not holds]
+    return [message for message, holds in checks.items() if not holds]
 
 
 def scenario_from_toml(path: Path) -> tuple[Scenario | None, list[str]]:

@@ -150,7 +150,7 @@ class History:
 
     plan: Plan
     events: list[Event]
-    facts: dict[str, Any]
+    settings: dict[str, Any]
     handovers: int
 
 
@@ -220,7 +220,7 @@ def play(plan: Plan) -> History:
     world.heal()
     world.drain()
     world.snapshot()
-    return History(plan, world.events, world.facts(), world.handed_over)
+    return History(plan, world.events, world.settings(), world.handed_over)
 
 
 @dataclass
@@ -304,7 +304,7 @@ class World:
         gap = self.draw.choice(span) if self.plan.gaps else None
         return [offset for offset in span if offset != gap]
 
-    def facts(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         return {
             "session_timeout_s": 3,
             "poll_interval_s": 5,

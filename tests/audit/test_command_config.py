@@ -205,9 +205,9 @@ def test_no_password_is_in_what_is_written_of_an_audit(tmp_path: Path) -> None:
     security = _read(tmp_path, SASL)
     words: dict[str, Any] = {"bootstrap": "h:1", "topic": "t", "group": "g", "from": "1h", "until": "now"}
     asked = make_audit_request(words | {"security": security}, now_ns=1_800_000_000_000_000_000)
-    written = orjson.dumps(asked.facts).decode()
+    written = orjson.dumps(asked.metadata).decode()
     assert "hunter2" not in written + repr(asked) + repr(security)
-    assert asked.facts["security"] == {
+    assert asked.metadata["security"] == {
         "protocol": "SASL_PLAINTEXT",
         "command_config": str(tmp_path / "client.properties"),
     }

@@ -58,7 +58,7 @@ def test_what_makes_no_sense_is_told(words: dict[str, Any], said: str) -> None:
 def test_a_database_is_a_sink_with_its_question_in_the_facts() -> None:
     """What was asked can be asked again."""
     asked = _asked({"sink_db": POSTGRESQL, "sink_query": QUERY})
-    assert (asked.sink.kind, asked.sink.name, asked.facts["sink"]["query"]) == ("table", "billing", QUERY)
+    assert (asked.sink.kind, asked.sink.name, asked.metadata["sink"]["query"]) == ("table", "billing", QUERY)
 
 
 def test_three_slashes_are_relative_and_four_absolute() -> None:

@@ -56,11 +56,11 @@ def test_its_faulty_twin_fails(tried: dict[str, Trialed]) -> None:
 def test_a_run_says_which_images_it_was_made_of(tried: dict[str, Trialed]) -> None:
     """Each by its digest, the brokers' too; and a member that was killed ended as a container."""
     folder = tried["consumer"].folder
-    facts = folder.read_json("run.json")
-    assert facts["consumer_image"] == f"kafka-trial/{TEAM}:1"
-    assert facts["images"].keys() >= {f"kafka-trial/{TEAM}:1"}
-    assert all(digest.startswith("sha256:") for digest in facts["images"].values())
-    assert len(facts["images"]) == 3
+    metadata = folder.read_json("run.json")
+    assert metadata["consumer_image"] == f"kafka-trial/{TEAM}:1"
+    assert metadata["images"].keys() >= {f"kafka-trial/{TEAM}:1"}
+    assert all(digest.startswith("sha256:") for digest in metadata["images"].values())
+    assert len(metadata["images"]) == 3
     killed = [event for event in folder.events() if event.kind == "exited" and event.details.get("signal") == SIGKILL]
     assert len(killed) == 2
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.history.store import ASKED, FACTS, RunFolder, create_run_folder, pack, unpack
+from kafka_trial.history.store import ASKED, RUN_METADATA, RunFolder, create_run_folder, pack, unpack
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def test_question_and_history_come_back(folder: RunFolder, tmp_path: Path) -> No
     pack(folder, tmp_path / "packed" / "one.tar.xz")
     back = unpack(tmp_path / "packed" / "one.tar.xz", tmp_path / "back")
     there = {str(place.relative_to(back.path)) for place in back.path.rglob("*") if place.is_file()}
-    assert there == {*ASKED, FACTS, "history/run.jsonl", "history/sink.jsonl"}
-    same = there - {FACTS}
+    assert there == {*ASKED, RUN_METADATA, "history/run.jsonl", "history/sink.jsonl"}
+    same = there - {RUN_METADATA}
     assert all((back.path / name).read_bytes() == (folder.path / name).read_bytes() for name in same)
-    assert back.read_json(FACTS) == {"seed": 7, "consumer_file": "orders/consumer.toml"}
+    assert back.read_json(RUN_METADATA) == {"seed": 7, "consumer_file": "orders/consumer.toml"}
 
 
 def test_the_same_history_packs_to_the_same_bytes(folder: RunFolder, tmp_path: Path) -> None:

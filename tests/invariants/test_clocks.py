@@ -45,7 +45,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), max_size=4)
 
 
 @given(SPANS, st.lists(st.integers(0, 40), max_size=6))
-def test_what_was_heard_in_a_standstill_or_just_after_it_may_be_as_old(
+def test_what_was_heard_in_a_stall_or_just_after_it_may_be_as_old(
     spans: list[tuple[int, int]], heard: list[int]
 ) -> None:
     """As its beginning, if it was heard by half a second after its end."""
@@ -60,6 +60,6 @@ def test_what_was_heard_in_a_standstill_or_just_after_it_may_be_as_old(
 
 
 def test_what_was_never_heard_stays_so() -> None:
-    """A standstill that nobody saw the end of."""
+    """A stall that nobody saw the end of."""
     about = TrialContext(harness_stalls=((NONE, NONE + 5), (0, NEVER - TOLERANCE_NS)))
     assert earliest(about, np.array([NONE, 3, NEVER])).tolist() == [NONE, 0, NEVER]

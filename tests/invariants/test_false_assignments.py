@@ -182,18 +182,18 @@ def test_an_assignment_by_a_topic_id_that_nobody_knows_may_list_the_partition() 
     about = {"epoch": 1, "answered_epoch": 1, "assigned": [{"topic_id": "T", "partition": 0}]}
     given = replace(beat("m0"), fields=beat("m0").fields | about)
     untold = [one for one in history([beat("m0", [1]), given, assigned("m0")], partitions=2) if one.kind != "topic"]
-    rows, facts = rows_of_lines(map(to_line, untold))
-    assert len(uncorroborated(batch_made(rows, facts.trial_context(EXAMPLE)))) == 1
+    rows, builder = rows_of_lines(map(to_line, untold))
+    assert len(uncorroborated(batch_made(rows, builder.trial_context(EXAMPLE)))) == 1
     alone = [one for one in history([given, assigned("m0")]) if one.kind != "topic"]
-    rows, facts = rows_of_lines(map(to_line, alone))
-    assert len(uncorroborated(batch_made(rows, facts.trial_context(EXAMPLE)))) == 0
+    rows, builder = rows_of_lines(map(to_line, alone))
+    assert len(uncorroborated(batch_made(rows, builder.trial_context(EXAMPLE)))) == 0
 
 
 def test_a_history_without_the_file_of_the_run_is_judged_by_its_logs() -> None:
     """Only the files of members and of a broker are left."""
     left_over = [one for one in history([IDLE, assigned("m0")]) if one.source.startswith(("consumer", "requests"))]
-    rows, facts = rows_of_lines(map(to_line, left_over))
-    assert len(uncorroborated(batch_made(rows, facts.trial_context(EXAMPLE)))) == 1
+    rows, builder = rows_of_lines(map(to_line, left_over))
+    assert len(uncorroborated(batch_made(rows, builder.trial_context(EXAMPLE)))) == 1
 
 
 def test_lines_out_of_a_buffer_are_in_the_order_of_no_log() -> None:

@@ -147,7 +147,7 @@ def test_hanging_transactions_are_told_of_each() -> None:
 
 
 @pytest.mark.parametrize(("before", "found"), [([stood_still(0.75)], 1), ([stood_still(0.76)], 0)])
-def test_a_standstill_of_a_quarter_of_the_session_excuses_no_coordinator(before: list[Line], found: int) -> None:
+def test_a_stall_of_a_quarter_of_the_session_excuses_no_coordinator(before: list[Line], found: int) -> None:
     """Only more than that does."""
     lines = [BEGAN, *before, after(3), left_open(0, since_s=12)]
     assert len(finding("hanging-transaction", lines, settings=IN_TRANSACTION).instances) == found

@@ -415,14 +415,14 @@ BROKEN: dict[str, tuple[list[Line | list[Line]], list[Line | list[Line]]]] = {
     [[stood_still(0.75)], [stood_still(0.5), stood_still(0.5)]],
     ids=["exactly a quarter", "half a second twice"],
 )
-def test_a_standstill_of_a_quarter_of_the_session_excuses_nothing(name: str, still: list[Line]) -> None:
+def test_a_stall_of_a_quarter_of_the_session_excuses_nothing(name: str, still: list[Line]) -> None:
     """Only more than that does, at one time."""
     before, late = BROKEN[name]
     assert len(judged(name, [*before, after(6), *still, after(7), *late])) == 1
 
 
 @pytest.mark.parametrize("name", LIVENESS)
-def test_one_long_standstill_among_short_ones_excuses(name: str) -> None:
+def test_one_long_stall_among_short_ones_excuses(name: str) -> None:
     """The longest counts."""
     before, late = BROKEN[name]
     still = [stood_still(0.3), stood_still(0.751), stood_still(0.3)]
@@ -430,7 +430,7 @@ def test_one_long_standstill_among_short_ones_excuses(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIVENESS)
-def test_a_standstill_at_another_time_excuses_nothing(name: str) -> None:
+def test_a_stall_at_another_time_excuses_nothing(name: str) -> None:
     """It was over when the drain began, or began after the snapshot."""
     before, late = BROKEN[name]
     assert len(judged(name, [stood_still(2), after(1), *before, after(13), *late])) == 1
@@ -439,7 +439,7 @@ def test_a_standstill_at_another_time_excuses_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIVENESS)
-def test_a_standstill_that_reaches_into_the_time_excuses(name: str) -> None:
+def test_a_stall_that_reaches_into_the_time_excuses(name: str) -> None:
     """It was over in the very instant in which the drain began, or began just before the snapshot."""
     before, late = BROKEN[name]
     early = [*before[:-1], stood_still(2), at_once(phase("drain")), after(13), *late]

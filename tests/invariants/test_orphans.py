@@ -205,7 +205,7 @@ def test_orphan_partition_is_told_of_the_time_without_faults(lines: list[Line], 
         "from before its end",
     ],
 )
-def test_orphan_partition_is_excused_by_a_standstill_in_its_time(lines: list[Line], found: int) -> None:
+def test_orphan_partition_is_excused_by_a_stall_in_its_time(lines: list[Line], found: int) -> None:
     """Of over a quarter of the session timeout."""
     shown = any(line.fields.get("phase") == "snapshot" for line in lines)
     told = finding(NAME, lines, snapshot=not shown)

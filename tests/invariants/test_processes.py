@@ -163,9 +163,7 @@ def test_unbounded_close_is_hindered_by_what_was_in_force_while_it_closed(lines:
     ],
     ids=["a quarter of its time", "more than that", "before it was asked", "the longest of several"],
 )
-def test_unbounded_close_is_excused_by_a_standstill_of_over_a_quarter_of_its_time(
-    lines: list[Line], found: int
-) -> None:
+def test_unbounded_close_is_excused_by_a_stall_of_over_a_quarter_of_its_time(lines: list[Line], found: int) -> None:
     """It had fifteen seconds."""
     told = finding("unbounded-close", [*lines, OVERDUE])
     assert (len(told.instances), sum(told.undecided.values())) == (found, 1 - found)

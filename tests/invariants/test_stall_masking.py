@@ -58,15 +58,15 @@ def test_what_is_heard_late_for_no_reason_is_late(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_heard_after_a_standstill_may_have_been_said_before_it(name: str) -> None:
+def test_what_is_heard_after_a_stall_may_have_been_said_before_it(name: str) -> None:
     """The machine stood still for two seconds, just until the lines were read."""
     before, late = BROKEN[name]
     assert _undecided(name, [*before, stood_still(2), *late]) == {Undecided.HARNESS_STALLED: 1}
     assert _undecided(name, [*before, *late]) == {}  # it is found, not undecided
 
 
-def test_what_a_standstill_is_not_near_is_found_beside_what_it_is_near() -> None:
-    """One partition's anomaly is found; one more of the same sort, read after a standstill, is undecided."""
+def test_what_a_stall_is_not_near_is_found_beside_what_it_is_near() -> None:
+    """One partition's anomaly is found; one more of the same sort, read after a stall, is undecided."""
     found_alone = [assigned("m0"), delivered("m0", 0), committed(1), after(1), processed("m0", 0)]
     heard_late = [delivered("m0", 1), committed(2), after(1), stood_still(2), processed("m0", 1)]
     both = finding("commit-ahead", [*found_alone, after(5), *heard_late], records=["a", "a"])
@@ -85,7 +85,7 @@ def test_a_fall_is_not_known_to_hold_the_start_that_was_heard_late() -> None:
     assert _undecided("commit-regression", [*fall, stood_still(0.8), *back]) == {Undecided.HARNESS_STALLED: 1}
 
 
-def test_events_are_as_early_as_the_standstills_before_them_allow() -> None:
+def test_events_are_as_early_as_the_stalls_before_them_allow() -> None:
     """Half a second after one somebody may still be reading what had waited; what never was stays so."""
     about = TrialContext(harness_stalls=((10 * SECOND_NS, 12 * SECOND_NS), (20 * SECOND_NS, 21 * SECOND_NS)))
     heard, said = [9, 10, 11, 12.5, 12.6, 20.5, 30], [9, 10, 10, 10, 12.6, 20, 30]

@@ -52,7 +52,7 @@ def test_rebalance_storm_is_broken(record: Callable[[int], Line]) -> None:
     ],
 )
 def test_rebalance_storm_only_looks_broken_where_something_happened(cause: Line) -> None:
-    """A member went, or came, a fault, a standstill, more partitions: nine seconds later it is still explained."""
+    """A member went, or came, a fault, a stall, more partitions: nine seconds later it is still explained."""
     assert judged("rebalance-storm", [generation(2), after(30), cause, after(9), *STORM]) == []
 
 
@@ -114,7 +114,7 @@ def test_a_fault_explains_until_a_window_after_its_healing(after_it: list[Line],
     assert len(judged("rebalance-storm", lines)) == found
 
 
-def test_a_short_standstill_explains_nothing() -> None:
+def test_a_short_stall_explains_nothing() -> None:
     """A quarter of the session timeout exactly."""
     assert len(judged("rebalance-storm", [*QUIET, stood_still(0.75), *FIVE])) == 1
     assert judged("rebalance-storm", [*QUIET, *FIVE, stood_still(1.2)]) == []  # it had begun before they came

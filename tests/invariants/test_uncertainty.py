@@ -99,7 +99,7 @@ def test_another_readers_measure_says_nothing() -> None:
 
 
 def test_a_reader_late_by_more_than_half_a_second_leaves_it_undecided() -> None:
-    """That is a standstill, if only of one reader."""
+    """That is a stall, if only of one reader."""
     late: Lines = [*AHEAD, after(0.7), processed("m0", 0)]
     assert undecided("commit-ahead", [*late, measured("m0", 0.8)], records=1) == 1
     assert ahead([*late, measured("m0", 0.4)]) == [ONE]

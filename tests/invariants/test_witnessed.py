@@ -211,7 +211,7 @@ def test_sound_members_without_callbacks_are_acquitted(name: str, lines: list[An
     assert judged(name, lines, records=records) == []
 
 
-def test_after_a_standstill_a_step_back_at_the_opening_is_undecided_at_most() -> None:
+def test_after_a_stall_a_step_back_at_the_opening_is_undecided_at_most() -> None:
     """What was heard when the harness woke may have been said before the fetch was answered."""
     lines = [
         *BEGUN,

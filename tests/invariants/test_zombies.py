@@ -179,7 +179,7 @@ def test_every_possession_has_its_own_window() -> None:
 @pytest.mark.parametrize(
     ("wait", "found"),
     [(after(0.49), 0), (after(0.491), 1), (stood_still(0.2), 0)],
-    ids=["as long as sources differ", "longer", "a short standstill"],
+    ids=["as long as sources differ", "longer", "a short stall"],
 )
 def test_zombie_work_is_told_from_half_a_second_after_the_loss_on(wait: Line, found: int) -> None:
     """What is handled before that may have been handled before the loss."""

@@ -15,8 +15,8 @@ from kafka_trial.judge.in_memory_history import rows_of_lines
 
 def trial_context(*lines: Line) -> TrialContext:
     """Returns the trial context of a history; every member's first join stands before the lines."""
-    _, facts = rows_of_lines(map(to_line, history(lines)))
-    return facts.trial_context(Settings())
+    _, builder = rows_of_lines(map(to_line, history(lines)))
+    return builder.trial_context(Settings())
 
 
 def answers(*lines: Line) -> tuple[GroupAnswer, ...]:

@@ -75,13 +75,15 @@ def test_other_groups_and_other_topics_are_left_out() -> None:
 
 def test_a_kip_848_grant_lasts_until_the_members_next_record() -> None:
     """Topic ids become names; the last assignment record of a member never ends."""
-    found, _ = rows(history([holds("m0", 0), holds("m1", 1), holds("m0", pending=[0]), holds("m0")]), Kind.GRANT)
+    found, _ = rows(
+        history([holds("m0", 0), holds("m1", 1), holds("m0", pending=[0]), holds("m0")]), Kind.ASSIGNMENT_RECORD
+    )
     assert sorted((row["place"], row["until"], row["flag"]) for row in found) == [(1, 3, 1), (2, NEVER, 1), (3, 4, 2)]
 
 
 def test_a_classic_grant_is_open() -> None:
     """Where it ends follows from the next record of its slice, which the kernels see."""
-    found, _ = rows(history([owner("m0"), owner("m1")]), Kind.GRANT)
+    found, _ = rows(history([owner("m0"), owner("m1")]), Kind.ASSIGNMENT_RECORD)
     assert [(row["place"], row["until"]) for row in found] == [(1, NEVER), (2, NEVER)]
 
 

@@ -189,7 +189,7 @@ RESTARTED = [started("m0-1"), assigned("m0-1"), fault("restart", "m0")]
 
 
 @pytest.mark.parametrize(
-    ("lines", "around"),
+    ("lines", "faults"),
     [
         ([*handled("m0", 0), *KILLED, *handled("m1", 1)], (1, 2)),
         ([*handled("m0", 0), after(60), *KILLED, *handled("m1", 1)], (1, 2)),
@@ -201,10 +201,10 @@ RESTARTED = [started("m0-1"), assigned("m0-1"), fault("restart", "m0")]
     ],
     ids=["taken over", "idle since long", "revoked", "committed again", "slow to stop", "gone before", "a broker's"],
 )
-def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], around: tuple[int, int]) -> None:
+def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], faults: tuple[int, int]) -> None:
     """How many partitions its target had in hand when it was hit, and what anybody did there from then on."""
-    seen = judgement([assigned("m0"), *lines]).coverage.around[0]
-    assert (seen.held, seen.after) == around
+    seen = judgement([assigned("m0"), *lines]).coverage.faults[0]
+    assert (seen.held, seen.after) == faults
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_coverage_tells_what_a_fault_could_harm(lines: list[Line | list[Line]], 
 )
 def test_coverage_tells_the_traffic_of_a_target_once_it_was_healed(lines: list[Line | list[Line]], done: int) -> None:
     """Whenever that was, as brokers saw it: lines may come out of a buffer. Of no member: anybody's."""
-    assert judgement([assigned("m0"), *lines]).coverage.around[0].traffic_after_heal == done
+    assert judgement([assigned("m0"), *lines]).coverage.faults[0].traffic_after_heal == done
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_whoever_prints_no_possession_has_in_hand_what_the_log_gives_it(
     lines: list[Line | list[Line]], held: int
 ) -> None:
     """And where neither says anything, as with manual assignment, what it worked on just before."""
-    assert judgement(lines).coverage.around[0].held == held
+    assert judgement(lines).coverage.faults[0].held == held
 
 
 def test_what_moves_is_a_rising_commit_or_bytes_fetched() -> None:

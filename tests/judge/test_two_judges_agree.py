@@ -67,7 +67,7 @@ def test_a_clean_history_breaks_no_promise(sample: Sample) -> None:
         (history.plan, name, instances)
         for history in sample
         if history.plan.sin is None
-        for name, instances in judge(history.events, history.facts).anomalies.items()
+        for name, instances in judge(history.events, history.settings).anomalies.items()
         if instances and name not in COUNTED_ONLY
     ]
     assert wrong == []

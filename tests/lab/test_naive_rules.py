@@ -42,27 +42,27 @@ from lab.naive.checker import Findings, judge
 
 Lines = list[Line | list[Line]]
 
-FACTS = {"events": "jsonl", "session_timeout_s": 3, "sink": None}
-WITH_SINK = FACTS | {"sink": "http"}
-WITH_TOPIC = FACTS | {"sink": "topic"}
-BUFFERED = FACTS | {"stdout": "buffered"}
+SETTINGS = {"events": "jsonl", "session_timeout_s": 3, "sink": None}
+WITH_SINK = SETTINGS | {"sink": "http"}
+WITH_TOPIC = SETTINGS | {"sink": "topic"}
+BUFFERED = SETTINGS | {"stdout": "buffered"}
 ALIKE = ["a", "a", "a", "a"]
 PLACE = [{"topic": "t", "partition": 0}]
 
 
-def says(lines: Lines, facts: dict[str, Any] | None = None, **frame: Any) -> Findings:
+def says(lines: Lines, settings: dict[str, Any] | None = None, **frame: Any) -> Findings:
     """What the naive checker says of a history."""
-    return judge(history(lines, **{"records": 4} | frame), FACTS if facts is None else facts)
+    return judge(history(lines, **{"records": 4} | frame), SETTINGS if settings is None else settings)
 
 
-def found(name: str, lines: Lines, facts: dict[str, Any] | None = None, **frame: Any) -> list[Any]:
+def found(name: str, lines: Lines, settings: dict[str, Any] | None = None, **frame: Any) -> list[Any]:
     """The places (offsets, mostly) of one anomaly."""
-    return [place for _, _, place, _ in says(lines, facts, **frame).anomalies[name]]
+    return [place for _, _, place, _ in says(lines, settings, **frame).anomalies[name]]
 
 
-def told(name: str, lines: Lines, facts: dict[str, Any] | None = None, **frame: Any) -> tuple[list[Any], int]:
+def told(name: str, lines: Lines, settings: dict[str, Any] | None = None, **frame: Any) -> tuple[list[Any], int]:
     """The places of one anomaly, and how many cases were left undecided."""
-    judged = says(lines, facts, **frame)
+    judged = says(lines, settings, **frame)
     return [place for _, _, place, _ in judged.anomalies[name]], judged.undecided[name]
 
 
@@ -142,10 +142,10 @@ def test_a_line_opens_only_what_somebody_gave(lines: Lines, lies: list[int]) -> 
     assert found("false-report", lines) == lies
 
 
-@pytest.mark.parametrize("facts", [FACTS | {"protocol": "none"}, FACTS])
-def test_whoever_assigns_itself_partitions_needs_nobody(facts: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [SETTINGS | {"protocol": "none"}, SETTINGS])
+def test_whoever_assigns_itself_partitions_needs_nobody(settings: dict[str, Any]) -> None:
     """`protocol = "none"` says so; and of an incomplete log nothing is known."""
-    assert found("false-report", FORGED, facts, whole="protocol" in facts) == []
+    assert found("false-report", FORGED, settings, whole="protocol" in settings) == []
 
 
 def test_what_is_handled_of_a_partition_that_nobody_gave_is_split() -> None:
@@ -214,7 +214,7 @@ ONE_BY_ONE: Lines = [by(client, line) for client in ("a", "b") for line in (join
 def test_names_tell_clients_apart_where_several_members_live(members: Lines, *, whole: bool, late: list[int]) -> None:
     """One at a time in the lane: the lines are one client's, whatever they call it."""
     events = history([*members, *A_AND_B], records=ALIKE)
-    judged = judge([event for event in events if whole or event.kind != "witness"], FACTS)
+    judged = judge([event for event in events if whole or event.kind != "witness"], SETTINGS)
     assert [place for _, _, place, _ in judged.anomalies["reordered-key"]] == late
 
 
@@ -247,7 +247,7 @@ ONE_LINE: Lines = [assigned("m0"), delivered("m0", 0)]
 
 
 @pytest.mark.parametrize(
-    ("effects", "facts", "late"),
+    ("effects", "settings", "late"),
     [
         ([effect(0), effect(1)], WITH_SINK, []),
         ([effect(1), effect(0)], WITH_SINK, [0]),
@@ -258,9 +258,9 @@ ONE_LINE: Lines = [assigned("m0"), delivered("m0", 0)]
     ],
     ids=["in order", "out of order", "again", "read late", "of a topic", "of two partitions of a topic"],
 )
-def test_order_is_judged_by_effects_too(effects: Lines, facts: dict[str, Any], late: list[int]) -> None:
+def test_order_is_judged_by_effects_too(effects: Lines, settings: dict[str, Any], late: list[int]) -> None:
     """Though a member printed a line."""
-    assert found("reordered-key", [*ONE_LINE, *effects], facts, records=ALIKE) == late
+    assert found("reordered-key", [*ONE_LINE, *effects], settings, records=ALIKE) == late
 
 
 def test_what_lines_and_effects_show_is_one_finding_a_record() -> None:
@@ -368,10 +368,10 @@ COMMITS: Lines = [assigned("m0"), *handled("m0", 0), committed(1, by="m0")]
 
 
 @pytest.mark.parametrize(
-    ("lines", "facts", "named"),
+    ("lines", "settings", "named"),
     [
         (COMMITS, BUFFERED, True),
-        (COMMITS, FACTS, False),
+        (COMMITS, SETTINGS, False),
         (COMMITS, BUFFERED | {"sink": "http"}, False),
         ([*COMMITS[:-1], commit("m0", 1), committed(1, by="m0")], BUFFERED, False),
         ([own_time(line, 0) if isinstance(line, Line) else line for line in COMMITS], BUFFERED, False),
@@ -379,9 +379,9 @@ COMMITS: Lines = [assigned("m0"), *handled("m0", 0), committed(1, by="m0")]
     ],
     ids=["blind", "flushed", "with a sink", "asks by its word", "tells the time", "commits nothing"],
 )
-def test_what_a_buffer_hides_of_commits_is_named(lines: Lines, facts: dict[str, Any], *, named: bool) -> None:
+def test_what_a_buffer_hides_of_commits_is_named(lines: Lines, settings: dict[str, Any], *, named: bool) -> None:
     """Of what was handled in time nobody can tell whether it was before the commit."""
-    assert ("commit-ahead" in says(lines, facts, records=1).in_part) is named
+    assert ("commit-ahead" in says(lines, settings, records=1).in_part) is named
 
 
 def test_what_was_never_handled_is_found_behind_a_buffer() -> None:
@@ -442,7 +442,7 @@ def test_what_is_late_by_no_more_than_the_machine_was_slower_is_left_open(
     """Thrice as slow: four seconds more than B for the record that is left."""
     lines = [*CALM, phase("drain"), *in_drain, after(after_s), at_once(delivered("m0", 1))]
     assert told("late-convergence", lines, records=2) == ([-1] * late, 1 - late)
-    assert told("late-convergence", lines, FACTS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
+    assert told("late-convergence", lines, SETTINGS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
 
 
 BUSY: Lines = [phase("steady"), waited(0.1, 1.0), Line("run", "calibrated", {"rate": 1.0}), *CALM[1:4]]
@@ -457,7 +457,7 @@ def test_what_is_late_by_no_more_than_the_machine_was_busier_is_left_open(sample
     """A tenth of the time was waited for a processor before; two seconds more than B matter."""
     lines = [*BUSY, phase("drain"), after(13), sample, at_once(delivered("m0", 1))]
     assert told("late-convergence", lines, records=2) == ([-1] * late, 1 - late)
-    assert told("late-convergence", lines, FACTS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
+    assert told("late-convergence", lines, SETTINGS | {"converge_within_s": 11.0}, records=2) == ([-1], 0)
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------
@@ -562,8 +562,8 @@ def test_whoever_says_that_it_was_refused_may_finish_what_it_had(lines: Lines, s
 )
 def test_whoever_claims_at_most_once_waits_for_the_answer(lines: Lines, split: list[int]) -> None:
     """It prints nothing of its commits; under another claim the answer may reach a background thread."""
-    assert found("split-ownership", lines, FACTS | {"delivery": "at-most-once"}) == split
-    assert found("split-ownership", lines, FACTS | {"delivery": "at-least-once"}) == []
+    assert found("split-ownership", lines, SETTINGS | {"delivery": "at-most-once"}) == split
+    assert found("split-ownership", lines, SETTINGS | {"delivery": "at-least-once"}) == []
 
 
 def test_what_it_may_finish_is_zombie_work_and_excused() -> None:

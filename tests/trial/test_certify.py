@@ -71,8 +71,8 @@ class Sitting:
             assert one.out is not None
             folder = RunFolder(one.out.absolute())
             shutil.copytree(self.stored.path, folder.path)
-            facts = {"seed": spec.seed, "kafka": spec.kafka_version}
-            folder.write_json("run.json", {**folder.read_json("run.json"), **facts})
+            metadata = {"seed": spec.seed, "kafka": spec.kafka_version}
+            folder.write_json("run.json", {**folder.read_json("run.json"), **metadata})
             folder.write_json("scenario.json", {**folder.read_json("scenario.json"), "name": spec.scenario.name})
             exit_status = {"pass": PASS, "fail": FAIL}.get(word, UNKNOWN)
             verdict = {**folder.read_json("verdict.json"), "verdict": word, "exit": exit_status}

@@ -119,8 +119,8 @@ class Sitting:
             name, word = one.trial_spec.scenario.name, self.words.get(one.trial_spec.scenario.name, "pass")
             self.begun.append(name)
             folder = create_run_folder(one.out, name, "c")
-            facts = dict.fromkeys(("kafka_trial", "kafka", "toxiproxy", "python"), "1")
-            folder.write_json("run.json", {**facts, "libraries": {}})
+            metadata = dict.fromkeys(("kafka_trial", "kafka", "toxiproxy", "python"), "1")
+            folder.write_json("run.json", {**metadata, "libraries": {}})
             evidence = "not reached: 0 of 1" if word == "not reached" else "cut"
             reason = f"fault 0: {evidence}" if word == "not reached" else "a witness died"
             reason = "fault 0 (cut) proves nothing about the consumer: it was idle" if word == "idle" else reason

@@ -155,7 +155,7 @@ MEANWHILE = "m1 did no work while it was in force"
 
 
 @pytest.mark.parametrize(
-    ("fault", "m1", "around", "gap"),
+    ("fault", "m1", "faults", "gap"),
     [
         ("pause", MemberCoverage(5, 5, 1), FaultCoverage(2, 9), None),
         ("pause", MemberCoverage(0, 0, 0), FaultCoverage(0, 0), WHOLE),
@@ -168,16 +168,16 @@ MEANWHILE = "m1 did no work while it was in force"
     ],
 )
 def test_a_fault_on_an_idle_member_proves_nothing(
-    fault: str, m1: MemberCoverage, around: FaultCoverage, gap: str | None
+    fault: str, m1: MemberCoverage, faults: FaultCoverage, gap: str | None
 ) -> None:
     """What stops a member must hit one that had work in hand; under what lets traffic pass, some must have passed."""
-    assert gaps_of(fault, m1, around, m0=MemberCoverage(9, 9, 2)) == (
+    assert gaps_of(fault, m1, faults, m0=MemberCoverage(9, 9, 2)) == (
         (f"fault 0 ({fault}) proves nothing about the consumer: {gap}",) if gap else ()
     )
 
 
 @pytest.mark.parametrize(
-    ("fault", "m1", "around", "gap"),
+    ("fault", "m1", "faults", "gap"),
     [
         ("pause", MemberCoverage(0, 0, 5, 3), FaultCoverage(2, 0, 3), None),
         ("pause", MemberCoverage(0, 0, 5), FaultCoverage(2, 0, 3), WHOLE),
@@ -187,23 +187,23 @@ def test_a_fault_on_an_idle_member_proves_nothing(
     ],
 )
 def test_of_members_that_say_nothing_what_moves_is_work(
-    fault: str, m1: MemberCoverage, around: FaultCoverage, gap: str | None
+    fault: str, m1: MemberCoverage, faults: FaultCoverage, gap: str | None
 ) -> None:
     """Commits that rise and bytes that are fetched; a position that is only committed again is nothing."""
-    found = gaps_of(fault, m1, around, m0=MemberCoverage(0, 0, 2, 2))
+    found = gaps_of(fault, m1, faults, m0=MemberCoverage(0, 0, 2, 2))
     assert found == ((f"fault 0 ({fault}) proves nothing about the consumer: {gap}",) if gap else ())
 
 
-def gaps_of(fault: str, m1: MemberCoverage, around: FaultCoverage, *, m0: MemberCoverage) -> tuple[str, ...]:
+def gaps_of(fault: str, m1: MemberCoverage, faults: FaultCoverage, *, m0: MemberCoverage) -> tuple[str, ...]:
     """Returns what is said of a trial of two members in which the fault was on m1."""
     window = Window(0, fault, "member: m1", "m1", 1, 2)
-    coverage = Coverage((part(0), part(1)), {"m0": m0, "m1": m1}, {0: around})
+    coverage = Coverage((part(0), part(1)), {"m0": m0, "m1": m1}, {0: faults})
     return case(trial_context=TrialContext(ended="ok", windows=(window,)), coverage=coverage).gaps
 
 
 def test_a_plan_that_cannot_be_read_is_a_gap() -> None:
     """It keeps a pass from being given, and no violation from being told."""
-    assert case(scope=Scope(2, doubts=("nobody knows",))).gaps == ("nobody knows",)
+    assert case(scope=Scope(2, unknowns=("nobody knows",))).gaps == ("nobody knows",)
 
 
 def test_a_fault_is_what_its_evidence_says() -> None:
@@ -224,7 +224,7 @@ def test_whoever_works_after_its_fault_was_healed_came_back() -> None:
     base = {"fault": "kill", "target": "member: m0", "bit": True, "message": "killed", "heals": True}
     events = [said("evidence", "nemesis", number, fault_no=number, healed_traffic=False, **base) for number in (0, 1)]
     coverage = Coverage(
-        (part(0), part(1)), around={0: FaultCoverage(1, 9, traffic_after_heal=9), 1: FaultCoverage(1, 9)}
+        (part(0), part(1)), faults={0: FaultCoverage(1, 9, traffic_after_heal=9), 1: FaultCoverage(1, 9)}
     )
     assert [fault.healed for fault in case(events, coverage=coverage).faults] == [True, False]
 
@@ -366,7 +366,7 @@ def test_the_scope_is_that_of_scenario_and_schedule(tmp_path: Path) -> None:
     (folder.path / "scenario.json").unlink()
     (folder.path / "schedule.json").write_text("{")
     assert scope_of(folder) == Scope(
-        doubts=(
+        unknowns=(
             "nobody knows how much was to be judged: scenario.json is missing or damaged",
             "nobody knows how many faults were planned: schedule.json is missing or damaged",
         )
@@ -378,7 +378,7 @@ def test_a_schedule_that_is_not_whole_is_doubted(tmp_path: Path, damage: str) ->
     """How many faults it held nobody knows: a pass would not tell through what."""
     folder = make_folder(tmp_path)
     (folder.path / "schedule.json").write_text(damage)
-    assert scope_of(folder).doubts == (
+    assert scope_of(folder).unknowns == (
         "nobody knows how many faults were planned: schedule.json is missing or damaged",
     )
 

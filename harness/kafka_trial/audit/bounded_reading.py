@@ -188,9 +188,9 @@ def leaders_of(brokers: Brokers, topic: str) -> dict[int, int]:
     return {part.partition: part.leader for part in found.topics[topic].partitions}
 
 
-def connect(asked: AuditRequest) -> Brokers:
+def connect(request: AuditRequest) -> Brokers:
     """Returns connections of one reader's own, secured as was asked; a `with` closes them."""
-    return Brokers(asked.bootstrap, answer_within_s=ANSWER_WITHIN_S, client_id=CLIENT_ID, security=asked.security)
+    return Brokers(request.bootstrap, answer_within_s=ANSWER_WITHIN_S, client_id=CLIENT_ID, security=request.security)
 
 
 def shares(partitions: Sequence[int], readers: int) -> list[list[int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from kafka_trial.audit.rules import rises_of, weigh
+from kafka_trial.audit.rules import apply_audit_rules, rises_of
 from kafka_trial.audit.scope import scope_of
 from kafka_trial.audit.sink_rules import Commit, SinkEvidence
 from kafka_trial.claim import Claim
@@ -38,7 +38,7 @@ def collect_audit(
     )
     group = next((str(event.details.get("group")) for event in own if event.kind == "group_named"), "")
     rises = rises_of(group_events, group=group, from_ns=scope.from_ns, until_ns=scope.until_ns)
-    return weigh(collected, judgement, scope, rises, _told(folder, collected, judgement))
+    return apply_audit_rules(collected, judgement, scope, rises, _told(folder, collected, judgement))
 
 
 def _told(folder: RunFolder, collected: VerdictInput, judgement: Judgement) -> SinkEvidence:

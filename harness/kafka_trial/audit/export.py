@@ -22,7 +22,7 @@ from pathlib import Path
 from kafka_trial import __version__
 from kafka_trial.audit.bounded_reading import Budget, Log, connect
 from kafka_trial.audit.offsets import OffsetsRead, read_offsets
-from kafka_trial.audit.preconditions import Preconditions, look, missing_acl
+from kafka_trial.audit.preconditions import Preconditions, missing_acl, read_preconditions
 from kafka_trial.audit.readers import Taken, expired, ranges_of, read_records, tell_topic
 from kafka_trial.audit.request import NS_PER_S, AuditRequest, stamp
 from kafka_trial.audit.request_log_files import read_request_logs
@@ -47,22 +47,22 @@ SETTLES = 2  # what was there two windows W before the end should have been hand
 class Export:
     """What the steps of an export share, and what they could not read, by the evidence that is missing."""
 
-    asked: AuditRequest
+    request: AuditRequest
     folder: RunFolder
     brokers: Brokers
-    ground: Preconditions
+    preconditions: Preconditions
     console: Console
     until_s: float
     unread: list[tuple[str, str]] = field(default_factory=list)
 
     def budget(self) -> Budget:
-        return Budget(self.asked.limits, until_s=self.until_s)
+        return Budget(self.request.limits, until_s=self.until_s)
 
-    def missing(self, evidence: str, sentences: Sequence[str]) -> None:
-        self.unread += [(evidence, sentence) for sentence in sentences]
+    def missing(self, evidence: str, messages: Sequence[str]) -> None:
+        self.unread += [(evidence, message) for message in messages]
 
 
-def export(asked: AuditRequest, *, out: Path | None, console: Console) -> RunFolder:
+def export(request: AuditRequest, *, out: Path | None, console: Console) -> RunFolder:
     """Exports what an audit needs into a new run folder and returns it.
 
     Raises:
@@ -70,29 +70,31 @@ def export(asked: AuditRequest, *, out: Path | None, console: Console) -> RunFol
         StartError: nobody answers at the bootstrap addresses, or at the database's.
         UnjudgeableError: brokers went away while they were read.
     """
-    if asked.sink and asked.sink.query:
-        check_table(asked.sink, _span(asked, settle=settle_ns(settings_of(asked)), earliest_ns=asked.from_ns))
+    if request.sink and request.sink.query:
+        check_table(request.sink, _span(request, settle=settle_ns(settings_of(request)), earliest_ns=request.from_ns))
     with ExitStack() as stack:
-        brokers = stack.enter_context(connect(asked))
-        console.phase("look", f"for topic {asked.topic} and group {asked.group} at {asked.bootstrap}")
-        ground = look(brokers, asked)
-        refuse_unknown_group(brokers, asked, ground, console)
-        folder = create_run_folder(out, KIND, _file_name(asked.group))
-        until_s = time.monotonic() + asked.limits.minutes_max * 60
-        this = Export(asked, folder, brokers, ground, console, until_s)
+        brokers = stack.enter_context(connect(request))
+        console.phase("look", f"for topic {request.topic} and group {request.group} at {request.bootstrap}")
+        preconditions = read_preconditions(brokers, request)
+        refuse_unknown_group(brokers, request, preconditions, console)
+        folder = create_run_folder(out, KIND, _file_name(request.group))
+        until_s = time.monotonic() + request.limits.minutes_max * 60
+        this = Export(request, folder, brokers, preconditions, console, until_s)
         _write_run_json(this)
         read = _offsets(this)
-        settings = settings_of(asked, read.told)
-        (folder.path / "consumer.toml").write_text(consumer_toml(asked, settings), encoding="utf-8")
-        drain_ns = asked.until_ns - SETTLES * settle_ns(settings)
-        earliest_ns = _topic(this, read, drain_ns=max(drain_ns, asked.from_ns))
-        _sink(this, _span(asked, settle=settle_ns(settings), earliest_ns=earliest_ns))
+        settings = settings_of(request, read.told)
+        (folder.path / "consumer.toml").write_text(consumer_toml(request, settings), encoding="utf-8")
+        drain_ns = request.until_ns - SETTLES * settle_ns(settings)
+        earliest_ns = _topic(this, read, drain_ns=max(drain_ns, request.from_ns))
+        _sink(this, _span(request, settle=settle_ns(settings), earliest_ns=earliest_ns))
         _requests(this)
         _run(this, read, drain_ns=drain_ns, settle=settle_ns(settings))
     return folder
 
 
-def refuse_unknown_group(brokers: Brokers, asked: AuditRequest, ground: Preconditions, console: Console) -> None:
+def refuse_unknown_group(
+    brokers: Brokers, request: AuditRequest, preconditions: Preconditions, console: Console
+) -> None:
     """Asks the group's coordinator, which is who leads its partition of the offsets log, whether there is such a group.
 
     Raises:
@@ -101,53 +103,54 @@ def refuse_unknown_group(brokers: Brokers, asked: AuditRequest, ground: Precondi
     log = Log.of(brokers, OFFSETS_TOPIC)
     try:
         state = brokers.broker(
-            log.leaders[ground.log_partition], lambda connection: group_requests.group_state(connection, asked.group)
+            log.leaders[preconditions.log_partition],
+            lambda connection: group_requests.group_state(connection, request.group),
         )
     except NoAnswerError as error:
-        if acl := missing_acl(error, asked, operation="DESCRIBE"):
+        if acl := missing_acl(error, request, operation="DESCRIBE"):
             console.say(f"{acl}. Whether there is such a group now cannot be asked; its offsets log will tell")
         return
     if state.state == group_requests.DEAD:
         raise InputError(
-            f"--group {asked.group}",
+            f"--group {request.group}",
             "there is no such group now: it never was, its offsets have expired, or it was deleted. Check the name",
         )
 
 
 def _offsets(this: Export) -> OffsetsRead:
-    asked, settle = this.asked, settle_ns(settings_of(this.asked))
-    this.console.phase("offsets", f"reading partition {this.ground.log_partition} of {OFFSETS_TOPIC}")
+    request, settle = this.request, settle_ns(settings_of(this.request))
+    this.console.phase("offsets", f"reading partition {this.preconditions.log_partition} of {OFFSETS_TOPIC}")
     with Recorder(this.folder.history, "offsets", buffer_events=BUFFER_EVENTS) as recorder:
         log, budget = Log.of(this.brokers, OFFSETS_TOPIC), this.budget()
         read = read_offsets(
-            log, this.ground.log_partition, asked, recorder, budget, settle_ns=settle, now_ns=time.time_ns()
+            log, this.preconditions.log_partition, request, recorder, budget, settle_ns=settle, now_ns=time.time_ns()
         )
-        recorder.record("witness", time_ns=asked.until_ns, state="complete")
+        recorder.record("witness", time_ns=request.until_ns, state="complete")
     this.missing("offsets log", read.unread)
     return read
 
 
 def _topic(this: Export, read: OffsetsRead, *, drain_ns: int) -> int:
     """Reads the records that somebody still had to read, and returns the time of the earliest of them."""
-    asked, topic = this.asked, this.ground.topic
-    this.console.phase("topic", f"reading what {asked.group} had left to read of {asked.topic}")
+    request, topic = this.request, this.preconditions.topic
+    this.console.phase("topic", f"reading what {request.group} had left to read of {request.topic}")
     with Recorder(this.folder.history, "observer", buffer_events=BUFFER_EVENTS) as recorder:
-        log = Log.of(this.brokers, asked.topic)
+        log = Log.of(this.brokers, request.topic)
         tell_topic(log, topic, _configs(this, topic), recorder)
-        taken = Taken(asked, recorder)
-        ranges, identity = ranges_of(log, read.committed, asked, drain_ns=drain_ns), asked.identity
+        taken = Taken(request, recorder)
+        ranges, identity = ranges_of(log, read.committed, request, drain_ns=drain_ns), request.identity
         budget = this.budget()
         reading = read_records(
-            asked, asked.topic, ranges, budget, taken.take, identity=identity if asked.sink else None
+            request, request.topic, ranges, budget, taken.take, identity=identity if request.sink else None
         )
         state = "incomplete" if reading.unread else "complete"
-        recorder.record("control_read", time_ns=asked.until_ns, topic=asked.topic, state=state, count=reading.count)
-        recorder.record("witness", time_ns=asked.until_ns, state="complete")
+        recorder.record("control_read", time_ns=request.until_ns, topic=request.topic, state=state, count=reading.count)
+        recorder.record("witness", time_ns=request.until_ns, state="complete")
     this.missing("records", reading.unread)
-    if asked.sink:
-        this.missing("records", expired(log, asked))
+    if request.sink:
+        this.missing("records", expired(log, request))
         if taken.nameless:
-            told = f"whether {taken.nameless} records of {asked.topic} were handled: they have {identity}"
+            told = f"whether {taken.nameless} records of {request.topic} were handled: they have {identity}"
             this.missing("handled", [told])
     return taken.earliest_ns
 
@@ -160,70 +163,70 @@ def _configs(this: Export, topic: Topic) -> dict[str, str | None]:
             leader, lambda connection: cluster_queries.topic_configs(connection, topic.name, CONFIGS)
         )
     except NoAnswerError as error:
-        if acl := missing_acl(error, this.asked, operation="DESCRIBE_CONFIGS", topic=topic.name):
+        if acl := missing_acl(error, this.request, operation="DESCRIBE_CONFIGS", topic=topic.name):
             this.console.say(f"{acl}. Its {' and '.join(CONFIGS)} are not known then")
         return {}
 
 
-def _span(asked: AuditRequest, *, settle: int, earliest_ns: int) -> Span:
+def _span(request: AuditRequest, *, settle: int, earliest_ns: int) -> Span:
     """Returns when the audited records may have been handled."""
-    return Span(max(0, min(asked.from_ns, earliest_ns) - settle), asked.until_ns + settle)
+    return Span(max(0, min(request.from_ns, earliest_ns) - settle), request.until_ns + settle)
 
 
 def _sink(this: Export, span: Span) -> None:
-    asked, sink = this.asked, this.asked.sink
+    request, sink = this.request, this.request.sink
     if sink is None:
         return
     this.console.phase("sink", f"reading the ids in {sink.name}")
     with Recorder(this.folder.history, "sink", buffer_events=BUFFER_EVENTS) as recorder:
-        for topic in this.ground.sinks:
+        for topic in this.preconditions.sinks:
             log, configs = Log.of(this.brokers, topic.name), _configs(this, topic)
-            this.missing("handled", read_sink_topic(log, asked, span, this.budget(), recorder, configs=configs))
+            this.missing("handled", read_sink_topic(log, request, span, this.budget(), recorder, configs=configs))
         if sink.query:
             rows = read_sink_table(sink, span, this.budget(), recorder)
             this.missing("handled", rows.told(sink.name))
             this.missing("times", [] if rows.timed else [f"not known: when the rows of {sink.name} were written"])
-        recorder.record("witness", time_ns=asked.until_ns, state="complete")
+        recorder.record("witness", time_ns=request.until_ns, state="complete")
 
 
 def _requests(this: Export) -> None:
-    if this.asked.request_logs:
-        this.console.phase("requests", f"reading {len(this.asked.request_logs)} request logs")
-        this.missing("requests", read_request_logs(this.asked, this.folder.history))
+    if this.request.request_logs:
+        this.console.phase("requests", f"reading {len(this.request.request_logs)} request logs")
+        this.missing("requests", read_request_logs(this.request, this.folder.history))
 
 
 def _run(this: Export, read: OffsetsRead, *, drain_ns: int, settle: int) -> None:
     """Records what was asked, the phases that stand for it, and what was not read; then the history is whole."""
-    asked = this.asked
-    until_ns = min(asked.until_ns, read.read_to_ns)
+    request = this.request
+    until_ns = min(request.until_ns, read.read_to_ns)
     with Recorder(this.folder.history, "run") as recorder:
-        recorder.record("clock", time_ns=asked.from_ns, wall_ns=asked.from_ns)  # this history's clock is the wall's
-        recorder.record("topic_named", time_ns=asked.from_ns, topic=asked.topic)
-        recorder.record("group_named", time_ns=asked.from_ns, group=asked.group)
+        recorder.record("clock", time_ns=request.from_ns, wall_ns=request.from_ns)  # this history's clock is the wall's
+        recorder.record("topic_named", time_ns=request.from_ns, topic=request.topic)
+        recorder.record("group_named", time_ns=request.from_ns, group=request.group)
         recorder.record(
             "audit",
-            time_ns=asked.from_ns,
-            from_ns=asked.from_ns,
+            time_ns=request.from_ns,
+            from_ns=request.from_ns,
             until_ns=until_ns,
             drain_ns=drain_ns,
             settle_ns=settle,
             read_to_ns=read.read_to_ns,
             commits=read.inside,
         )
-        seconds = (until_ns - asked.from_ns) / NS_PER_S
+        seconds = (until_ns - request.from_ns) / NS_PER_S
         if read.advanced:  # at least so fast the group is
             rate = read.advanced / seconds
-            recorder.record("calibrated", time_ns=asked.from_ns, count=read.advanced, seconds=seconds, rate=rate)
+            recorder.record("calibrated", time_ns=request.from_ns, count=read.advanced, seconds=seconds, rate=rate)
         for evidence, message in this.unread:
-            recorder.record("unread", time_ns=asked.from_ns, name=evidence, message=message)
-        for name, at_ns in (("steady", asked.from_ns), ("drain", drain_ns), ("snapshot", until_ns)):
-            if name != "drain" or drain_ns > asked.from_ns:
+            recorder.record("unread", time_ns=request.from_ns, name=evidence, message=message)
+        for name, at_ns in (("steady", request.from_ns), ("drain", drain_ns), ("snapshot", until_ns)):
+            if name != "drain" or drain_ns > request.from_ns:
                 recorder.record("phase", time_ns=at_ns, phase=name)
         recorder.record("end", time_ns=until_ns, outcome="ok")
 
 
 def _write_run_json(this: Export) -> None:
-    asked = this.asked
+    request = this.request
     this.folder.write_json(
         "run.json",
         {
@@ -231,11 +234,11 @@ def _write_run_json(this: Export) -> None:
             "kind": KIND,
             "kafka_trial": __version__,
             "python": platform.python_version(),
-            "audit": asked.facts,
+            "audit": request.metadata,
             "exported_at": stamp(time.time_ns()),
         },
     )
-    summary = f"group {asked.group} on topic {asked.topic}, {asked.window}"
+    summary = f"group {request.group} on topic {request.topic}, {request.window}"
     this.folder.write_json(
         "scenario.json",
         {

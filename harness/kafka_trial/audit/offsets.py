@@ -100,42 +100,40 @@ class OffsetsRead:
 
 
 def read_offsets(
-    log: Log, partition: int, asked: AuditRequest, recorder: Recorder, budget: Budget, *, settle_ns: int, now_ns: int
+    log: Log, partition: int, request: AuditRequest, recorder: Recorder, budget: Budget, *, settle_ns: int, now_ns: int
 ) -> OffsetsRead:
     """Reads the group's partition and records what counts.
 
     Raises:
         UnjudgeableError: its leader could not be reached.
     """
-    window_filter = WindowFilter(recorder, topic=asked.topic, from_ns=asked.from_ns, until_ns=asked.until_ns)
-    reader, told = LogReader(partition, [asked.group], window_filter), GroupSettings(asked.group)
-    spans = _spans(log, partition, asked, settle_ns=settle_ns)
-    holes, unread = Gaps(asked.from_ns, spans.start), []
-    latest_ns = asked.from_ns
+    window_filter = WindowFilter(recorder, topic=request.topic, from_ns=request.from_ns, until_ns=request.until_ns)
+    reader, told = LogReader(partition, [request.group], window_filter), GroupSettings(request.group)
+    spans = _spans(log, partition, request, settle_ns=settle_ns)
+    gaps, unread = Gaps(request.from_ns, spans.start), []
+    latest_ns = request.from_ns
     for batch, skipped in _batches(log, partition, spans, budget):
         if skipped:
             unread.append(f"the offsets log before {spans.window} (who owned what at the beginning): {skipped}")
-            holes = Gaps(asked.from_ns, batch.base_offset)
-        holes.take(batch)
+            gaps = Gaps(request.from_ns, batch.base_offset)
+        gaps.take(batch)
         told.take(batch)
         reader.take(batch, spans.start)
         latest_ns = max(latest_ns, batch.base_time_ms * NS_PER_MS)
     window_filter.begin()
-    if holes.count:
+    if gaps.count:
         recorder.record(
             "compacted",
-            time_ns=holes.whole_ns,
+            time_ns=gaps.whole_ns,
             log_partition=partition,
-            log_offset=holes.whole_offset,
-            count=holes.count,
-            source_wall_ns=holes.whole_ns,
+            log_offset=gaps.whole_offset,
+            count=gaps.count,
+            source_wall_ns=gaps.whole_ns,
         )
-    whole = holes.position >= spans.end or spans.start >= spans.end
+    whole = gaps.position >= spans.end or spans.start >= spans.end
     if not whole:
-        unread.append(
-            f"the offsets log from offset {holes.position} to {spans.end}: {budget.spent or 'it ended early'}"
-        )
-    read_to_ns = (asked.until_ns + settle_ns if spans.settled else now_ns) if whole else latest_ns
+        unread.append(f"the offsets log from offset {gaps.position} to {spans.end}: {budget.spent or 'it ended early'}")
+    read_to_ns = (request.until_ns + settle_ns if spans.settled else now_ns) if whole else latest_ns
     advanced = sum(
         max(0, value - window_filter.began.get(part, value)) for part, value in window_filter.committed.items()
     )
@@ -155,10 +153,10 @@ class Spans:
     settled: bool
 
 
-def _spans(log: Log, partition: int, asked: AuditRequest, *, settle_ns: int) -> Spans:
+def _spans(log: Log, partition: int, request: AuditRequest, *, settle_ns: int) -> Spans:
     end = log.log_ends()[partition]
-    window, _ = log.at(asked.from_ns)[partition]
-    after, _ = log.at(asked.until_ns + settle_ns)[partition]
+    window, _ = log.at(request.from_ns)[partition]
+    after, _ = log.at(request.until_ns + settle_ns)[partition]
     return Spans(
         start=log.starts()[partition],
         window=end if window < 0 else window,
@@ -194,7 +192,7 @@ class WindowFilter:
         self.committed: dict[int, int] = {}  # what stands at the end of the window
         self.began: dict[int, int] = {}  # what stood first, as far as the window tells
         self.seen = 0
-        self._pen = event_writer
+        self._event_writer = event_writer
         self._topic = topic
         self._from_ns, self._until_ns = from_ns, until_ns
         self._before: dict[tuple[Any, ...], tuple[str, Fields]] = {}
@@ -273,7 +271,7 @@ class WindowFilter:
                 table[partition] = value
 
     def _write(self, kind: str, fields: Fields) -> None:
-        self._pen.record(kind, time_ns=fields.get("source_wall_ns"), **fields)
+        self._event_writer.record(kind, time_ns=fields.get("source_wall_ns"), **fields)
 
 
 def _key(kind: str, fields: Fields) -> tuple[Any, ...]:

@@ -34,28 +34,28 @@ class Preconditions:
     sinks: tuple[Topic, ...] = ()
 
 
-def look(brokers: Brokers, asked: AuditRequest) -> Preconditions:
+def read_preconditions(brokers: Brokers, request: AuditRequest) -> Preconditions:
     """Returns where everything is that the audit asks for.
 
     Raises:
         StartError: nobody answers at the bootstrap addresses.
         InputError: there is no such topic, or it may not be read; all of these are told at once.
     """
-    wanted = [asked.topic, OFFSETS_TOPIC, *_sink_topics(asked)]
-    found = {name: _described(brokers, asked, name) for name in wanted}
+    wanted = [request.topic, OFFSETS_TOPIC, *_sink_topics(request)]
+    found = {name: _described(brokers, request, name) for name in wanted}
     problems = [problem for problem in found.values() if isinstance(problem, str)]
     if problems:
         raise InputError("audit", problems)
     topics = {name: topic for name, topic in found.items() if isinstance(topic, Topic)}
     partitions = len(topics[OFFSETS_TOPIC].partitions)
     return Preconditions(
-        topics[asked.topic],
-        group_partition(asked.group, partitions=partitions),
-        tuple(topics[name] for name in _sink_topics(asked)),
+        topics[request.topic],
+        group_partition(request.group, partitions=partitions),
+        tuple(topics[name] for name in _sink_topics(request)),
     )
 
 
-def missing_acl(error: NoAnswerError, asked: AuditRequest, *, operation: str, topic: str | None = None) -> str | None:
+def missing_acl(error: NoAnswerError, request: AuditRequest, *, operation: str, topic: str | None = None) -> str | None:
     """Returns what our principal must be given where a question was refused for want of it; else None.
 
     `operation` is what the question needs on the topic (default: the audited one).
@@ -63,43 +63,43 @@ def missing_acl(error: NoAnswerError, asked: AuditRequest, *, operation: str, to
     acl = ACLS.get(error.code or 0)
     if acl is None:
         return None
-    wanted = acl.format(operation=operation, topic=topic or asked.topic, group=asked.group)
+    wanted = acl.format(operation=operation, topic=topic or request.topic, group=request.group)
     return f"{error}: our principal has no {wanted}"
 
 
-def _sink_topics(asked: AuditRequest) -> tuple[str, ...]:
-    return asked.sink.topics if asked.sink else ()
+def _sink_topics(request: AuditRequest) -> tuple[str, ...]:
+    return request.sink.topics if request.sink else ()
 
 
-def _described(brokers: Brokers, asked: AuditRequest, name: str) -> Topic | str:
+def _described(brokers: Brokers, request: AuditRequest, name: str) -> Topic | str:
     try:
         found = brokers.anyone(lambda connection: cluster_queries.metadata(connection, [name]))
     except NoAnswerError as error:
-        raise StartError(f"no broker answers at {asked.bootstrap}: {error}. {_advice(asked)}") from error
+        raise StartError(f"no broker answers at {request.bootstrap}: {error}. {_advice(request)}") from error
     brokers.by_id = dict(found.brokers)
     topic = found.topics.get(name)
     if topic is not None:
         return _refused(brokers, topic) or topic
     if (code := found.refused.get(name)) == TOPIC_REFUSED:
         return REFUSED.format(topic=name, told=f"metadata: {error_name(code)}")
-    return _absent(name, asked)
+    return _absent(name, request)
 
 
-def _advice(asked: AuditRequest) -> str:
+def _advice(request: AuditRequest) -> str:
     address = "Is the address right and reachable from here"
-    if not asked.security.config:
+    if not request.security.config:
         return f"{address}? A listener with TLS or SASL needs --command-config FILE, as Kafka's own tools take it"
-    return f"{address}, and is it a listener for {asked.security.protocol}, as {asked.security.config} says?"
+    return f"{address}, and is it a listener for {request.security.protocol}, as {request.security.config} says?"
 
 
-def _absent(name: str, asked: AuditRequest) -> str:
+def _absent(name: str, request: AuditRequest) -> str:
     if name == OFFSETS_TOPIC:
         return (
             f"there is no topic {name} for us: no group has ever committed on this cluster, or we may not see it. "
             f"This needs DESCRIBE and READ on topic {name}"
         )
-    option = "--sink-topic" if name in _sink_topics(asked) else "--topic"
-    return f"{option} {name}: there is no such topic at {asked.bootstrap}, or we may not DESCRIBE it. Check the name"
+    option = "--sink-topic" if name in _sink_topics(request) else "--topic"
+    return f"{option} {name}: there is no such topic at {request.bootstrap}, or we may not DESCRIBE it. Check the name"
 
 
 def _refused(brokers: Brokers, topic: Topic) -> str | None:

@@ -62,26 +62,26 @@ def tell_topic(log: Log, topic: Topic, configs: Mapping[str, str | None], record
 
 
 def ranges_of(
-    log: Log, committed: Mapping[int, int], asked: AuditRequest, *, drain_ns: int
+    log: Log, committed: Mapping[int, int], request: AuditRequest, *, drain_ns: int
 ) -> dict[int, tuple[int, int]]:
     """Returns which offsets of each partition are to be read: from the group's position (the beginning of the window
     where it has none) to what came in last before `drain_ns`; with a sink from the beginning of the window on, where
     that is lower.
     """
-    starts, stable, late, first = log.starts(), log.ends(), log.at(drain_ns), log.at(asked.from_ns)
+    starts, stable, late, first = log.starts(), log.ends(), log.at(drain_ns), log.at(request.from_ns)
     ranges = {}
     for partition, start in starts.items():
         end = min(stable[partition], late[partition][0]) if late[partition][0] >= 0 else stable[partition]
         began = first[partition][0] if first[partition][0] >= 0 else end
         low = committed.get(partition, began)
-        low = min(low, began) if asked.sink else low
+        low = min(low, began) if request.sink else low
         ranges[partition] = max(start, low), end
     return ranges
 
 
-def expired(log: Log, asked: AuditRequest) -> list[str]:
+def expired(log: Log, request: AuditRequest) -> list[str]:
     """Returns which records of the window are not there any more, or may not be, as sentences."""
-    first, starts = log.at(asked.from_ns), log.starts()
+    first, starts = log.at(request.from_ns), log.starts()
     return [
         f"{log.topic}-{partition} before offset {start}: retention has taken it"
         for partition, start in sorted(starts.items())
@@ -112,11 +112,11 @@ Take = Callable[[ReadRecord], object]
 class Taken:
     """Writes the records of the audited topic down; `earliest_ns` is the time of the oldest, `nameless` have no id."""
 
-    def __init__(self, asked: AuditRequest, event_writer: EventWriter) -> None:
-        self.earliest_ns = asked.until_ns
+    def __init__(self, request: AuditRequest, event_writer: EventWriter) -> None:
+        self.earliest_ns = request.until_ns
         self.nameless = 0
-        self._topic = asked.topic
-        self._pen = event_writer
+        self._topic = request.topic
+        self._event_writer = event_writer
         self._lock = threading.Lock()
 
     def take(self, found: ReadRecord) -> None:
@@ -124,7 +124,7 @@ class Taken:
         with self._lock:
             self.earliest_ns = min(self.earliest_ns, found.time_ns)
             self.nameless += found.id is None
-        self._pen.record(
+        self._event_writer.record(
             "record",
             time_ns=found.time_ns,
             topic=self._topic,
@@ -156,7 +156,7 @@ class Reading:
 class Work:
     """What the readers of one topic share. `take` is called by all of them at once: it must bear that."""
 
-    asked: AuditRequest
+    request: AuditRequest
     topic: str
     ranges: Ranges
     budget: Budget
@@ -205,7 +205,7 @@ class Records:
 
 
 def read_records(
-    asked: AuditRequest, topic: str, ranges: Ranges, budget: Budget, take: Take, *, identity: Identity | None
+    request: AuditRequest, topic: str, ranges: Ranges, budget: Budget, take: Take, *, identity: Identity | None
 ) -> Reading:
     """Reads ranges of a topic with bounded parallel readers and hands every committed record to `take`.
 
@@ -216,11 +216,11 @@ def read_records(
         InputError: one did not let us in, or not read.
     """
     reading = Reading({partition: low for partition, (low, _) in ranges.items()})
-    work = Work(asked, topic, ranges, budget, identity, take, reading)
+    work = Work(request, topic, ranges, budget, identity, take, reading)
     wanted = [partition for partition, (low, high) in ranges.items() if low < high]
     try:
         with ThreadGroup("audit", join_within_s=JOIN_WITHIN_S) as thread_group:
-            for number, share in enumerate(shares(wanted, asked.limits.readers) if wanted else ()):
+            for number, share in enumerate(shares(wanted, request.limits.readers) if wanted else ()):
                 thread_group.start(f"{topic} {number}", _read_share, work, share)
     except UnjudgeableError as error:
         if isinstance(error.__cause__, InputError):
@@ -234,7 +234,7 @@ def read_records(
 
 
 def _read_share(work: Work, share: list[int]) -> None:
-    with connect(work.asked) as brokers:
+    with connect(work.request) as brokers:
         log = Log.of(brokers, work.topic)
         for partition in share:
             read_partition(log, partition, work)

@@ -138,7 +138,7 @@ class Limits:
 class AuditRequest:
     """What is asked. Times in nanoseconds since 1970, by the clocks of brokers and producers.
 
-    `security` holds passwords: it is in no text that is made of this, and in none of its `facts`.
+    `security` holds passwords: it is in no text that is made of this, and in none of its `metadata`.
     """
 
     bootstrap: str
@@ -154,7 +154,7 @@ class AuditRequest:
     security: Security = field(default=UNSECURED, repr=False, compare=False)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What may be written down of it: the security by its protocol and the path of its file only."""
         return asdict(replace(self, security=UNSECURED)) | {
             "request_logs": [path.name for path in self.request_logs],

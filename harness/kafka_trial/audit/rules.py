@@ -28,7 +28,7 @@ from typing import Any
 
 from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
-from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, weigh_sink
+from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, apply_sink_rules
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.claim_rule import Anomaly
@@ -69,7 +69,7 @@ FROM_OFFSETS_LOG = (
 )
 
 
-def weigh(
+def apply_audit_rules(
     collected: VerdictInput, judgement: Judgement, scope: Scope, rises: Sequence[Rise], told: SinkEvidence
 ) -> VerdictInput:
     """Returns the case of an audit: what the judge found, less what its evidence cannot bear, with what it leaves open.
@@ -77,14 +77,16 @@ def weigh(
     `rises` are those of the group's generation or epoch; `told` is what the events say that findings name.
     """
     found = {one.anomaly: one for one in collected.found}
-    found["commit-regression"] = some_open(found["commit-regression"], lambda one: _doubt(one, judgement, scope, told))
+    found["commit-regression"] = some_open(
+        found["commit-regression"], lambda one: _undecided_fall(one, judgement, scope, told)
+    )
     found["commit-past-end"] = all_open(
         found["commit-past-end"], "the log ends below it now; whether it did then nobody knows"
     )
     found["orphan-partition"] = _orphans(found["orphan-partition"], scope)
     found["rebalance-storm"] = _storm(found["rebalance-storm"], scope, rises)
     if scope.sink:
-        found |= weigh_sink(found, judgement, scope, told, collected.counts)
+        found |= apply_sink_rules(found, judgement, scope, told, collected.counts)
     else:
         lag = standing_lag(judgement, found["commit-regression"].instances)
         found |= {name: _standing(found[name], lag, scope) for name in ("false-lag", "stuck-partition")}
@@ -100,7 +102,7 @@ def weigh(
     )
 
 
-def _doubt(one: Anomaly, judgement: Judgement, scope: Scope, told: SinkEvidence) -> str | None:
+def _undecided_fall(one: Anomaly, judgement: Judgement, scope: Scope, told: SinkEvidence) -> str | None:
     """Returns why nobody can be blamed for a fall; None where nothing speaks for it."""
     partition, before = one.partition or 0, int(one.attributes.get("from", 0))
     if before > scope.log_ends.get(partition, before):
@@ -236,21 +238,21 @@ def rises_of(events: Iterable[Event], *, group: str, from_ns: int, until_ns: int
 def storm_at_rest(rises: Sequence[Rise], *, window_ns: int) -> tuple[Anomaly, ...]:
     """Returns a storm: rises in which nobody came or went, and nobody had shortly before."""
     changed_ns = -window_ns
-    quiet: list[Rise] = []
+    at_rest: list[Rise] = []
     for rise in rises:
         if rise.members != rise.members_before or not rise.members:
             changed_ns = rise.at_ns
         elif rise.at_ns - changed_ns > window_ns:
-            quiet.append(rise)
-    if len(quiet) < STORM_MIN:
+            at_rest.append(rise)
+    if len(at_rest) < STORM_MIN:
         return ()
     attributes: dict[str, Any] = {
-        "bumps": len(quiet),
-        "from": quiet[0].before,
-        "to": quiet[-1].after,
-        "lasted_ms": (quiet[-1].at_ns - quiet[0].at_ns) // 1_000_000,
+        "bumps": len(at_rest),
+        "from": at_rest[0].before,
+        "to": at_rest[-1].after,
+        "lasted_ms": (at_rest[-1].at_ns - at_rest[0].at_ns) // 1_000_000,
     }
-    proofs = tuple(dict.fromkeys(rise.event for rise in (*quiet[:3], *quiet[-2:])))
+    proofs = tuple(dict.fromkeys(rise.event for rise in (*at_rest[:3], *at_rest[-2:])))
     return (Anomaly("rebalance-storm", None, None, attributes, proofs),)
 
 

@@ -64,11 +64,11 @@ def scope_of(events: Iterable[Event], *, requests: bool, sink: str | None, claim
     )
 
 
-def some_open(found: AnomalyResult, doubt: Callable[[Anomaly], str | None]) -> AnomalyResult:
-    """Returns what was found, less the instances of which `doubt` says why they prove nothing: these are undecided."""
-    doubts = [(one, doubt(one)) for one in found.instances]
-    sure = tuple(one for one, reason in doubts if reason is None)
-    reasons = Counter(reason for _, reason in doubts if reason is not None)
+def some_open(found: AnomalyResult, why_undecided: Callable[[Anomaly], str | None]) -> AnomalyResult:
+    """Returns what was found; the instances of which `why_undecided` says why they prove nothing are undecided."""
+    undecided = [(one, why_undecided(one)) for one in found.instances]
+    sure = tuple(one for one, reason in undecided if reason is None)
+    reasons = Counter(reason for _, reason in undecided if reason is not None)
     if not sure and found.more:  # what was only counted is like what was kept
         reasons[reasons.most_common(1)[0][0]] += found.more
     return with_reasons(replace(found, instances=sure, more=found.more if sure else 0), reasons)

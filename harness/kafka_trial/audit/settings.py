@@ -43,9 +43,9 @@ def read_claim(path: Path) -> Mapping[str, Any]:
     return {name: tables[name] for name in ("claim", "kafka", "progress") if isinstance(tables.get(name), dict)}
 
 
-def settings_of(asked: AuditRequest, told: GroupSettings | None = None) -> Settings:
+def settings_of(request: AuditRequest, told: GroupSettings | None = None) -> Settings:
     """Returns what is known of the group's settings; before the log was read, what is declared or Kafka's default."""
-    kafka, progress = (asked.claim.get(name, {}) for name in ("kafka", "progress"))
+    kafka, progress = (request.claim.get(name, {}) for name in ("kafka", "progress"))
     session_s = told.session_timeout_ms / 1000 if told and told.session_timeout_ms else SESSION_TIMEOUT_S
     poll_s = told.rebalance_timeout_ms / 1000 if told and told.rebalance_timeout_ms else POLL_INTERVAL_S
     return replace(
@@ -56,7 +56,7 @@ def settings_of(asked: AuditRequest, told: GroupSettings | None = None) -> Setti
         commit_interval_s=float(progress.get("interval_s", COMMIT_INTERVAL_S)),
         progress=str(progress.get("kind", "kafka")),
         events="none",
-        sink=asked.sink.kind if asked.sink else "none",
+        sink=request.sink.kind if request.sink else "none",
     )
 
 
@@ -65,7 +65,7 @@ def settle_ns(settings: Settings) -> int:
     return int(stall_window_s(timing_of(settings)) * NS_PER_S)
 
 
-def consumer_toml(asked: AuditRequest, settings: Settings) -> str:
+def consumer_toml(request: AuditRequest, settings: Settings) -> str:
     """Returns the consumer.toml that says to the judge what is known of this group."""
     tables: dict[str, Mapping[str, Any]] = {
         "kafka": {
@@ -75,12 +75,12 @@ def consumer_toml(asked: AuditRequest, settings: Settings) -> str:
         },
         "progress": {"kind": settings.progress, "interval_s": settings.commit_interval_s},
         "evidence": {"events": settings.events, "sink": settings.sink},
-        "claim": asked.claim.get("claim", UNCLAIMED),
+        "claim": request.claim.get("claim", UNCLAIMED),
     }
     lines = [
         "# Written by an audit: what is known of this group, for the judge.",
         "schema = 1",
-        _line("name", asked.group),
+        _line("name", request.group),
     ]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(_line(key, value) for key, value in table.items())]

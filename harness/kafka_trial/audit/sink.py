@@ -95,7 +95,7 @@ class Ids:
         self.timeless = 0
         self._topic = topic
         self._span = span
-        self._pen = event_writer
+        self._event_writer = event_writer
         self._lock = threading.Lock()
 
     def take(self, found: ReadRecord) -> None:
@@ -117,12 +117,12 @@ class Ids:
 
     def _write(self, found: ReadRecord) -> None:
         place = {"topic": self._topic, "partition": found.partition, "offset": found.offset}
-        self._pen.record("effect", time_ns=found.time_ns, **place, id=found.id, outcome="ok")
+        self._event_writer.record("effect", time_ns=found.time_ns, **place, id=found.id, outcome="ok")
 
 
 def read_sink_topic(
     log: Log,
-    asked: AuditRequest,
+    request: AuditRequest,
     span: Span,
     budget: Budget,
     event_writer: EventWriter,
@@ -135,13 +135,13 @@ def read_sink_topic(
         UnjudgeableError: a leader could not be reached.
         InputError: one did not let us in, or not read.
     """
-    if asked.sink is None:
+    if request.sink is None:
         return []
     places, ids = Places.of(log, span), Ids(log.topic, span, event_writer)
     ranges: Ranges = places.ranges()
-    reading = read_records(asked, log.topic, ranges, budget, ids.take, identity=asked.sink.identity)
+    reading = read_records(request, log.topic, ranges, budget, ids.take, identity=request.sink.identity)
     missing = *places.missing(log.topic), *reading.unread, *compacted(log.topic, configs)
-    return [*missing, *ids.missing(asked.sink.identity)]
+    return [*missing, *ids.missing(request.sink.identity)]
 
 
 def compacted(topic: str, configs: Mapping[str, str | None]) -> Iterator[str]:

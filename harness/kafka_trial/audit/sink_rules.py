@@ -54,7 +54,7 @@ class SinkEvidence:
     ids: int = 0
 
 
-def weigh_sink(
+def apply_sink_rules(
     found: Mapping[str, AnomalyResult],
     judgement: Judgement,
     scope: Scope,
@@ -62,25 +62,25 @@ def weigh_sink(
     counts: Mapping[str, int],
 ) -> dict[str, AnomalyResult]:
     """Returns what was found by the sink, less what it cannot bear; `counts` says how many records have an effect."""
-    doubts: dict[str, Callable[[Anomaly], str | None]] = {
-        "skipped": lambda one: _commit_doubt(one, judgement, told),
-        "commit-ahead": lambda one: _commit_doubt(one, judgement, told) or _clock_doubt(one, told),
-        "duplicate-effect": lambda one: _twice_doubt(one, told),
-        **dict.fromkeys(AT_THE_END, lambda one: _end_doubt(one, judgement)),
+    undecided: dict[str, Callable[[Anomaly], str | None]] = {
+        "skipped": lambda one: _undecided_commit(one, judgement, told),
+        "commit-ahead": lambda one: _undecided_commit(one, judgement, told) or _undecided_time(one, told),
+        "duplicate-effect": lambda one: _undecided_repeat(one, told),
+        **dict.fromkeys(AT_THE_END, lambda one: _undecided_end(one, judgement)),
     }
-    weighed = {name: some_open(found[name], doubt) for name, doubt in doubts.items()}
-    weighed["false-lag"] = found["false-lag"]
+    results = {name: some_open(found[name], why_undecided) for name, why_undecided in undecided.items()}
+    results["false-lag"] = found["false-lag"]
     timeless = scope.unread.get("times", ())
     for name in BY_ABSENCE:
         reasons = [*_unread(scope), *_strangers(counts, told), *(timeless if name != "skipped" else ())]
-        weighed[name] = _open(weighed[name], reasons)
+        results[name] = _open(results[name], reasons)
     for name in BY_PRESENCE:
-        weighed[name] = with_reasons(weighed[name], dict.fromkeys(_unread(scope), 1))
-        weighed[name] = _open(weighed[name], timeless)
-    twice = weighed["duplicate-effect"]
+        results[name] = with_reasons(results[name], dict.fromkeys(_unread(scope), 1))
+        results[name] = _open(results[name], timeless)
+    twice = results["duplicate-effect"]
     if scope.sink == "table" and not twice.count and twice.not_judged is None:
-        weighed["duplicate-effect"] = replace(twice, not_judged=ONE_ROW)
-    return {name: one if found[name].not_judged is None else found[name] for name, one in weighed.items()}
+        results["duplicate-effect"] = replace(twice, not_judged=ONE_ROW)
+    return {name: one if found[name].not_judged is None else found[name] for name, one in results.items()}
 
 
 def _open(found: AnomalyResult, reasons: Sequence[str]) -> AnomalyResult:
@@ -102,7 +102,7 @@ def _strangers(counts: Mapping[str, int], told: SinkEvidence) -> Iterator[str]:
         yield OTHER_IDS if told.ids else NO_IDS
 
 
-def _commit_doubt(one: Anomaly, judgement: Judgement, told: SinkEvidence) -> str | None:
+def _undecided_commit(one: Anomaly, judgement: Judgement, told: SinkEvidence) -> str | None:
     """Returns why nobody can be blamed for a commit that passed the record."""
     commit = next((told.commits[name] for name in one.events if name in told.commits), None)
     if commit is None:
@@ -113,7 +113,7 @@ def _commit_doubt(one: Anomaly, judgement: Judgement, told: SinkEvidence) -> str
     return (WHO if members is None else RESET) if not members else None
 
 
-def _clock_doubt(one: Anomaly, told: SinkEvidence) -> str | None:
+def _undecided_time(one: Anomaly, told: SinkEvidence) -> str | None:
     commit_ns = next((told.commits[name].wall_ns for name in one.events if name in told.commits), None)
     effect_ns = next((told.effects_ns[name] for name in one.events if name in told.effects_ns), None)
     if commit_ns is None or effect_ns is None:
@@ -121,13 +121,13 @@ def _clock_doubt(one: Anomaly, told: SinkEvidence) -> str | None:
     return CLOCKS if effect_ns - commit_ns < CLOCKS_NS else None
 
 
-def _twice_doubt(one: Anomaly, told: SinkEvidence) -> str | None:
+def _undecided_repeat(one: Anomaly, told: SinkEvidence) -> str | None:
     if one.partition is None:
         return NOT_READ
     return SHARED if told.shared.intersection(one.events) else None
 
 
-def _end_doubt(one: Anomaly, judgement: Judgement) -> str | None:
+def _undecided_end(one: Anomaly, judgement: Judgement) -> str | None:
     """Returns why nobody can be blamed for what was still to do at the end."""
     if not has_members(judgement):
         return EMPTY

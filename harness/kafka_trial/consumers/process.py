@@ -58,7 +58,7 @@ class ProcessGroup:
         self.spec = spec
         self.launch_context = launch_context
         self._launcher = launcher
-        self._crew = thread_group
+        self._thread_group = thread_group
         self._lanes = list(lanes)
         self._folder = folder
         self._group_size = group_size
@@ -182,7 +182,7 @@ class ProcessGroup:
         values = self._values(member)
         member.start(
             self._launcher,
-            self._crew,
+            self._thread_group,
             [fill(part, values) for part in self.spec.command],
             env=environment(self.spec, values),
             cwd=self.spec.folder,

@@ -127,8 +127,8 @@ def open_run_folder(path: Path) -> RunFolder:
     if not folder.history.is_dir():
         raise InputError(str(path), "is not a run folder: it has no history/ inside; name a folder that `run` made")
     with suppress(OSError, orjson.JSONDecodeError):  # without whole facts the history can be judged all the same
-        facts = folder.path / "run.json"
-        _refuse_newer(facts, orjson.loads(facts.read_bytes()))
+        metadata = folder.path / "run.json"
+        _refuse_newer(metadata, orjson.loads(metadata.read_bytes()))
     return folder
 
 
@@ -188,7 +188,7 @@ class Follower:
 
 
 SUFFIX = ".tar.xz"
-FACTS = "run.json"
+RUN_METADATA = "run.json"
 ASKED = ("scenario.json", "schedule.json", "consumer.toml")
 
 
@@ -202,7 +202,7 @@ def pack(folder: RunFolder, file: Path) -> None:
     temporary = file.with_name(f".{file.name}.part")
     asked = [place for name in ASKED if (place := folder.path / name).exists()]
     with tarfile.open(temporary, "w:xz") as archive:
-        _add(archive, FACTS, _facts(folder))
+        _add(archive, RUN_METADATA, _run_metadata(folder))
         for place in (*asked, *folder.history_files()):
             _add(archive, str(place.relative_to(folder.path)), place.read_bytes())
     temporary.replace(file)
@@ -223,11 +223,11 @@ def unpack(file: Path, into: Path) -> RunFolder:
     return open_run_folder(into)
 
 
-def _facts(folder: RunFolder) -> bytes:
-    facts = folder.read_json(FACTS)
-    if "consumer_file" in facts:
-        facts["consumer_file"] = "/".join(Path(facts["consumer_file"]).parts[-2:])
-    return orjson.dumps(facts, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+def _run_metadata(folder: RunFolder) -> bytes:
+    metadata = folder.read_json(RUN_METADATA)
+    if "consumer_file" in metadata:
+        metadata["consumer_file"] = "/".join(Path(metadata["consumer_file"]).parts[-2:])
+    return orjson.dumps(metadata, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -129,7 +129,7 @@ _MISSING = {"log_offset": NONE, "epoch": -1, "source": -1, "seq": -1}
 
 def _relaxed(batch: Batch, asked: Table, now: Table) -> Bools:
     """Returns whether KIP-1251 lets each commit pass: the partition was assigned, or pending, by its epoch."""
-    assignment_records = batch.of(Kind.GRANT)
+    assignment_records = batch.of(Kind.ASSIGNMENT_RECORD)
     assignment_records = assignment_records.take(assignment_records["protocol"] != Protocol.CLASSIC)
     assignment_records = assignment_records.take(
         ordered(assignment_records["slice"], assignment_records["member_id"], assignment_records["log_offset"])

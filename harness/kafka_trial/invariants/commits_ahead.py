@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 UNDECIDED = {
-    Undecided.UNCERTAIN_AFTER_KILL: "unheard",
+    Undecided.UNCERTAIN_AFTER_KILL: "uncertain",
     Undecided.READ_LATE: "read_late",
 }  # because, and the column that tells of whom
 
@@ -192,7 +192,7 @@ def _ahead_by_log(batch: Batch, rising: Table) -> Table:
 def _rising(batch: Batch) -> Table:
     """Returns the commits that raised the position, each with the record it passed that was handled last.
 
-    Columns besides: `latest` (the record, -1: none); `ahead`; and why it cannot be decided: `unheard` (its member may
+    Columns besides: `latest` (the record, -1: none); `ahead`; and why it cannot be decided: `uncertain` (its member may
     have handled the record and was killed before it could say so), `read_late` (it says that it asked when the work was
     done, and the line came a little late). With a commit in a transaction only what was never handled counts: outputs
     take effect with it, though one log may be told of that before another.
@@ -210,12 +210,12 @@ def _rising(batch: Batch) -> Table:
     inside = rising["in_transaction"] == IN_TRANSACTION
     late = (latest >= 0) & (handled_ns != NEVER) & ~inside & (handled_ns > asked_ns)
     never = (latest >= 0) & (handled_ns == NEVER)
-    unheard, read_late = (
+    uncertain, read_late = (
         never & uncertain_after_kill(batch, numbers),
         late & (late_ns != NEVER) & (handled_ns <= late_ns),
     )
     return rising.having(
-        latest=latest, ahead=(never & ~unheard) | (late & ~read_late), unheard=unheard, read_late=read_late
+        latest=latest, ahead=(never & ~uncertain) | (late & ~read_late), uncertain=uncertain, read_late=read_late
     )
 
 
@@ -227,10 +227,10 @@ def _passed_last(batch: Batch, rising: Table, handled_ns: Ints) -> tuple[Ints, I
     """
     records = batch.records
     covered_by = first_covering(batch, records["slice"], records["offset"])
-    unheard = (handled_ns == NEVER) & uncertain_after_kill(batch, covered_by)
+    uncertain = (handled_ns == NEVER) & uncertain_after_kill(batch, covered_by)
     low = np.minimum(rising["peak"], rising["committed_offset"])
     above = greatest_in(handled_ns, *between(*_places(records), rising["slice"], low, rising["committed_offset"]))
-    excused_ns = np.where(unheard, NONE, handled_ns)
+    excused_ns = np.where(uncertain, NONE, handled_ns)
     below = greatest_in(excused_ns, *between(*_places(records), rising["slice"], rising["before"], low))
     above_ns, below_ns = picked(handled_ns, above, NONE), picked(excused_ns, below, NONE)
     higher = above_ns >= below_ns

@@ -213,8 +213,8 @@ def uncertain_after_kill(batch: Batch, commits: Array) -> Bools:
         & (effect_ns > picked(incarnations["worked_ns"], incarnation, NEVER) - _unflushed_ns(batch))
     )
     nobody = np.isin(picked(log["committer"], commits, OPERATOR), (UNKNOWN, AMBIGUOUS))
-    unheard: Bools = known | (nobody & _some_killed(batch, effect_ns))
-    return unheard & (commits >= 0)
+    uncertain: Bools = known | (nobody & _some_killed(batch, effect_ns))
+    return uncertain & (commits >= 0)
 
 
 def _some_killed(batch: Batch, effect_ns: Array) -> Bools:

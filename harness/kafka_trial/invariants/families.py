@@ -265,7 +265,7 @@ TAKEN_COMMITS = Family(
 )
 ASSIGNMENT_RECORDS = Family(
     "assignment records",  # from `log_offset` on the partition is given to a member id
-    (Kind.GRANT,),
+    (Kind.ASSIGNMENT_RECORD,),
     {
         "log_offset": LOG_OFFSET,
         "until_log_offset": Column(

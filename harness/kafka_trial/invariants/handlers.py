@@ -139,28 +139,28 @@ def first_handlings(batch: Batch) -> Table:
 def _completed(batch: Batch) -> Table:
     """Returns the completions that count by themselves."""
     done, settings = batch.of(Kind.PROCESSED), batch.trial_context.settings
-    quiet = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
-    return _handling(done.take(np.isin(done["outcome"], quiet) | (not settings.has_sink)))
+    without_effect = [OUTCOMES[outcome] for outcome in settings.no_effect if outcome in OUTCOMES]
+    return _as_completions(done.take(np.isin(done["outcome"], without_effect) | (not settings.has_sink)))
 
 
 def _effects(batch: Batch) -> Table:
     """Returns the effects; `stamped`: the time is the broker's own, and the effect had taken place then."""
     effects, context = batch.of(Kind.EFFECT), batch.trial_context
     stamped = (effects["append_wall_ns"] != NONE) & bool(context.clocks) & (context.settings.progress != "transaction")
-    return _handling(effects).having(stamped=stamped.astype(np.int64))
+    return _as_completions(effects).having(stamped=stamped.astype(np.int64))
 
 
 def _unreadable(batch: Batch) -> Table:
     """Returns the bad lines that may have been completions; none where a sink knows better."""
     lines = batch.of(Kind.UNREADABLE)
-    return _handling(lines.take(np.full(len(lines), not batch.trial_context.settings.has_sink)))
+    return _as_completions(lines.take(np.full(len(lines), not batch.trial_context.settings.has_sink)))
 
 
-def _handling(rows: Table) -> Table:
-    return rows.only(*_HANDLING).having(stamped=np.zeros(len(rows), np.int64))
+def _as_completions(rows: Table) -> Table:
+    return rows.only(*_COMPLETION_COLUMNS).having(stamped=np.zeros(len(rows), np.int64))
 
 
-_HANDLING = ("kind", "slice", "offset", "time_ns", "source", "seq")
+_COMPLETION_COLUMNS = ("kind", "slice", "offset", "time_ns", "source", "seq")
 
 
 @index

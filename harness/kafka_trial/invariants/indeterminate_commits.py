@@ -51,8 +51,8 @@ def unknown(batch: Batch) -> Bools:
     sent_ns = picked(answers["sent_ns"], request, NEVER)
     in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
     surely = (picked(sure, request, 0) == 1) & in_time
-    unheard = picked(maybe, request, 1) == 0
-    return ((failed["source"] >= 0) & ~surely) | unheard
+    never_heard = picked(maybe, request, 1) == 0
+    return ((failed["source"] >= 0) & ~surely) | never_heard
 
 
 def known_later(batch: Batch) -> Bools:
@@ -81,7 +81,7 @@ def _heard_since(batch: Batch, since_ns: Ints, accepted: Table) -> Bools:
         committed_offset=log["committed_offset"],
     ).having(number=np.arange(len(log)))
     both = stacked(wanted, accepted)
-    ownership_epoch = _possessions_at(batch, both["slice"], both["source"], both["at_ns"])
+    ownership_epoch = _ownership_epochs_at(batch, both["slice"], both["source"], both["at_ns"])
     # Where nobody knows how long it held the partition, only the very same place counts.
     stretch = joined(
         both["slice"], both["source"], ownership_epoch, np.where(ownership_epoch < 0, both["committed_offset"], 0)
@@ -125,7 +125,7 @@ def _accepted(slices: Array, sources: Array, time_ns: Array, committed_offsets: 
     )
 
 
-def _possessions_at(batch: Batch, slices: Array, sources: Array, time_ns: Array) -> Ints:
+def _ownership_epochs_at(batch: Batch, slices: Array, sources: Array, time_ns: Array) -> Ints:
     """Returns the ownership epoch that each file had begun last by then, -1 where there was none."""
     held, size = ownership_epochs(batch), len(batch.trial_context.sources) + 1
     return at_or_before(held["slice"] * size + held["source"], held["open_ns"], slices * size + sources, time_ns)

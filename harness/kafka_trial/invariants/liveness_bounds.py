@@ -116,9 +116,9 @@ def cpu_wait_excess_s(trial_context: TrialContext, until_ns: int) -> float:
     begun_ns, rated_ns, drain_ns = about.phases.get("steady"), about.calibrated_ns, about.drain_ns
     if begun_ns is None or rated_ns is None or drain_ns is None:
         return 0.0
-    waited_ns, over_ns = _waited_ns(about.cpu_waits, begun_ns, rated_ns)
+    waited_ns, sampled_ns = _waited_ns(about.cpu_waits, begun_ns, rated_ns)
     more_ns, drained_ns = _waited_ns(about.cpu_waits, drain_ns, until_ns)
-    return max(0.0, more_ns - waited_ns / over_ns * drained_ns) / SECOND_NS if over_ns else 0.0
+    return max(0.0, more_ns - waited_ns / sampled_ns * drained_ns) / SECOND_NS if sampled_ns else 0.0
 
 
 def _waited_ns(waits: Sequence[CpuWait], begin_ns: int, end_ns: int) -> tuple[int, int]:
@@ -241,7 +241,7 @@ def with_faults(timing: Timing, trial_context: TrialContext) -> Timing:
     )
 
 
-def over_ns(trial_context: TrialContext, timing: Timing, window_ns: int) -> Mapping[int, int]:
+def fault_ends_ns(trial_context: TrialContext, timing: Timing, window_ns: int) -> Mapping[int, int]:
     """Returns until when each fault, by its number, explains what its group does: for W after its healing, and as long
     as the session that it cost has not expired and been lived down; NEVER where it was not healed."""
     lost = expiries(trial_context, timing)

@@ -136,7 +136,7 @@ def _without_faults(trial_context: TrialContext, span: Span) -> list[Span]:
 
 def _owned(batch: Batch, calm: Calm) -> Bools:
     """Returns whether each slice belongs to a member by the group records before the stretch."""
-    assignment_records = batch.of(Kind.GRANT)
+    assignment_records = batch.of(Kind.ASSIGNMENT_RECORD)
     classic = assignment_records["protocol"] == Protocol.CLASSIC
     held = (
         ~classic

@@ -40,11 +40,11 @@ def logged_assignments(batch: Batch) -> Table:
     open.
     `client` is the group member, where several live in one process (`clients.py`), else the process itself.
     """
-    rows = batch.of(Kind.GRANT).sorted_by("slice", "log_offset")
+    rows = batch.of(Kind.ASSIGNMENT_RECORD).sorted_by("slice", "log_offset")
     classic = rows["protocol"] == Protocol.CLASSIC
     listed = _next_listing(rows["slice"], rows["log_offset"])
-    taken_back = np.where(classic, listed, _next_classic(rows, classic))
-    until = np.where(classic, taken_back, np.minimum(rows["until_log_offset"], taken_back))
+    next_owned = np.where(classic, listed, _next_classic(rows, classic))
+    until = np.where(classic, next_owned, np.minimum(rows["until_log_offset"], next_owned))
     of_id = known_clients(batch).of_member_id
     owners = np.array([*batch.trial_context.owners, -1], np.int64)
     return table(

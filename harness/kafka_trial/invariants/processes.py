@@ -16,7 +16,7 @@ from kafka_trial.invariants.claim_rule import Rule, always, never
 from kafka_trial.invariants.clocks import monotonic
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints
-from kafka_trial.invariants.liveness_bounds import UNANSWERED, over_ns
+from kafka_trial.invariants.liveness_bounds import UNANSWERED, fault_ends_ns
 from kafka_trial.invariants.table import of_group
 from kafka_trial.invariants.trial_context import LOG_TOLERANCE_NS, TOLERANCE_NS, Epoch, Incarnation, Window
 from kafka_trial.invariants.undecided import Undecided
@@ -217,7 +217,7 @@ def rebalance_storm(group: Group) -> Findings:
     partitions will be moved ... also used when new partitions are added" (KafkaConsumer, Javadoc; KIP-848 bumps the
     group epoch then): left alone a group is stable. A rise is explained for the length of the window W
     (`liveness_bounds.py`: detection, rebalance, commit) after a member's process started, stopped or went, after a
-    fault's healing, a change of the topic's partitions or a standstill of the machine, and while a fault is in force. A
+    fault's healing, a change of the topic's partitions or a stall of the machine, and while a fault is in force. A
     subscription that a member itself changes again and again is its own doing, and no explanation.
 
     Smallest history: `started`; half a minute on, six `group` records, each of a higher epoch.
@@ -267,7 +267,7 @@ def _causes(group: Group) -> tuple[Ints, Ints]:
     spans += [(at - delay, at) for at, delay in about.delays if delay > patience_s * SECOND_NS]
     window_ns = int(group.window_s * SECOND_NS)
     ends = [min(NEVER, end + window_ns) for _, end in spans]
-    faults_ns = over_ns(about, group.timing, window_ns)
+    faults_ns = fault_ends_ns(about, group.timing, window_ns)
     spans += [(one.injected_ns, faults_ns[one.number]) for one in about.windows]
     ends += [faults_ns[one.number] for one in about.windows]
     begins = [max(NONE, begin - TOLERANCE_NS) for begin, _ in spans]

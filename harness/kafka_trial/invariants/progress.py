@@ -27,7 +27,7 @@ from kafka_trial.invariants.kernels import (
     picked,
     running_max,
 )
-from kafka_trial.invariants.liveness_bounds import over_ns, stall_window_s, timing_in
+from kafka_trial.invariants.liveness_bounds import fault_ends_ns, stall_window_s, timing_in
 from kafka_trial.invariants.ownership_epochs import ownership_epochs
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, table
@@ -104,7 +104,7 @@ def window_ns_of(trial_context: TrialContext) -> int:
 def under_fault(trial_context: TrialContext, since_ns: Array, until_ns: Array, window_ns: int) -> Bools:
     """Returns where a fault was in force in a stretch of time, or was not lived down before it."""
     touched = np.zeros(len(since_ns), np.bool_)
-    ends_ns = over_ns(trial_context, timing_in(trial_context), window_ns)
+    ends_ns = fault_ends_ns(trial_context, timing_in(trial_context), window_ns)
     for window in trial_context.windows:
         touched |= (window.injected_ns <= until_ns) & (since_ns <= ends_ns[window.number])
     return touched
@@ -248,7 +248,7 @@ def _latest(slices: Ints, whose: Ints, effect_ns: Ints) -> Ints:
 def _under_own_fault(trial_context: TrialContext, reads: Table, window_ns: int) -> Bools:
     """Returns where a fault on the reader, or on nobody in particular, was in force while it read, or just before."""
     touched = np.zeros(len(reads), np.bool_)
-    ends_ns = over_ns(trial_context, timing_in(trial_context), window_ns)
+    ends_ns = fault_ends_ns(trial_context, timing_in(trial_context), window_ns)
     for window in trial_context.windows:
         known = window.member in trial_context.members
         mine = reads["member"] == (trial_context.members.index(str(window.member)) if known else NOBODY)

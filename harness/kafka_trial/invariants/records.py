@@ -120,16 +120,16 @@ def overtaken(batch: Batch) -> Findings:
     unread = ~_read(batch, expired)
     past = expired["offset"] < final_committed_offsets(batch)[expired["slice"]]
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
-    unheard = uncertain_after_kill(batch, covered_by)
+    uncertain = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.incarnations["killed"].any()) & (not sink_there(batch))
     by_operator = picked(commits_in_effect(batch)["committer"], covered_by, UNKNOWN) == OPERATOR
-    told = unread & ~unheard & ~near
+    told = unread & ~uncertain & ~near
     ranges = _ranges(expired.having(committed=past, by_operator=by_operator), told)
     rows = ranges.only("slice", "order", "offset", "last_offset", "records", "committed", "by_operator")
     proofs = [(ranges["source"], ranges["seq"]), (ranges["last_source"], ranges["last_seq"])]
     undecided = [
-        (Undecided.UNCERTAIN_AFTER_KILL, unread & unheard),
-        (Undecided.EXPIRED_MAYBE_READ, unread & near & ~unheard),
+        (Undecided.UNCERTAIN_AFTER_KILL, unread & uncertain),
+        (Undecided.EXPIRED_MAYBE_READ, unread & near & ~uncertain),
     ]
     return Findings(rows, proofs, [(reason, expired["slice"][cases]) for reason, cases in undecided])
 

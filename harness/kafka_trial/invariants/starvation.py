@@ -213,11 +213,11 @@ def _in_hand(batch: Batch, gaps: Table) -> Bools:
     """Returns where the gap's own member had a record of the partition in its handler all the while."""
     work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take(ordered(work["file"], work["offset"]))
-    over_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
-    begun = (work["kind"] == Kind.DELIVERED) & (over_ns > work["time_ns"])
+    ended_ns = picked(work["time_ns"], next_in(joined(work["file"], work["offset"])), NEVER)
+    begun = (work["kind"] == Kind.DELIVERED) & (ended_ns > work["time_ns"])
     size = len(batch.trial_context.sources) + 1
     file, wanted = (rows["slice"] * size + rows["source"] for rows in (work, gaps))
-    return covering(file[begun], work["time_ns"][begun], over_ns[begun], wanted, gaps["until_ns"] - 1) > 0
+    return covering(file[begun], work["time_ns"][begun], ended_ns[begun], wanted, gaps["until_ns"] - 1) > 0
 
 
 def _waiting_record(batch: Batch, gaps: Table) -> Ints:

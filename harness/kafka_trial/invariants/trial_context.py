@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kafka_trial.invariants.group_timeouts import DeclaredTimeouts
 
 TOLERANCE_NS = 500_000_000  # between sources, where nothing was measured; and at most, where it was
-STANDSTILL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance
+HARNESS_STALL_NS = TOLERANCE_NS // 2  # a scheduling delay of more may have kept events for longer than the tolerance
 LOG_TOLERANCE_NS = 50_000_000  # between the request log and the offsets log
 
 

@@ -177,8 +177,8 @@ def _answered_at_ns(batch: Batch, incarnation: Incarnation, where: int) -> Itera
 
 
 def _disturbances(batch: Batch, member: int) -> Iterator[tuple[int, int]]:
-    """Yields from when to when a fault on a member, or on brokers, or a standstill may have kept requests from being
-    asked or answered."""
+    """Yields from when to when a fault on a member, or on brokers, or a stall of the harness may have kept requests
+    from being asked or answered."""
     about = batch.trial_context
     waits_s = REQUEST_TIMEOUT_S if about.settings.request_timeout_s is None else about.settings.request_timeout_s
     for window in about.windows:

@@ -44,12 +44,12 @@ def coverage(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
     totals["refused"] = counts(asked["slice"][asked["error_code"] != 0], size)  # by the brokers' request logs
     handled = counts(first_handlings(batch)["slice"], size)
     work = _work(batch)
-    members = _through_members(batch, work)
-    around = _around_windows(batch, work)
+    members = _member_coverage(batch, work)
+    faults = _fault_coverage(batch, work)
     for number, name in enumerate(batch.slices.tolist()):
         body: dict[str, Any] = {key: int(values[number]) for key, values in totals.items()}
         body |= {"handled": int(handled[number]), "members": members.get(number, {})}
-        body |= {name: values[:, number].tolist() for name, values in around.items()}
+        body |= {name: values[:, number].tolist() for name, values in faults.items()}
         yield name, body
 
 
@@ -99,7 +99,7 @@ def _effects(batch: Batch) -> Table:
     return _done(effects["slice"], picked(held["member"], row, -1), effects["time_ns"], PROCESSED)
 
 
-def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[int]]]:
+def _member_coverage(batch: Batch, work: Table) -> Mapping[int, dict[str, list[int]]]:
     """Returns for each slice and member how much there was of each sort of WORK; then that in each fault's window."""
     names, windows, sorts = batch.trial_context.members, batch.trial_context.windows, len(WORK)
     found: dict[int, dict[str, list[int]]] = {}
@@ -114,7 +114,7 @@ def _through_members(batch: Batch, work: Table) -> Mapping[int, dict[str, list[i
     return found
 
 
-def _around_windows(batch: Batch, work: Table) -> dict[str, Any]:
+def _fault_coverage(batch: Batch, work: Table) -> dict[str, Any]:
     """Returns the fields of `judgement.FaultCoverage`, arrays of shape (windows, slices).
 
     `held`: whether the fault's target had the partition in hand when it was hit; `after` and `moved_after`, where it

@@ -21,7 +21,7 @@ class Fetches:
     """Makes the rows of one broker's fetches; holds what each connection fetched last."""
 
     def __init__(self, builder: TrialContextBuilder) -> None:
-        self._facts = builder
+        self._builder = builder
         self._fetched: dict[str, set[int]] = {}
         self._connections: dict[tuple[int, int], list[str]] = {}
 
@@ -31,9 +31,11 @@ class Fetches:
         ours &= columns["lane"] != NONE
         if not ours.any():
             return None
-        self._facts.fetching |= set(np.unique(columns["lane"][ours]).tolist())
+        self._builder.fetching |= set(np.unique(columns["lane"][ours]).tolist())
         rows, entries = columns.entries("entries", ours)
-        slices = slices_of(self._facts, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id"))
+        slices = slices_of(
+            self._builder, entries.text("topic"), entries["partition"], topic_ids=entries.text("topic_id")
+        )
         known = (slices >= 0) & (entries["offset"] != NONE)
         rows, slices = rows[known], slices[known]
         dropped_rows, dropped = self._dropped(columns, np.flatnonzero(ours), rows, slices)
@@ -72,7 +74,7 @@ class Fetches:
             name = names.dictionary[int(codes[row])].as_py()
             used = self._connections.setdefault((int(lanes[row]), int(slices[row])), [])
             if name in used[:-1]:
-                self._facts.shared_lanes.add(int(lanes[row]))
+                self._builder.shared_lanes.add(int(lanes[row]))
             elif name not in used:
                 used.append(name)
 

@@ -150,7 +150,7 @@ class FileReader:
         self._own_times = OwnTimes(builder, source)
         self._placeless: list[int] = []
         self._whole = HistoryDefects(builder.sources[source])
-        self._grants = AssignmentRecords(builder, source)
+        self._assignment_records = AssignmentRecords(builder, source)
         self._fetches = Fetches(builder)
         self._taken = TakenCommits()
 
@@ -158,10 +158,10 @@ class FileReader:
         """Returns the rows of a block."""
         columns = Columns(block.events)
         self._whole.take(columns)
-        self._take_facts(block, columns)
+        self._take_trial_context(block, columns)
         self.builder.connections.take(self.source, columns)
         self.builder.own_clients.take(self.source, columns, own=self.source in self.builder.incarnations)
-        self._grants.take(columns)
+        self._assignment_records.take(columns)
         time_ns = self._times(columns)
         own_ns, since_ns = self._own_times.take(columns, time_ns)
         parts = [*self._plain(columns, time_ns, own_ns, since_ns), *self._listed(columns, time_ns, own_ns, since_ns)]
@@ -180,7 +180,7 @@ class FileReader:
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
         self._own_times.tell()
-        return made_rows(ASSIGNMENT_RECORDS, self.source, **self._grants.rows())
+        return made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
@@ -192,7 +192,7 @@ class FileReader:
         told = f"{name}: {len(self._placeless)} events lack topic, partition or position (first: #{first})"
         return [told, *whole]
 
-    def _take_facts(self, block: Block, columns: Columns) -> None:
+    def _take_trial_context(self, block: Block, columns: Columns) -> None:
         for body in block.bodies(columns.rows_of(*TAKERS)):
             if self._whole.take_body(body):
                 self.builder.take(self.source, body)

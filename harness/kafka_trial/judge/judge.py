@@ -49,7 +49,16 @@ from kafka_trial.judge.spark_session import session, stays_here, warm_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Coverage", "Finding", "Judgement", "MemberCoverage", "SliceCoverage", "concluded", "judge", "judge_events"]
+__all__ = [
+    "Coverage",
+    "Finding",
+    "Judgement",
+    "MemberCoverage",
+    "SliceCoverage",
+    "judge",
+    "judge_events",
+    "judgement_of",
+]
 
 OF_PARTITIONS = ("coverage", "summary", "series")  # what is said of partitions only
 
@@ -81,7 +90,7 @@ def judge(
         cached = slice_rows(folder) if stays_here(spark.sparkContext.master) else slice_rows_on(spark, folder)
     trial_context = replace(cached.trial_context, settings=settings_of(folder.path / "consumer.toml"))
     found = find_on_spark(cached, trial_context, spark=spark, partitions=partitions)
-    return concluded(found, trial_context, [*cached.defects, *sink_missing(trial_context), *strangers(folder)])
+    return judgement_of(found, trial_context, [*cached.defects, *sink_missing(trial_context), *strangers(folder)])
 
 
 def judge_events(
@@ -96,10 +105,12 @@ def judge_events(
 
     rows, builder = rows_of_lines(map(to_line, events))
     trial_context = builder.trial_context(settings or Settings())
-    return concluded(find(rows, trial_context, only=only), trial_context, builder.defects, gated=gated)
+    return judgement_of(find(rows, trial_context, only=only), trial_context, builder.defects, gated=gated)
 
 
-def concluded(found: pa.Table, trial_context: TrialContext, defects: Sequence[str], *, gated: bool = True) -> Judgement:
+def judgement_of(
+    found: pa.Table, trial_context: TrialContext, defects: Sequence[str], *, gated: bool = True
+) -> Judgement:
     """Returns the judgement that follows from what was found in all slices (schema FOUND), in whatever order."""
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found.to_pylist(), key=lambda row: (row["what"], row["name"], row["slice"])):
@@ -117,7 +128,7 @@ def concluded(found: pa.Table, trial_context: TrialContext, defects: Sequence[st
     for one in list_invariants():
         if one.of == "group":
             try:
-                gathered.conclude(one.name, one.judge(group))
+                gathered.take_of_group(one.name, one.judge(group))
             except Exception as error:  # noqa: BLE001 - whatever broke makes that one not judged, by name
                 crashed[one.name] = f"{type(error).__name__}: {error}"
     if group.unsettled is not None:
@@ -140,7 +151,7 @@ class _Gathered:
     """Anomalies, counts and undecided cases of all slices, by name."""
 
     def __init__(self, parts: Mapping[str, Sequence[Mapping[str, Any]]], trial_context: TrialContext) -> None:
-        self._circumstances = trial_context
+        self._trial_context = trial_context
         self._anomalies: dict[str, list[Anomaly]] = defaultdict(list)
         self._counts: Counter[str] = Counter()
         self._undecided: dict[str, Counter[str]] = defaultdict(Counter)
@@ -157,10 +168,10 @@ class _Gathered:
             reason, count = orjson.loads(row["body"])
             self._undecided[row["name"]][reason] += count
 
-    def conclude(self, name: str, findings: Findings) -> None:
+    def take_of_group(self, name: str, findings: Findings) -> None:
         """Adds what was found in the summaries of all slices."""
-        for number, attributes, events in instances(findings, self._circumstances.sources):
-            topic, partition = self._circumstances.slices[number] if number >= 0 else (None, None)  # -1: the group
+        for number, attributes, events in instances(findings, self._trial_context.sources):
+            topic, partition = self._trial_context.slices[number] if number >= 0 else (None, None)  # -1: the group
             self._anomalies[name].append(Anomaly(name, topic, partition, attributes, tuple(events)))
         self._counts[name] += len(findings.rows)
         for reason, slices in findings.undecided:
@@ -175,7 +186,7 @@ class _Gathered:
 
     def leave_open_what_lines_may_have_said(self) -> None:
         """Makes what was found for want of a line cases that could not be decided, where lines could not be read."""
-        reason = left_open(self._anomalies, self._counts, self._circumstances)
+        reason = left_open(self._anomalies, self._counts, self._trial_context)
         missing = without_line(self._anomalies)
         for name in (*RECORDS, *COMMITS, *PARTITIONS) if reason else ():
             instances = self._anomalies.pop(name, [])
@@ -190,13 +201,13 @@ class _Gathered:
         broken = next((crashed[key] for key in (name, invariant.family) if key in crashed), None)
         missing = NotJudged(f"the invariant crashed: {broken}") if broken else None
         if missing is None and seen is not None:
-            missing = missing_evidence(invariant, self._circumstances, seen)
+            missing = missing_evidence(invariant, self._trial_context, seen)
         if missing is not None and not (missing.partly and self._anomalies[name]):
             return Finding(name, invariant.family, not_judged=missing)
         open_cases = Counter(self._undecided[name]) + Counter([missing.because] if missing is not None else [])
         undecided = {reason: count for reason, count in sorted(open_cases.items()) if count}
         instances = tuple(sorted(self._anomalies[name], key=_in_order))
-        partly = partly_missing(invariant, self._circumstances) if seen is not None else None
+        partly = partly_missing(invariant, self._trial_context) if seen is not None else None
         return Finding(name, invariant.family, instances, self._counts[name], undecided, partly=partly)
 
 
@@ -220,23 +231,23 @@ def _coverage(rows: Sequence[Mapping[str, Any]], trial_context: TrialContext) ->
         name: np.zeros(len(WORK) * (1 + len(windows)), np.int64) for name in trial_context.members
     }
     slices = []
-    around = {name: np.zeros(len(windows), np.int64) for name in ("held", "after", "moved_after", "traffic_after_heal")}
+    faults = {name: np.zeros(len(windows), np.int64) for name in ("held", "after", "moved_after", "traffic_after_heal")}
     for row in rows:
         body = orjson.loads(row["body"])
-        around = {name: values + np.array(body.pop(name), np.int64) for name, values in around.items()}
+        faults = {name: values + np.array(body.pop(name), np.int64) for name, values in faults.items()}
         for member, numbers in body.pop("members").items():
             totals[member] = totals[member] + np.array(numbers)
         topic, partition = trial_context.slices[row["slice"]]
         slices.append(SliceCoverage(topic, partition, **body))
-    members = {name: _through(numbers.tolist(), windows) for name, numbers in sorted(totals.items())}
+    members = {name: _member_coverage(numbers.tolist(), windows) for name, numbers in sorted(totals.items())}
     hit = {
-        number: FaultCoverage(**{name: int(values[at]) for name, values in around.items()})
+        number: FaultCoverage(**{name: int(values[at]) for name, values in faults.items()})
         for at, number in enumerate(windows)
     }
     return Coverage(tuple(sorted(slices, key=lambda one: (one.topic, one.partition))), members, hit)
 
 
-def _through(numbers: Sequence[int], windows: Sequence[int]) -> MemberCoverage:
+def _member_coverage(numbers: Sequence[int], windows: Sequence[int]) -> MemberCoverage:
     """Returns what passed through a member: of each sort of WORK in all, then in each fault's window."""
     parts = [tuple(numbers[at : at + len(WORK)]) for at in range(0, len(numbers), len(WORK))]
     inside = dict(zip(windows, parts[1:], strict=True))
@@ -245,7 +256,7 @@ def _through(numbers: Sequence[int], windows: Sequence[int]) -> MemberCoverage:
 
 def _seen(coverage: Coverage) -> Seen:
     names = ("records", "delivered", "processed", "effects", "committed")
-    committing = frozenset(name for name, through in coverage.members.items() if through.committed)
+    committing = frozenset(name for name, member in coverage.members.items() if member.committed)
     return Seen(
         **{name: sum(getattr(part, name) for part in coverage.partitions) for name in names}, committing=committing
     )

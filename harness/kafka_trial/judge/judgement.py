@@ -89,12 +89,12 @@ class FaultCoverage:
 class Coverage:
     """How much there was to judge: the ground on which nothing found means that nothing is there.
 
-    `members` by name, `around` by the number of the fault.
+    `members` by name, `faults` by the number of the fault.
     """
 
     partitions: tuple[SliceCoverage, ...] = ()
     members: Mapping[str, MemberCoverage] = field(default_factory=dict)
-    around: Mapping[int, FaultCoverage] = field(default_factory=dict)
+    faults: Mapping[int, FaultCoverage] = field(default_factory=dict)
 
     @property
     def records(self) -> int:

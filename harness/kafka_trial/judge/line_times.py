@@ -26,7 +26,7 @@ class OwnTimes:
     """What the lines of one file say of their times; called once for each block, in order."""
 
     def __init__(self, builder: TrialContextBuilder, source: int) -> None:
-        self._facts = builder
+        self._builder = builder
         self._source = source
         self._read_ns: int | None = None  # when the last line of the blocks before was read
         self._before_ns = 0  # when the last line was read that was not read with it
@@ -42,7 +42,7 @@ class OwnTimes:
         Of a file that is no member's: the wall times as they stand there, and 0.
         """
         wall_ns = columns["source_wall_ns"]
-        if self._source not in self._facts.incarnations or not len(time_ns):
+        if self._source not in self._builder.incarnations or not len(time_ns):
             return wall_ns, np.zeros(len(wall_ns), np.int64)
         since_ns = self._since(time_ns)
         told = wall_ns != NONE
@@ -56,9 +56,9 @@ class OwnTimes:
     def tell(self) -> None:
         """Notes of the whole file whether its lines bear times, all of them, and how many times were false."""
         if self._timed and not self._untimed:
-            self._facts.timed.append(self._source)
+            self._builder.timed.append(self._source)
         if self._false:
-            self._facts.false_times.append((self._source, len(self._false), self._false[0]))
+            self._builder.false_times.append((self._source, len(self._false), self._false[0]))
 
     def _since(self, time_ns: Array) -> Ints:
         first = np.ones(len(time_ns), np.bool_)
@@ -72,7 +72,7 @@ class OwnTimes:
 
     def _believed(self, wall_ns: Array, time_ns: Array, since_ns: Ints) -> Ints:
         """Returns the own times that can be so, none of them before one that stands before it."""
-        clocks = TrialContext(clocks=tuple(sorted(self._facts.clock_samples.clocks)))
+        clocks = TrialContext(clocks=tuple(sorted(self._builder.clock_samples.clocks)))
         own_ns = monotonic(clocks, wall_ns, np.full(len(wall_ns), NONE))
         possible: Bools = (wall_ns != NONE) & (own_ns != NONE)
         possible &= (own_ns <= time_ns + CLOCKS_NS) & (own_ns >= since_ns - TOLERANCE_NS)

@@ -157,7 +157,7 @@ class LineStats:
         turns = ("place has events missing or repeated", "places have events missing or repeated")
         found += [_counted(self.out_of_turn, *turns, self.turn_examples)]
         found += [f"it holds events of another source: {name!r:.60}" for name in sorted(self.strangers)[:QUOTED_MAX]]
-        return [f"{source}: {sentence}" for sentence in found if sentence]
+        return [f"{source}: {message}" for message in found if message]
 
 
 def _counted(count: int, one: str, several: str, examples: Sequence[str]) -> str:

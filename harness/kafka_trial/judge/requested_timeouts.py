@@ -73,7 +73,7 @@ class TimeoutCollector:
         delivered = columns.rows_of("delivered")
         if len(delivered) and names.incarnation(source) is not None:
             self.silent = False
-            early = delivered[time_ns[delivered] < _quiet_until_ns(names.phases)]
+            early = delivered[time_ns[delivered] < _faults_begin_ns(names.phases)]
             self.deliveries.take(source, np.zeros(len(early), np.int64), time_ns[early])
         if len(columns.rows_of("request")):
             self._take_requests(names, source, block, columns)
@@ -91,7 +91,7 @@ class TimeoutCollector:
         goodbye = (apis == APIS["CONSUMERGROUPHEARTBEAT"]) & (columns["epoch"] == LEFT_EPOCH)
         left = np.flatnonzero(((apis == APIS["LEAVEGROUP"]) & (columns["error"] <= 0)) | goodbye)
         self.leaves += zip(lanes[left].tolist(), times[left].tolist(), strict=True)
-        steady = (times >= names.phases.get("steady", 0)) & (times < _quiet_until_ns(names.phases)) & (lanes >= 0)
+        steady = (times >= names.phases.get("steady", 0)) & (times < _faults_begin_ns(names.phases)) & (lanes >= 0)
         beats = np.flatnonzero(steady & np.isin(apis, (APIS["HEARTBEAT"], APIS["CONSUMERGROUPHEARTBEAT"])))
         self.heartbeats.take(source, lanes[beats], times[beats])
         asks = np.flatnonzero(steady & (apis == APIS["FETCH"]))
@@ -118,7 +118,7 @@ def _longest_s(values_ms: list[int]) -> float | None:
     return max(values_ms) / 1000 if values_ms else None
 
 
-def _quiet_until_ns(phases: Mapping[str, int]) -> int:
+def _faults_begin_ns(phases: Mapping[str, int]) -> int:
     """Returns when the faults began, by the run's phases, which are read first."""
     return phases.get("faults", phases.get("drain", phases.get("heal", np.iinfo(np.int64).max)))
 

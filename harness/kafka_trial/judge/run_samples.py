@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kafka_trial.history.event import lacking
-from kafka_trial.invariants.trial_context import STANDSTILL_NS, TOLERANCE_NS, CpuWait, Epoch, OomRise, Peak
+from kafka_trial.invariants.trial_context import HARNESS_STALL_NS, TOLERANCE_NS, CpuWait, Epoch, OomRise, Peak
 from kafka_trial.judge.history_names import HistoryNames
 
 Body = Mapping[str, Any]
@@ -41,7 +41,7 @@ class ClockCollector:
             return
         at_ns, delay_ns = body["time_ns"], body["delay_ns"]
         self.delays.append((at_ns, delay_ns))
-        if delay_ns > STANDSTILL_NS:
+        if delay_ns > HARNESS_STALL_NS:
             self.harness_stalls.append((max(0, at_ns - delay_ns - body.get("every_ns", EVERY_NS)), at_ns))
 
     def take_cpu_wait(self, body: Body) -> None:
@@ -50,7 +50,7 @@ class ClockCollector:
             self.cpu_waits.append(CpuWait(*(body[one.name] for one in fields(CpuWait))))
 
     def take_reading_delay(self, body: Body) -> None:
-        """Takes how late a reader was: beyond the tolerance between sources a standstill, if only of this reader."""
+        """Takes how late a reader was: beyond the tolerance between sources a stall, if only of this reader."""
         if lacking("reading_delay", body):
             return
         at_ns, delay_ns = body["time_ns"], body["delay_ns"]

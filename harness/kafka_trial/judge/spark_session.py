@@ -70,11 +70,11 @@ def check_master(master: str | None) -> None:
 def warm_session(master: str | None = None) -> None:
     """Begins to start the session in a thread; whoever asks for it next waits for the rest, and has its errors."""
     if not _SESSIONS:
-        _crew().start("warm", session, master)
+        _thread_group().start("warm", session, master)
 
 
 @cache
-def _crew() -> ThreadGroup:
+def _thread_group() -> ThreadGroup:
     return ThreadGroup("spark")
 
 

@@ -158,7 +158,7 @@ def authenticate(ask: Ask, name: str, security: Security) -> float | None:
     mechanism = credentials.mechanism.encode()
     code, enabled = ask(_HANDSHAKE, struct.pack(f">h{len(mechanism)}s", len(mechanism), mechanism), _handshake)
     if code:
-        raise InputError(name, _unheard(code, enabled, security))
+        raise InputError(name, _refused_mechanism(code, enabled, security))
     exchange = messages(credentials.mechanism, credentials.user, credentials.password)
     message = next(exchange)
     while True:
@@ -205,7 +205,7 @@ def _check_iterations(first: bytes) -> None:
         raise ValueError(f"it asks for fewer than {ITERATIONS_MIN} iterations, or for no number of them")
 
 
-def _unheard(code: int, enabled: tuple[str, ...], security: Security) -> str:
+def _refused_mechanism(code: int, enabled: tuple[str, ...], security: Security) -> str:
     assert security.credentials is not None
     if code == _NO_SUCH_MECHANISM:
         return (

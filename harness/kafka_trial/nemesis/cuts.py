@@ -99,12 +99,12 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     """Adds what became of the request: by the toxics, and by the log of the broker that it was sent to."""
     if not seen.bit:
         return seen.with_details(**injection.group_since())
-    asked = CutSpec(**seen.details["asked"])
+    spec = CutSpec(**seen.details["spec"])
     cut = injection.lane_after.cut if injection.lane_after else None
     if cut is None:
         return Evidence(False, "what became of the cut was not seen: its healing failed", seen.details)
-    logged = _logged(injection, cut, asked)
-    return judge(asked, cut, logged, seen).with_details(**injection.group_since())
+    logged = _logged(injection, cut, spec)
+    return judge(spec, cut, logged, seen).with_details(**injection.group_since())
 
 
 def _problems(options: Mapping[str, Any]) -> list[str]:
@@ -157,12 +157,12 @@ def cut(
     """
     if action == DELAY:
         injection.for_s = max(injection.for_s, delay_ms / 1000 + DELAY_SEEN_S)
-    asked = CutSpec(api, int(nth), where, action, then, int(delay_ms), injection.for_s)
+    spec = CutSpec(api, int(nth), where, action, then, int(delay_ms), injection.for_s)
     began_ns = time.monotonic_ns()
     cuts = LaneCuts(injection.context.cluster.toxiproxy, injection.member().lane)
     name = f"{injection.context.group_name}-f{injection.no}-{secrets.token_hex(4)}"
-    arming = Arming(name, API_KEYS[api], asked.nth, where, action, asked.delay_ms, int(answer_bytes_min))
-    with _acting(injection, asked) as act:
+    arming = Arming(name, API_KEYS[api], spec.nth, where, action, spec.delay_ms, int(answer_bytes_min))
+    with _acting(injection, spec) as act:
         if fresh:
             injection.injecting()  # from here on it is hindered: it has no partition any more when it is cut
             victim = injection.member()
@@ -170,10 +170,10 @@ def cut(
                 injection.context.group.leave(victim)  # what it sends as it leaves is not what is meant
         with (
             ThreadGroup(f"cut {injection.no}", join_within_s=STARTED_WITHIN_S) as thread_group,
-            cuts.armed(arming, by=asked.ends_by),
+            cuts.armed(arming, by=spec.ends_by),
         ):
             if fresh:
-                thread_group.start("again", _start_afresh, injection, asked)
+                thread_group.start("again", _start_afresh, injection, spec)
             with suppress(WaitTimeout):
                 wait_until(
                     lambda: injection.stop.is_set() or _hit(cuts.seen(name)),
@@ -184,9 +184,9 @@ def cut(
             seen = injection.lane_seen("inside", name)
             hit_ns = seen.cut.hit_ns if seen.cut else time.monotonic_ns()
             injection.injecting(time_ns=max(began_ns, hit_ns - LOOKED_AFTER_NS))
-            injection.injected(acts_as=asked.acts_as, **_whom(asked, seen.cut))
+            injection.injected(acts_as=spec.acts_as, **_whom(spec, seen.cut))
             if seen.cut is None or not seen.cut.hit_ns:
-                yield not_reached(asked, seen, within_s=within_s)
+                yield not_reached(spec, seen, within_s=within_s)
                 return
             if not (fresh and api == LEAVE_GROUP):
                 victim = injection.member()
@@ -196,55 +196,53 @@ def cut(
                 return
             act(seen.cut, victim)
             after = injection.hold(lambda: injection.process_of("inside", victim))
-            yield _acted(asked, process, after, injection, seen.cut).with_details(asked=asdict(asked))
+            yield _acted(spec, process, after, injection, seen.cut).with_details(spec=asdict(spec))
         injection.lane_after = injection.lane_seen("after", name)  # the next cut of this lane forgets it
 
 
-def not_reached(asked: CutSpec, seen: LaneSeen, *, within_s: float) -> Evidence:
+def not_reached(spec: CutSpec, seen: LaneSeen, *, within_s: float) -> Evidence:
     """The request never came; or it came, and its answer did not."""
-    told = f"{NOT_REACHED}: {seen.matched} of {asked.nth} {asked.api} came in {within_s:g} s"
+    told = f"{NOT_REACHED}: {seen.matched} of {spec.nth} {spec.api} came in {within_s:g} s"
     if seen.cut is not None:
-        told = (
-            f"{NOT_REACHED}: request {asked.nth} of {asked.api} came, and its answer did not arrive in {within_s:g} s"
-        )
+        told = f"{NOT_REACHED}: request {spec.nth} of {spec.api} came, and its answer did not arrive in {within_s:g} s"
     return Evidence(False, told, {"matched": seen.matched, "strange": seen.strange, "connections": seen.connections})
 
 
-def judge(asked: CutSpec, cut: CutRequest, answered_ns: Sequence[int], seen: Evidence) -> Evidence:
+def judge(spec: CutSpec, cut: CutRequest, answered_ns: Sequence[int], seen: Evidence) -> Evidence:
     """Tells whether the request was cut as asked: `answered_ns` is when its broker logged it as answered, if it did.
 
     All times are of CLOCK_MONOTONIC. `seen` is what was known before healing, of what `then` did too.
     """
     lasted_ns = cut.gone_ns - cut.hit_ns
     details = {**seen.details, **asdict(cut), "answered_ns": list(answered_ns), "lasted_s": lasted_ns / NS_PER_S}
-    request = f"request {asked.nth} of {asked.api} (correlation id {cut.correlation_id}, broker {cut.broker})"
-    if cut.api != API_KEYS[asked.api]:
+    request = f"request {spec.nth} of {spec.api} (correlation id {cut.correlation_id}, broker {cut.broker})"
+    if cut.api != API_KEYS[spec.api]:
         return Evidence(False, f"another request was cut: api {cut.api}", details)
-    if not cut.gone_ns or cut.ended != asked.ends_by:
+    if not cut.gone_ns or cut.ended != spec.ends_by:
         return Evidence(
-            False, f"{request} was to end by {asked.ends_by}, its cut says {cut.ended or 'nothing'}", details
+            False, f"{request} was to end by {spec.ends_by}, its cut says {cut.ended or 'nothing'}", details
         )
-    if lasted_ns < asked.lasts_ns:
-        lasts_s = asked.lasts_ns / NS_PER_S
+    if lasted_ns < spec.lasts_ns:
+        lasts_s = spec.lasts_ns / NS_PER_S
         return Evidence(False, f"{request} was stopped for {lasted_ns / NS_PER_S:.3f} s of {lasts_s:g}", details)
-    if asked.where == BEFORE:
+    if spec.where == BEFORE:
         limit_ns = cut.gone_ns - CLOCKS_NS
-        early = [at_ns for at_ns in answered_ns if at_ns < limit_ns or asked.ends_by == DROP]
+        early = [at_ns for at_ns in answered_ns if at_ns < limit_ns or spec.ends_by == DROP]
         if len(early) > cut.alike:
             return Evidence(False, f"{request} reached the broker all the same: its log has it", details)
         where = "before the broker had it"
     else:
         if not any(at_ns <= cut.hit_ns + LOGGED_LATE_NS for at_ns in answered_ns):
             return Evidence(False, f"{request}: the broker's log does not have it as answered by then", details)
-        where = "when it was answered" if asked.where == ANSWERED else "after its answer had arrived"
-    did = {HOLD: f"held for {lasted_ns / NS_PER_S:.1f} s", CLOSE: "closed", DELAY: f"held for {asked.delay_ms} ms"}
-    besides = "" if asked.then == NOTHING else f"; {seen.message}"
-    return Evidence(True, f"{request} was cut {where}, its connection {did[asked.action]}{besides}", details)
+        where = "when it was answered" if spec.where == ANSWERED else "after its answer had arrived"
+    did = {HOLD: f"held for {lasted_ns / NS_PER_S:.1f} s", CLOSE: "closed", DELAY: f"held for {spec.delay_ms} ms"}
+    besides = "" if spec.then == NOTHING else f"; {seen.message}"
+    return Evidence(True, f"{request} was cut {where}, its connection {did[spec.action]}{besides}", details)
 
 
-def _whom(asked: CutSpec, cut: CutRequest | None) -> dict[str, Any]:
+def _whom(spec: CutSpec, cut: CutRequest | None) -> dict[str, Any]:
     """Whom it hits besides its member: a broker that dies is lost to all of them."""
-    return {"member": None, "broker": cut.broker} if cut is not None and asked.then == KILL_BROKER else {}
+    return {"member": None, "broker": cut.broker} if cut is not None and spec.then == KILL_BROKER else {}
 
 
 def _hit(seen: LaneSeen) -> bool:
@@ -252,33 +250,33 @@ def _hit(seen: LaneSeen) -> bool:
 
 
 def _acted(
-    asked: CutSpec, before: ProcessSnapshot, after: Sequence[ProcessSnapshot], injection: Injection, cut: CutRequest
+    spec: CutSpec, before: ProcessSnapshot, after: Sequence[ProcessSnapshot], injection: Injection, cut: CutRequest
 ) -> Evidence:
     """What `then` did, by the process it was done to."""
-    if asked.then == KILL:
+    if spec.then == KILL:
         return evidence.killed(before, after[-1])
-    if asked.then == PAUSE:
+    if spec.then == PAUSE:
         return evidence.paused(before, after)
-    if asked.then == KILL_BROKER:
+    if spec.then == KILL_BROKER:
         handle = injection.context.cluster.brokers[cut.broker]
         return Evidence(not handle.alive, f"broker {cut.broker} {'lives on' if handle.alive else 'was killed'}")
     return Evidence(True, "cut, and still in force")
 
 
 @contextmanager
-def _acting(injection: Injection, asked: CutSpec) -> Iterator[Any]:
+def _acting(injection: Injection, spec: CutSpec) -> Iterator[Any]:
     """Yields what does to the member or the broker what `then` asks; undone afterwards."""
     group, brokers = injection.context.group, injection.context.cluster.brokers
     killed: list[int] = []
     paused: list[Member] = []
 
     def act(cut: CutRequest, victim: Member) -> None:
-        if asked.then == KILL:
+        if spec.then == KILL:
             group.kill(victim)
-        elif asked.then == PAUSE:
+        elif spec.then == PAUSE:
             paused.append(victim)
             group.pause(victim)
-        elif asked.then == KILL_BROKER:
+        elif spec.then == KILL_BROKER:
             killed.append(cut.broker)
             brokers[cut.broker].kill()
 
@@ -293,18 +291,18 @@ def _acting(injection: Injection, asked: CutSpec) -> Iterator[Any]:
         injection.member_again()
 
 
-def _start_afresh(injection: Injection, asked: CutSpec) -> None:
+def _start_afresh(injection: Injection, spec: CutSpec) -> None:
     """Starts the member again; one that is to be cut as it leaves is ended first, and where it is killed then it starts
     when the fault is healed."""
     group, member = injection.context.group, injection.member()
-    leaving = asked.api == LEAVE_GROUP
+    leaving = spec.api == LEAVE_GROUP
     if leaving:
         group.leave(member)
-    if not (leaving and asked.then == KILL) and not injection.stop.is_set():
+    if not (leaving and spec.then == KILL) and not injection.stop.is_set():
         group.restart(member)
 
 
-def _logged(injection: Injection, cut: CutRequest, asked: CutSpec) -> list[int]:
+def _logged(injection: Injection, cut: CutRequest, spec: CutSpec) -> list[int]:
     """Returns when the broker logged the request as answered, on CLOCK_MONOTONIC; waits where it must have."""
     found: list[int] = []
 
@@ -312,7 +310,7 @@ def _logged(injection: Injection, cut: CutRequest, asked: CutSpec) -> list[int]:
         found[:] = injection.answered_ns(cut)
         return bool(found)
 
-    if asked.where == BEFORE and asked.ends_by == DROP:
+    if spec.where == BEFORE and spec.ends_by == DROP:
         look()
         return found
     with suppress(WaitTimeout):  # one that never comes is told by the judge

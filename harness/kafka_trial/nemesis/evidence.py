@@ -226,7 +226,7 @@ def refused(
     """No connection was kept, and new ones are refused."""
     if not before.routes():
         return Evidence(False, NO_CONNECTION)
-    kept = frozenset(port[:2] for look in inside for port in look.ports() & before.ports())
+    kept = frozenset(port[:2] for snapshot in inside for port in snapshot.ports() & before.ports())
     answered = frozenset((p.client, p.broker) for p in probes_inside if p.error != REFUSED)
     probed = frozenset((p.client, p.broker) for p in probes_inside if p.error == REFUSED)
     return Hits(hits=frozenset(before.routes()) & probed, misses=kept | answered).evidence(
@@ -263,8 +263,8 @@ def _held_back(pairs: Sequence[Flow]) -> Hits:
     )
 
 
-def _flows_across(looks: Sequence[LinkSnapshot]) -> list[Flow]:
-    return [*flows(looks, ANSWERS), *flows(looks, REQUESTS)]
+def _flows_across(snapshots: Sequence[LinkSnapshot]) -> list[Flow]:
+    return [*flows(snapshots, ANSWERS), *flows(snapshots, REQUESTS)]
 
 
 def _name(route: Route) -> str:
@@ -283,7 +283,7 @@ def paused(before: ProcessSnapshot, inside: Sequence[ProcessSnapshot], links: Se
     """Every process of the group is stopped, uses no CPU, and sends nothing."""
     if not before.states:
         return Evidence(False, "the process was not running: nothing to pause")
-    states = sorted({state for look in inside for state in look.states})
+    states = sorted({state for snapshot in inside for state in snapshot.states})
     cpu_s = inside[-1].cpu_s - inside[0].cpu_s if inside else 0.0
     sent = sum(f.offered_bytes for f in flows(links, REQUESTS))
     details = {"states": states, "cpu_s": round(cpu_s, 3), "sent_bytes": sent, "pid": before.pid}
@@ -332,7 +332,7 @@ def replaced(before: ProcessSnapshot, after: ProcessSnapshot) -> Evidence:
 
 def rebalanced(before: GroupSnapshot, inside: Sequence[GroupSnapshot], *, members_change: int) -> Evidence:
     """The offsets log shows a later generation or epoch, with more (`members_change` > 0) or fewer member ids."""
-    seen = [look for look in inside if look.epoch is not None and look.epoch != before.epoch]
+    seen = [snapshot for snapshot in inside if snapshot.epoch is not None and snapshot.epoch != before.epoch]
     last = inside[-1] if inside else before
     joined, left = sorted(last.member_ids - before.member_ids), sorted(before.member_ids - last.member_ids)
     details = {"epoch_before": before.epoch, "epoch_after": last.epoch, "joined": joined, "left": left}
@@ -352,31 +352,33 @@ def moved(before: TopicSnapshot, inside: Sequence[TopicSnapshot], broker: int) -
     another one decides, whether or not a broker that still waits for the old one's answer can name it yet.
     """
     moves: dict[str, str] = {}
-    for look in inside:
-        moves |= _leaders_moved(before, look, broker) | _roles_moved(before, look, broker)
-        if before.controller == broker and _without(before, look, broker):
+    for snapshot in inside:
+        moves |= _leaders_moved(before, snapshot, broker) | _roles_moved(before, snapshot, broker)
+        if before.controller == broker and _without(before, snapshot, broker):
             moves.setdefault("controller", "→ another: leaders or in-sync replicas changed without it")
     return dict(sorted(moves.items()))
 
 
-def _leaders_moved(before: TopicSnapshot, look: TopicSnapshot, broker: int) -> dict[str, str]:
+def _leaders_moved(before: TopicSnapshot, snapshot: TopicSnapshot, broker: int) -> dict[str, str]:
     led = {leader.partition: leader for leader in before.leaders if leader.broker == broker}
     return {
         f"partition {now.partition}": f"epoch {led[now.partition].epoch} → broker {now.broker} epoch {now.epoch}"
-        for now in look.leaders
+        for now in snapshot.leaders
         if now.partition in led and now.broker not in (broker, -1) and now.epoch > led[now.partition].epoch
     }
 
 
-def _roles_moved(before: TopicSnapshot, look: TopicSnapshot, broker: int) -> dict[str, str]:
-    holders = {name: getattr(look, name) for name in ("coordinator", "controller") if getattr(before, name) == broker}
+def _roles_moved(before: TopicSnapshot, snapshot: TopicSnapshot, broker: int) -> dict[str, str]:
+    holders = {
+        name: getattr(snapshot, name) for name in ("coordinator", "controller") if getattr(before, name) == broker
+    }
     return {name: f"→ broker {holder}" for name, holder in holders.items() if holder not in (None, broker)}
 
 
-def _without(before: TopicSnapshot, look: TopicSnapshot, broker: int) -> list[int]:
+def _without(before: TopicSnapshot, snapshot: TopicSnapshot, broker: int) -> list[int]:
     """The partitions that had `broker` in sync before and not now."""
     had = {leader.partition for leader in before.leaders if broker in leader.isr}
-    return sorted(now.partition for now in look.leaders if now.partition in had and broker not in now.isr)
+    return sorted(now.partition for now in snapshot.leaders if now.partition in had and broker not in now.isr)
 
 
 def broker_down(
@@ -384,7 +386,7 @@ def broker_down(
 ) -> Evidence:
     """The process evidence holds, and `role` (`partition 3`, `coordinator`, `controller`) moved away."""
     moves = moved(before, inside, broker)
-    left_isr = sorted({partition for look in inside for partition in _without(before, look, broker)})
+    left_isr = sorted({partition for snapshot in inside for partition in _without(before, snapshot, broker)})
     evidence = process.with_details(broker=broker, role=role, moved=moves, left_isr_of=left_isr)
     if not process.bit:
         return evidence
@@ -393,16 +395,16 @@ def broker_down(
     return Evidence(True, f"broker {broker}: {process.message}; {role} {moves[role]}", evidence.details)
 
 
-def isr_whole(look: TopicSnapshot, broker: int, before: TopicSnapshot) -> bool:
+def isr_whole(snapshot: TopicSnapshot, broker: int, before: TopicSnapshot) -> bool:
     """Whether `broker` is back in the ISR of every partition where it was before."""
     had = {leader.partition for leader in before.leaders if broker in leader.isr}
-    return had <= {leader.partition for leader in look.leaders if broker in leader.isr}
+    return had <= {leader.partition for leader in snapshot.leaders if broker in leader.isr}
 
 
 def leader_moved(before: TopicSnapshot, after: Sequence[TopicSnapshot], partition: int) -> Evidence:
     """The partition is led by another broker, in a later leader epoch."""
     was = next((leader for leader in before.leaders if leader.partition == partition), None)
-    seen = [leader for look in after for leader in look.leaders if leader.partition == partition]
+    seen = [leader for snapshot in after for leader in snapshot.leaders if leader.partition == partition]
     details = {"partition": partition, "before": str(was), "after": str(seen[-1]) if seen else "none"}
     if was is None or not seen:
         return Evidence(False, f"partition {partition}: no leader could be read", details)

@@ -159,10 +159,10 @@ def flow(first: LinkSnapshot, last: LinkSnapshot, route: tuple[str, int], direct
     )
 
 
-def flows(looks: Iterable[LinkSnapshot], direction: str) -> list[Flow]:
+def flows(snapshots: Iterable[LinkSnapshot], direction: str) -> list[Flow]:
     """Returns the flow of every route between each look and the next."""
-    looks = list(looks)
-    return [flow(first, last, route, direction) for first, last in pairwise(looks) for route in first.routes()]
+    snapshots = list(snapshots)
+    return [flow(first, last, route, direction) for first, last in pairwise(snapshots) for route in first.routes()]
 
 
 def _kept(first: LinkSnapshot, last: LinkSnapshot, route: tuple[str, int], side: str) -> list[tuple[Half, Half]]:
@@ -199,28 +199,28 @@ def _connection_rates(first: LinkSnapshot, last: LinkSnapshot, route: Route) -> 
     return [(end[p].sent_bytes - start[p].sent_bytes) / seconds for p in start.keys() & end.keys() if seconds > 0]
 
 
-def all_rates(looks: Sequence[LinkSnapshot]) -> dict[Route, float]:
+def all_rates(snapshots: Sequence[LinkSnapshot]) -> dict[Route, float]:
     """Returns the fastest connection of each route over the whole window, in bytes/s."""
-    rates = {r: _connection_rates(looks[0], looks[-1], r) for r in looks[0].routes()} if looks else {}
+    rates = {r: _connection_rates(snapshots[0], snapshots[-1], r) for r in snapshots[0].routes()} if snapshots else {}
     return {route: max(found) for route, found in rates.items() if found}
 
 
-def saturated_rates(looks: Sequence[LinkSnapshot]) -> dict[Route, float]:
+def saturated_rates(snapshots: Sequence[LinkSnapshot]) -> dict[Route, float]:
     """Returns the fastest connection of each route, in bytes/s, over its longest stretch that was full all along.
 
     Full is a stretch all of whose looks, two or more, found answers held by the proxy: a single one may have met bytes
     that were just being passed on, on a link that nobody slows.
     """
     rates: dict[Route, float] = {}
-    for route in sorted({route for look in looks for route in look.routes()}):
-        full = max(_held_throughout(looks, route), key=len, default=[])
+    for route in sorted({route for snapshot in snapshots for route in snapshot.routes()}):
+        full = max(_held_throughout(snapshots, route), key=len, default=[])
         if len(full) > 1 and (found := _connection_rates(full[0], full[-1], route)):
             rates[route] = max(found)
     return rates
 
 
-def _held_throughout(looks: Sequence[LinkSnapshot], route: Route) -> list[list[LinkSnapshot]]:
-    runs = groupby(looks, key=lambda look: flow(look, look, route, ANSWERS).held)
+def _held_throughout(snapshots: Sequence[LinkSnapshot], route: Route) -> list[list[LinkSnapshot]]:
+    runs = groupby(snapshots, key=lambda snapshot: flow(snapshot, snapshot, route, ANSWERS).held)
     return [list(run) for held, run in runs if held]
 
 

@@ -66,8 +66,8 @@ def resolve(
     partition = int(number) if number else None
     if recorded is not None:
         return _broker_target(context, role, context.topic_snapshot(), int(recorded.removeprefix("b")), partition)
-    look = _look_at_holders(context, kind, partition, stop)
-    return _broker_target(context, role, look, *_with_role(look, kind, partition, rng))
+    snapshot = _look_at_holders(context, kind, partition, stop)
+    return _broker_target(context, role, snapshot, *_with_role(snapshot, kind, partition, rng))
 
 
 def known_names(context: FaultContext) -> list[str]:
@@ -109,7 +109,9 @@ def _members_target(context: FaultContext, role: str, name: str, members: list[M
     )
 
 
-def _broker_target(context: FaultContext, role: str, look: TopicSnapshot, broker: int, partition: int | None) -> Target:
+def _broker_target(
+    context: FaultContext, role: str, snapshot: TopicSnapshot, broker: int, partition: int | None
+) -> Target:
     members = context.members()
     lanes = [member.lane for member in members] + ([context.workload_lane] if context.workload_lane else [])
     return Target(
@@ -120,7 +122,7 @@ def _broker_target(context: FaultContext, role: str, look: TopicSnapshot, broker
         members=tuple(member.name for member in members),
         routes=tuple((member.name, broker) for member in members),
         proxies=_proxies(lanes, [broker]),
-        message=_other_roles(look, broker),
+        message=_other_roles(snapshot, broker),
     )
 
 
@@ -128,44 +130,44 @@ def _look_at_holders(
     context: FaultContext, kind: str, partition: int | None, stop: threading.Event | None
 ) -> TopicSnapshot:
     """Looks until somebody has the role: the brokers may be electing one, or be slow to answer, on a busy machine."""
-    looks: list[TopicSnapshot] = []
+    snapshots: list[TopicSnapshot] = []
 
     def known() -> bool:
-        looks.append(context.topic_snapshot())
-        return bool(_holders(looks[-1], kind, partition))
+        snapshots.append(context.topic_snapshot())
+        return bool(_holders(snapshots[-1], kind, partition))
 
     def given_up() -> str | None:
         return "the run was stopped" if stop is not None and stop.is_set() else None
 
     with suppress(WaitTimeout):  # nobody has it: the caller says so
         wait_until(known, within_s=ELECTED_WITHIN_S, what=f"a {kind} to be known", every_s=0.1, alive=given_up)
-    return looks[-1]
+    return snapshots[-1]
 
 
-def _holders(look: TopicSnapshot, kind: str, partition: int | None) -> list[tuple[int, int | None]]:
+def _holders(snapshot: TopicSnapshot, kind: str, partition: int | None) -> list[tuple[int, int | None]]:
     """Returns the (broker, partition) that have the role."""
     if kind == "leader":
-        led = [one for one in look.leaders if one.broker >= 0 and partition in {None, one.partition}]
+        led = [one for one in snapshot.leaders if one.broker >= 0 and partition in {None, one.partition}]
         return [(one.broker, one.partition) for one in led]
-    broker = look.coordinator if kind == "coordinator" else look.controller
+    broker = snapshot.coordinator if kind == "coordinator" else snapshot.controller
     return [] if broker is None else [(broker, partition)]
 
 
-def _with_role(look: TopicSnapshot, kind: str, partition: int | None, rng: random.Random) -> tuple[int, int | None]:
-    holders = _holders(look, kind, partition)
+def _with_role(snapshot: TopicSnapshot, kind: str, partition: int | None, rng: random.Random) -> tuple[int, int | None]:
+    holders = _holders(snapshot, kind, partition)
     if kind != "leader":
         if not holders:
             raise UnjudgeableError(f"no {kind} is known now: the brokers did not answer, or are electing one")
         return holders[0]
     if not holders:
         raise UnjudgeableError(f"no partition{f' {partition}' if partition is not None else ''} has a leader now")
-    apart = [holder for holder in holders if holder[0] not in (look.coordinator, look.controller)]
+    apart = [holder for holder in holders if holder[0] not in (snapshot.coordinator, snapshot.controller)]
     return rng.choice(apart or holders)
 
 
-def _other_roles(look: TopicSnapshot, broker: int) -> str:
-    leads = sum(leader.broker == broker for leader in look.leaders)
-    roles = [name for name in ("coordinator", "controller") if getattr(look, name) == broker]
+def _other_roles(snapshot: TopicSnapshot, broker: int) -> str:
+    leads = sum(leader.broker == broker for leader in snapshot.leaders)
+    roles = [name for name in ("coordinator", "controller") if getattr(snapshot, name) == broker]
     return f"broker {broker} leads {leads} partitions" + (f" and is {' and '.join(roles)}" if roles else "")
 
 

@@ -88,7 +88,7 @@ def read_anomaly_instants(
         names=names,
         weights=weights,
         listed=[
-            (*placed(row), [proof_of[name] for name in _events(row) if name in proof_of], _sentence(row))
+            (*placed(row), [proof_of[name] for name in _events(row) if name in proof_of], _message(row))
             for row in shown
         ],
         counted=[(*key, count) for key, count in counted.items()],
@@ -113,7 +113,7 @@ def _events(row: Row) -> list[str]:
     return [str(name) for name in events[:PROOFS_MAX]] if isinstance(events, list) else []
 
 
-def _sentence(row: Row) -> str:
+def _message(row: Row) -> str:
     where = "" if row.get("partition") is None else f" (partition {row['partition']})"
     return bounded(row.get("sentence") or f"{row.get('anomaly')}{where}", most=300)
 

@@ -185,7 +185,7 @@ def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> Certif
     Raises:
         InputError: a file of the run folder is missing or damaged.
     """
-    verdict, facts = folder.read_json("verdict.json"), folder.read_json("run.json")
+    verdict, metadata = folder.read_json("verdict.json"), folder.read_json("run.json")
     scenario, kafka, seed = cell
     return CertifiedTrial(
         scenario=scenario,
@@ -194,17 +194,17 @@ def certified(folder: RunFolder, *, cell: Cell, run: str, replay: str) -> Certif
         verdict=verdict["verdict"],
         exit=verdict["exit"],
         **{name: verdict[name] for name in OF_VERDICT},
-        versions=versions_of(facts),
+        versions=versions_of(metadata),
         run=run,
         replay=replay,
         files=file_digests(folder.path),
     )
 
 
-def versions_of(facts: Mapping[str, Any]) -> dict[str, str]:
+def versions_of(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Returns the versions that a run.json names, by what they are of."""
     names = ("kafka_trial", "kafka", "toxiproxy", "python")
-    return {name: facts[name] for name in names if name in facts} | dict(facts.get("libraries", {}))
+    return {name: metadata[name] for name in names if name in metadata} | dict(metadata.get("libraries", {}))
 
 
 def not_judged_by_reason(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:

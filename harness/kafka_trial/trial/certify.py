@@ -67,7 +67,7 @@ class CertifyRequest:
     image: str | None = None
 
 
-def begin_certificate(asked: CertifyRequest) -> Certificate:
+def begin_certificate(certify_request: CertifyRequest) -> Certificate:
     """Returns the certificate to go on with: what `out` holds already of this consumer, tried by this very harness.
 
     A trial that ended unknown, or whose run folder has changed, is left out: it is tried again.
@@ -77,15 +77,15 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
             `out` holds another's certificate.
     """
     names = list(registry.scenarios())
-    if problems := [unknown_name("suite", name, names) for name in asked.suites if name not in names]:
+    if problems := [unknown_name("suite", name, names) for name in certify_request.suites if name not in names]:
         raise InputError("--suite", problems)
-    spec = spec_from_toml(asked.consumer, image=asked.image)
-    chosen = _chosen(asked, spec.payload_files)
+    spec = spec_from_toml(certify_request.consumer, image=certify_request.image)
+    chosen = _chosen(certify_request, spec.payload_files)
     image = {"image": {"name": spec.image, "id": require_image(connect(), spec.image)}} if spec.image else {}
     new = Certificate(
         consumer={
             "name": spec.name,
-            "digest": folder_digest(asked.consumer.parent, spec.payload_files),
+            "digest": folder_digest(certify_request.consumer.parent, spec.payload_files),
             "command": list(spec.command),
             **image,
             "claim": asdict(spec.claim),
@@ -93,14 +93,19 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
         kafka_trial=__version__,
         harness_digest=folder_digest(registry.PACKAGE),
         suites=chosen.suites,
-        kafka=_versions(asked),
-        seeds=list(asked.seeds),
+        kafka=_versions(certify_request),
+        seeds=list(certify_request.seeds),
         left_out=chosen.left_out,
-        budget_s=asked.budget_s,
+        budget_s=certify_request.budget_s,
     )
     for version in new.kafka:
-        make_trial_spec(registry.scenarios()[new.suites[0]], asked.consumer, kafka_version=version, image=asked.image)
-    file = asked.out / CERTIFICATE
+        make_trial_spec(
+            registry.scenarios()[new.suites[0]],
+            certify_request.consumer,
+            kafka_version=version,
+            image=certify_request.image,
+        )
+    file = certify_request.out / CERTIFICATE
     if not file.exists():
         return new
     old = read_certificate(file)
@@ -114,7 +119,7 @@ def begin_certificate(asked: CertifyRequest) -> Certificate:
     standing = {
         cell: trial
         for cell, trial in old.trials.items()
-        if cell in new.cells and trial.exit != UNKNOWN and not changed_files(asked.out, trial)
+        if cell in new.cells and trial.exit != UNKNOWN and not changed_files(certify_request.out, trial)
     }
     return replace(new, trials=standing)
 
@@ -130,38 +135,41 @@ def _image_of(certificate: Certificate) -> str:
 
 
 def certify(
-    session: Session, asked: CertifyRequest, begun: Certificate, *, say: Callable[[str], object]
+    session: Session, certify_request: CertifyRequest, begun: Certificate, *, say: Callable[[str], object]
 ) -> Certificate:
     """Tries what is missing of a certificate, writes it after every trial and says so, and returns it."""
     began_s = time.monotonic()
-    until_s = None if asked.minutes is None else began_s + asked.minutes * 60
-    ends_s = math.inf if asked.budget_s is None else began_s + asked.budget_s
+    until_s = None if certify_request.minutes is None else began_s + certify_request.minutes * 60
+    ends_s = math.inf if certify_request.budget_s is None else began_s + certify_request.budget_s
     takes_s = suite_seconds()
-    asked.out.mkdir(parents=True, exist_ok=True)
+    certify_request.out.mkdir(parents=True, exist_ok=True)
     trials = dict(begun.trials)
     certificate = replace(begun, trials=trials)
-    requests = {_request(asked, cell, ends_s - takes_s.get(cell[0], 0)): cell for cell in certificate.missing}
+    requests = {_request(certify_request, cell, ends_s - takes_s.get(cell[0], 0)): cell for cell in certificate.missing}
     not_begun: dict[Cell, str] = {}
     tried = session.try_many(
-        list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
+        list(requests),
+        side_by_side=certify_request.side_by_side,
+        until_s=until_s,
+        retry_unknown=certify_request.retry_unknown,
     )
     for ended, (request, outcome) in enumerate(tried, start=1):
         cell = requests[request]
-        trials.update({cell: _certified(asked, cell, outcome)} if isinstance(outcome, Trialed) else {})
+        trials.update({cell: _certified(certify_request, cell, outcome)} if isinstance(outcome, Trialed) else {})
         not_begun.update({cell: str(outcome)} if isinstance(outcome, KafkaTrialError) else {})
-        write_certificate(certificate, asked.out)
-        write_junit(certificate, asked.out, not_begun)
+        write_certificate(certificate, certify_request.out)
+        write_junit(certificate, certify_request.out, not_begun)
         say(f"{ended}/{len(requests)} {' '.join(map(str, cell))}: {_told(outcome)}")
-    write_certificate(certificate, asked.out)
-    write_junit(certificate, asked.out, not_begun)
+    write_certificate(certificate, certify_request.out)
+    write_junit(certificate, certify_request.out, not_begun)
     return certificate
 
 
-def lanes_of(asked: CertifyRequest) -> int:
+def lanes_of(certify_request: CertifyRequest) -> int:
     """Returns how many lanes one of its trials needs at most."""
-    files = spec_from_toml(asked.consumer, image=asked.image).payload_files
+    files = spec_from_toml(certify_request.consumer, image=certify_request.image).payload_files
     scenarios = [one for one in registry.scenarios().values() if load_problem(files, one.load) is None]
-    specs = [make_trial_spec(one, asked.consumer, seed=1, image=asked.image) for one in scenarios]
+    specs = [make_trial_spec(one, certify_request.consumer, seed=1, image=certify_request.image) for one in scenarios]
     return max(spec.lanes for spec in specs)
 
 
@@ -203,9 +211,9 @@ def changed_files(root: Path, trial: CertifiedTrial) -> list[str]:
 def _said_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
     """Returns what the certificate says of a trial that its run folder does not."""
     folder = RunFolder(root / trial.run)
-    facts, scenario = folder.read_json("run.json"), folder.read_json("scenario.json")
+    metadata, scenario = folder.read_json("run.json"), folder.read_json("scenario.json")
     try:
-        cell = (scenario["name"], facts["kafka"], facts["seed"])
+        cell = (scenario["name"], metadata["kafka"], metadata["seed"])
         said = asdict(certified(folder, cell=cell, run=trial.run, replay=trial.replay))
     except (KeyError, TypeError) as error:
         return [f"{trial.run} is no run folder of ours ({type(error).__name__}: {error})"]
@@ -214,8 +222,8 @@ def _said_otherwise(root: Path, trial: CertifiedTrial) -> list[str]:
 
 def _of_another_image(certificate: Certificate, root: Path, trial: CertifiedTrial) -> list[str]:
     """Returns that a trial was one of another image, which had been given the name while others were tried."""
-    image, facts = certificate.consumer.get("image"), RunFolder(root / trial.run).read_json("run.json")
-    tried = facts.get("images", {}).get(facts.get("consumer_image"))
+    image, metadata = certificate.consumer.get("image"), RunFolder(root / trial.run).read_json("run.json")
+    tried = metadata.get("images", {}).get(metadata.get("consumer_image"))
     if image is None or tried == image["id"]:
         return []
     return [f"{trial.run} is a trial of another image: {image['name']} was {tried} there, is {image['id']} here"]
@@ -239,7 +247,7 @@ def _copy(folder: RunFolder) -> Iterator[RunFolder]:
         yield RunFolder(Path(scratch))
 
 
-def _chosen(asked: CertifyRequest, files: PayloadFiles) -> Chosen:
+def _chosen(certify_request: CertifyRequest, files: PayloadFiles) -> Chosen:
     """Returns the suites to try, and why each other one is left out.
 
     Raises:
@@ -247,41 +255,47 @@ def _chosen(asked: CertifyRequest, files: PayloadFiles) -> Chosen:
     """
     scenarios = registry.scenarios()
     problems = {name: problem for name, one in scenarios.items() if (problem := load_problem(files, one.load))}
-    if wrong := [f"{name} cannot be played: {problems[name]}" for name in asked.suites if name in problems]:
+    if wrong := [f"{name} cannot be played: {problems[name]}" for name in certify_request.suites if name in problems]:
         raise InputError("--suite", wrong)
-    named = [name for name in scenarios if name in (asked.suites or scenarios) and name not in problems]
+    named = [name for name in scenarios if name in (certify_request.suites or scenarios) and name not in problems]
     if not named:
-        raise InputError(str(asked.consumer), [f"{name} cannot be played: {told}" for name, told in problems.items()])
+        raise InputError(
+            str(certify_request.consumer), [f"{name} cannot be played: {told}" for name, told in problems.items()]
+        )
     others = {name: problems.get(name, NOT_NAMED) for name in scenarios if name not in named}
-    if asked.budget_s is None:
+    if certify_request.budget_s is None:
         return Chosen(named, others)
     chosen = choose_suites(
         named,
-        budget_s=asked.budget_s,
-        trials_each=len(_versions(asked)) * len(asked.seeds),
-        side_by_side=asked.side_by_side or os.cpu_count() or 1,
+        budget_s=certify_request.budget_s,
+        trials_each=len(_versions(certify_request)) * len(certify_request.seeds),
+        side_by_side=certify_request.side_by_side or os.cpu_count() or 1,
     )
     return replace(chosen, left_out=chosen.left_out | others)
 
 
-def _versions(asked: CertifyRequest) -> list[str]:
-    return list(asked.kafka_versions or (DEFAULT_VERSION,))
+def _versions(certify_request: CertifyRequest) -> list[str]:
+    return list(certify_request.kafka_versions or (DEFAULT_VERSION,))
 
 
-def _request(asked: CertifyRequest, cell: Cell, begin_by_s: float) -> TrialRequest:
+def _request(certify_request: CertifyRequest, cell: Cell, begin_by_s: float) -> TrialRequest:
     scenario, version, seed = cell
-    place = asked.out / RUNS / version / scenario / str(seed)
+    place = certify_request.out / RUNS / version / scenario / str(seed)
     for left in (place, *place.parent.glob(f"{seed}-try*")):  # of one that was stopped in the midst of this trial
         shutil.rmtree(left, ignore_errors=True)
     spec = make_trial_spec(
-        registry.find_scenario(scenario), asked.consumer, kafka_version=version, seed=seed, image=asked.image
+        registry.find_scenario(scenario),
+        certify_request.consumer,
+        kafka_version=version,
+        seed=seed,
+        image=certify_request.image,
     )
     return TrialRequest(spec, place, begin_by_s)
 
 
-def _certified(asked: CertifyRequest, cell: Cell, outcome: Trialed) -> CertifiedTrial:
+def _certified(certify_request: CertifyRequest, cell: Cell, outcome: Trialed) -> CertifiedTrial:
     folder = outcome.folder
-    run = folder.path.relative_to(asked.out.absolute()).as_posix()
+    run = folder.path.relative_to(certify_request.out.absolute()).as_posix()
     return certified(folder, cell=cell, run=run, replay=read_report(folder, with_history=False).replay)
 
 

@@ -62,44 +62,44 @@ class Walk:
     retry_unknown: int = 0
 
 
-def walk(session: Session, asked: Walk, *, say: Callable[[str], object]) -> Matrix:
+def walk(session: Session, walked: Walk, *, say: Callable[[str], object]) -> Matrix:
     """Tries what is missing of the matrix, writes rows and pages as it goes and says so, and returns the matrix.
 
     Raises:
         InputError: the consumer, an API or a row is wrong.
         StartError: the first trial, which shows what it uses, did not come to its end.
     """
-    until_s = None if asked.minutes is None else time.monotonic() + asked.minutes * 60
-    first = _spec(asked, registry.find_scenario(FIRST))
-    asked.out.mkdir(parents=True, exist_ok=True)
-    rows, consumer = asked.rows or asked.out / ROWS, folder_digest(first.consumer.folder, first.payload)
-    source = asked.source_digest or folder_digest(registry.PACKAGE)
+    until_s = None if walked.minutes is None else time.monotonic() + walked.minutes * 60
+    first = _spec(walked, registry.find_scenario(FIRST))
+    walked.out.mkdir(parents=True, exist_ok=True)
+    rows, consumer = walked.rows or walked.out / ROWS, folder_digest(first.consumer.folder, first.payload)
+    source = walked.source_digest or folder_digest(registry.PACKAGE)
     libraries = run_metadata(seed=1, kafka_version="", consumer_file=first.consumer.path)["libraries"]
     ours = {
         row.cell: row
         for row in read_rows(rows)
         if (row.consumer, row.consumer_digest) == (first.consumer.name, consumer)
-        and counts_for(row, source, asked.alike)
-        and (row.kafka_version, row.seed) == (first.kafka_version, asked.seed)
+        and counts_for(row, source, walked.alike)
+        and (row.kafka_version, row.seed) == (first.kafka_version, walked.seed)
         and all(row.versions.get(name, version) == version for name, version in libraries.items())
         and row.verdict != "unknown"  # it is tried again
     }
-    place = asked.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{asked.seed}"
-    apis = asked.apis or _apis(session, first, place / FIRST, say)
-    cells = cells_of(apis, places=asked.places, actions=asked.actions)
+    place = walked.out / RUNS / f"{first.consumer.name}-{first.kafka_version}-seed-{walked.seed}"
+    apis = walked.apis or _apis(session, first, place / FIRST, say)
+    cells = cells_of(apis, places=walked.places, actions=walked.actions)
     matrix = Matrix(first.consumer.name, first.kafka_version, [_key(cell) for cell in cells], ours)
-    requests = {_request(asked, cell, place / cell.name): cell for cell in cells if _key(cell) not in ours}
+    requests = {_request(walked, cell, place / cell.name): cell for cell in cells if _key(cell) not in ours}
     tried = session.try_many(
-        list(requests), side_by_side=asked.side_by_side, until_s=until_s, retry_unknown=asked.retry_unknown
+        list(requests), side_by_side=walked.side_by_side, until_s=until_s, retry_unknown=walked.retry_unknown
     )
     for ended, (request, outcome) in enumerate(tried, start=1):
-        row = _row(asked, requests[request], outcome, request, consumer=consumer, source=source)
+        row = _row(walked, requests[request], outcome, request, consumer=consumer, source=source)
         append_row(rows, row)
         ours[row.cell] = row
-        write_matrix(matrix, asked.out)
+        write_matrix(matrix, walked.out)
         told = ", ".join([row.verdict, *row.anomalies])
         say(f"{ended}/{len(requests)} {row.api} {row.where} {row.action}: {told}")
-    write_matrix(matrix, asked.out)
+    write_matrix(matrix, walked.out)
     return matrix
 
 
@@ -132,13 +132,13 @@ def named(option: str, given: Collection[str], known: Collection[str]) -> list[s
     return [name for name in known if name in given]
 
 
-def lanes_for(asked: Walk) -> int:
+def lanes_for(walked: Walk) -> int:
     """Returns how many lanes a cluster needs for its trials at once.
 
     Raises:
         InputError: the consumer or the version is wrong.
     """
-    return max(LANES, (asked.side_by_side or os.cpu_count() or 1) * _spec(asked, registry.find_scenario(FIRST)).lanes)
+    return max(LANES, (walked.side_by_side or os.cpu_count() or 1) * _spec(walked, registry.find_scenario(FIRST)).lanes)
 
 
 def _apis(session: Session, first: TrialSpec, place: Path, say: Callable[[str], object]) -> list[str]:
@@ -156,20 +156,20 @@ def _apis(session: Session, first: TrialSpec, place: Path, say: Callable[[str], 
     return apis
 
 
-def _request(asked: Walk, cell: Cell, place: Path) -> TrialRequest:
+def _request(walked: Walk, cell: Cell, place: Path) -> TrialRequest:
     for left in place.parent.glob(f"{cell.name}*"):  # of a walk that was stopped in the midst of this one
         shutil.rmtree(left)
-    return TrialRequest(_spec(asked, scenario_of(cell)), place)
+    return TrialRequest(_spec(walked, scenario_of(cell)), place)
 
 
-def _spec(asked: Walk, scenario: Scenario) -> TrialSpec:
+def _spec(walked: Walk, scenario: Scenario) -> TrialSpec:
     return make_trial_spec(
-        scenario, asked.consumer, kafka_version=asked.kafka_version, seed=asked.seed, image=asked.image
+        scenario, walked.consumer, kafka_version=walked.kafka_version, seed=walked.seed, image=walked.image
     )
 
 
 def _row(
-    asked: Walk,
+    walked: Walk,
     cell: Cell,
     outcome: Trialed | KafkaTrialError,
     request: TrialRequest,
@@ -182,15 +182,17 @@ def _row(
         told = str(outcome)
     else:
         verdict, folder = outcome.verdict, outcome.folder
-        facts = folder.read_json("run.json")
-        versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
+        metadata = folder.read_json("run.json")
+        versions = {name: metadata[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | metadata[
+            "libraries"
+        ]
         word, anomalies = verdict.verdict, {violation.anomaly for violation in verdict.violations}
         told = "; ".join(fault.evidence for fault in verdict.faults)
         if word == "unknown":
             cut_only = all(NOT_REACHED in reason or PROVES_NOTHING in reason for reason in verdict.reasons)
             not_reached = cut_only and any(NOT_REACHED in reason for reason in verdict.reasons)
             word, told = (NOT_REACHED, told) if not_reached else (word, "; ".join(verdict.reasons))
-        run = folder.path.relative_to(asked.out.absolute()).as_posix()
+        run = folder.path.relative_to(walked.out.absolute()).as_posix()
         if verdict.exit == PASS:
             run = ""
             shutil.rmtree(folder.path)
@@ -203,7 +205,7 @@ def _row(
         kafka_version=spec.kafka_version,
         seed=spec.seed,
         versions=versions,
-        commit=asked.commit,
+        commit=walked.commit,
     )
 
 

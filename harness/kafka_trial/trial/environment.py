@@ -188,7 +188,7 @@ class TrialEnvironment:
             self.context,
             trial_spec.plan,
             exact=trial_spec.exact,
-            progress=self._playing,
+            progress=self._show_progress,
             await_stable=self._await_fed,
         )
         self.folder.write_json("schedule.json", plan_to_table(played))
@@ -280,7 +280,7 @@ class TrialEnvironment:
         if short:
             raise UnjudgeableError(short)
 
-    def _playing(self, text: str, *, left_s: float | None) -> None:
+    def _show_progress(self, text: str, *, left_s: float | None) -> None:
         self.expect_room()
         if lost := self.cluster.lost or self._postgres_lost():
             raise UnjudgeableError(lost)

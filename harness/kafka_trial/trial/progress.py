@@ -193,20 +193,20 @@ class GroupWatch:
             rate=rate_per_s,
             longest_handler_s=self._longest_ns / SECOND_NS,
         )
-        return with_faults(timing, self._circumstances())
+        return with_faults(timing, self._trial_context())
 
     def busier_s(self, *, now_ns: int) -> float:
         """Returns how much longer members and brokers waited for a processor in the drain than they did before."""
-        return cpu_wait_excess_s(self._circumstances(), now_ns)
+        return cpu_wait_excess_s(self._trial_context(), now_ns)
 
     def lost_until_ns(self) -> int:
         """Returns when the last session that a fault cost has expired, and its rebalance is over; 0: none did."""
         timing = timing_of(self._settings(), told=self._told())
-        return max((one.end_ns for one in expiries(self._circumstances(), timing).values()), default=0)
+        return max((one.end_ns for one in expiries(self._trial_context(), timing).values()), default=0)
 
     def last_loss_ns(self) -> int:
         """Returns when the last fault hit that cost a session; 0: none did."""
-        about = self._circumstances()
+        about = self._trial_context()
         costly = expiries(about, timing_of(self._settings(), told=self._told()))
         return max((window.injected_ns for window in about.windows if window.number in costly), default=0)
 
@@ -259,7 +259,7 @@ class GroupWatch:
             leaves=tuple(self._leaves),
         )
 
-    def _circumstances(self) -> TrialContext:
+    def _trial_context(self) -> TrialContext:
         members = tuple(dict.fromkeys(self._lanes.values()))
         return TrialContext(
             members=members,

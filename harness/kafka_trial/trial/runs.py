@@ -39,13 +39,13 @@ def ask(options: Namespace) -> tuple[list[TrialRequest], AttachedCluster | None]
     cluster = attach(options.cluster) if options.cluster else None
     seeds = _seeds(options)
     out = Path(options.out) if options.out else None
-    asked = [
-        TrialRequest(_question(options, seed, cluster), out if out is None or len(seeds) == 1 else out / str(number))
+    requests = [
+        TrialRequest(_trial_spec(options, seed, cluster), out if out is None or len(seeds) == 1 else out / str(number))
         for number, seed in enumerate(seeds, start=1)
     ]
     if cluster is not None:
-        _check_fits(asked[0].trial_spec, cluster)
-    return asked, cluster
+        _check_fits(requests[0].trial_spec, cluster)
+    return requests, cluster
 
 
 def find_scenario(given: str) -> Scenario:
@@ -71,33 +71,33 @@ def consumer_told(given: str) -> str | None:
     return f"consumer {registry.find_consumer(given)} (of the folder {given})" if Path(given).is_dir() else None
 
 
-def run_all(session: Session, asked: Sequence[TrialRequest], *, retry_unknown: int = 0) -> int:
+def run_all(session: Session, requests: Sequence[TrialRequest], *, retry_unknown: int = 0) -> int:
     """Runs and reports the trials in turn, then says how all of them ended; returns the worst status."""
     done: list[Trialed] = []
     try:
-        for one in asked:
+        for one in requests:
             done.append(session.try_spec(one.trial_spec, out=one.out, retry_unknown=retry_unknown))
             with session.console.paused():
                 print("\n".join(filter(None, [done[-1].text, done[-1].tries, done[-1].ending])), flush=True)
     finally:  # Ctrl-C, or a trial that could not begin: those before it are told
-        if len(asked) > 1:
+        if len(requests) > 1:
             with session.console.paused():
-                print("\n".join(summary(asked, done)), flush=True)
+                print("\n".join(summary(requests, done)), flush=True)
     return worst(trialed.verdict.exit for trialed in done)
 
 
-def summary(asked: Sequence[TrialRequest], done: Sequence[Trialed]) -> list[str]:
+def summary(requests: Sequence[TrialRequest], done: Sequence[Trialed]) -> list[str]:
     """Returns a line for each trial that was done, and one that counts them; of a retried one every try counts."""
     lines = [
         f"seed {one.trial_spec.seed}: {trialed.verdict.verdict}  {trialed.folder.path}"
         + (f"  ({trialed.tries})" if trialed.tries else "")
-        for one, trialed in zip(asked, done, strict=False)
+        for one, trialed in zip(requests, done, strict=False)
     ]
     counted = Counter(trialed.verdict.verdict for trialed in done)
     words = ", ".join(f"{counted[word]} {word}" for word in ("fail", "unknown", "pass") if counted[word])
     again = sum(len(trialed.earlier) for trialed in done)
     tried = f"; {again} unknown before, tried again" if again else ""
-    missing = f"; {len(asked) - len(done)} not done" if len(done) < len(asked) else ""
+    missing = f"; {len(requests) - len(done)} not done" if len(done) < len(requests) else ""
     return ["", *lines, f"{len(done)} trials: {words or 'none ended'}{tried}{missing}"]
 
 
@@ -130,7 +130,7 @@ def _seeds(options: Namespace) -> list[int | None]:
     return [options.seed] * (options.repeat or 1)
 
 
-def _question(options: Namespace, seed: int | None, cluster: AttachedCluster | None) -> TrialSpec:
+def _trial_spec(options: Namespace, seed: int | None, cluster: AttachedCluster | None) -> TrialSpec:
     return make_trial_spec(
         find_scenario(options.scenario),
         registry.find_consumer(options.consumer),
@@ -178,11 +178,11 @@ def demonstrate(
     session: Session, *, scenario: str, sound: str, faulty: str, kafka_version: str | None, seed: int
 ) -> Demonstration:
     """Puts both consumers through `scenario` under `seed`, in fresh run folders, and returns both trials judged."""
-    asked = find_scenario(scenario)
+    known = find_scenario(scenario)
     trials = []
     for role, name in (("sound", sound), ("faulty", faulty)):
         session.console.say(f"\n== the consumer that must be {'acquitted' if role == 'sound' else 'convicted'}: {name}")
-        trials.append(session.try_one(asked, registry.find_consumer(name), kafka_version=kafka_version, seed=seed))
+        trials.append(session.try_one(known, registry.find_consumer(name), kafka_version=kafka_version, seed=seed))
     return Demonstration(*trials)
 
 

@@ -116,7 +116,7 @@ class Session:
         return self.try_spec(trial_spec, out=out, retry_unknown=retry_unknown)
 
     def try_spec(
-        self, asked: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0, begin_by_s: float = math.inf
+        self, trial_spec: TrialSpec, *, out: Path | None = None, retry_unknown: int = 0, begin_by_s: float = math.inf
     ) -> Trialed:
         """Runs one trial and judges it; where its environment made it unknown, tries again with the same seed, but
         begins nothing after `begin_by_s` (monotonic clock).
@@ -125,43 +125,45 @@ class Session:
         """
         earlier: list[Trialed] = []
         while True:
-            last = self._trialed(self.run_one(asked, out=_place(out, len(earlier))))
+            last = self._trialed(self.run_one(trial_spec, out=_place(out, len(earlier))))
             if len(earlier) >= retry_unknown or not last.verdict.retriable or time.monotonic() > begin_by_s:
                 return replace(last, earlier=tuple(earlier)) if earlier else last
             self.console.say(f"unknown because of its environment, is tried again: {last.verdict.reasons[0]}")
             earlier.append(last)
 
-    def run_one(self, asked: TrialSpec, *, out: Path | None = None) -> RunFolder:
+    def run_one(self, trial_spec: TrialSpec, *, out: Path | None = None) -> RunFolder:
         """Runs one trial without judging it; returns its run folder.
 
         Raises:
             StartError: no history could be begun; for want of the consumer's image, before anything starts.
         """
-        if asked.consumer.image is not None:
+        if trial_spec.consumer.image is not None:
             with closing(connect()) as client:
-                require_image(client, asked.consumer.image)
-        folder = create_run_folder(out, asked.scenario.name, asked.consumer.name)
-        self.console.say(f"run folder {folder.path}, seed {asked.seed}")
-        if asked.plays_other_steps:
-            self.console.say(f"plays the schedule it was given; the steps of scenario {asked.scenario.name} are others")
-        with self._cluster_for(asked) as cluster:
-            run_trial(asked, cluster, folder, console=self.console)
+                require_image(client, trial_spec.consumer.image)
+        folder = create_run_folder(out, trial_spec.scenario.name, trial_spec.consumer.name)
+        self.console.say(f"run folder {folder.path}, seed {trial_spec.seed}")
+        if trial_spec.plays_other_steps:
+            self.console.say(
+                f"plays the schedule it was given; the steps of scenario {trial_spec.scenario.name} are others"
+            )
+        with self._cluster_for(trial_spec) as cluster:
+            run_trial(trial_spec, cluster, folder, console=self.console)
         return folder
 
-    def _cluster_for(self, asked: TrialSpec) -> AbstractContextManager[Cluster]:
+    def _cluster_for(self, trial_spec: TrialSpec) -> AbstractContextManager[Cluster]:
         if self._attached is not None:
             return nullcontext(self._attached)
         return self.clusters.cluster_for(
-            asked.kafka_version,
-            brokers=asked.scenario.brokers,
-            lanes=asked.lanes,
-            alone=asked.plan.breaks_brokers,
-            containers=asked.in_containers,
+            trial_spec.kafka_version,
+            brokers=trial_spec.scenario.brokers,
+            lanes=trial_spec.lanes,
+            alone=trial_spec.plan.breaks_brokers,
+            containers=trial_spec.in_containers,
         )
 
     def try_many(
         self,
-        asked: Sequence[TrialRequest],
+        requests: Sequence[TrialRequest],
         *,
         side_by_side: int | None = None,
         until_s: float | None = None,
@@ -174,10 +176,10 @@ class Session:
         under way are finished and yielded.
         """
         breaking, others = (
-            _queue(one for one in asked if one.trial_spec.plan.breaks_brokers is breaks) for breaks in (True, False)
+            _queue(one for one in requests if one.trial_spec.plan.breaks_brokers is breaks) for breaks in (True, False)
         )
         done: _Done = queue.SimpleQueue()
-        benches = min(len(asked), side_by_side or os.cpu_count() or 1)
+        benches = min(len(requests), side_by_side or os.cpu_count() or 1)
         with ThreadGroup("trials", join_within_s=600.0) as thread_group:
             for number in range(benches):
                 turns = (breaking, others) if number == 0 else (others, breaking)
@@ -253,9 +255,9 @@ def _place(out: Path | None, tries: int) -> Path | None:
     return out if out is None or tries == 0 else out.with_name(f"{out.name}-try{tries + 1}")
 
 
-def _queue(asked: Iterable[TrialRequest]) -> _Waiting:
+def _queue(requests: Iterable[TrialRequest]) -> _Waiting:
     waiting: _Waiting = queue.SimpleQueue()
-    for one in asked:
+    for one in requests:
         waiting.put(one)
     return waiting
 

@@ -184,7 +184,7 @@ def _with_consumer_built(trial_spec: TrialSpec, folder: RunFolder) -> TrialSpec:
 
 
 def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder) -> None:
-    facts = run_metadata(
+    metadata = run_metadata(
         seed=trial_spec.seed,
         kafka_version=trial_spec.kafka_version,
         consumer_file=trial_spec.consumer.path,
@@ -193,8 +193,8 @@ def _write_trial_spec(trial_spec: TrialSpec, cluster: Cluster, folder: RunFolder
         rebuilt_because=cluster.rebuilt_because,
     )
     if trial_spec.consumer.image is not None and cluster.container_network is not None:
-        facts |= {"consumer_image": trial_spec.consumer.image, "images": cluster.container_network.images}
-    folder.write_json("run.json", facts)
+        metadata |= {"consumer_image": trial_spec.consumer.image, "images": cluster.container_network.images}
+    folder.write_json("run.json", metadata)
     folder.write_json("scenario.json", scenario_to_table(trial_spec.scenario))
     folder.write_json("schedule.json", plan_to_table(trial_spec.plan))
     (folder.path / "consumer.toml").write_text(merged_text(trial_spec.consumer.path), encoding="utf-8")

@@ -97,10 +97,10 @@ def make_trial_spec(
         raise InputError(str(payload), problems)
     if problem := load_problem(files, scenario.load):
         raise InputError(str(payload or consumer), f"{scenario.name} cannot be played: {problem}")
-    asked = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file, files)
+    trial_spec = TrialSpec(scenario, spec, version, drawn, plan, exact, scenario_file, files)
     if exact:
-        require_resolved(plan, _target_names(asked), where=str(schedule or "--exact"))
-    return asked
+        require_resolved(plan, _target_names(trial_spec), where=str(schedule or "--exact"))
+    return trial_spec
 
 
 def check_protocol(spec: ConsumerSpec, version: str) -> None:
@@ -115,8 +115,8 @@ def check_protocol(spec: ConsumerSpec, version: str) -> None:
         )
 
 
-def _target_names(asked: TrialSpec) -> list[str]:
+def _target_names(trial_spec: TrialSpec) -> list[str]:
     """Returns every name a fault of a trial can be on: members, those that join meanwhile, brokers, all."""
-    members = asked.members + sum(planned.fault == "join" for planned in asked.plan.faults)
-    brokers = (f"b{number}" for number in range(asked.scenario.brokers))
+    members = trial_spec.members + sum(planned.fault == "join" for planned in trial_spec.plan.faults)
+    brokers = (f"b{number}" for number in range(trial_spec.scenario.brokers))
     return [*(f"m{number}" for number in range(members)), *brokers, "all"]

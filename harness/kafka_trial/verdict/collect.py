@@ -37,18 +37,20 @@ if TYPE_CHECKING:
 SOURCES = ("run", "nemesis")
 
 
-def collect(judgement: Judgement, events: Iterable[Event], scope: Scope, *, doubts: Sequence[str] = ()) -> VerdictInput:
+def collect(
+    judgement: Judgement, events: Iterable[Event], scope: Scope, *, unknowns: Sequence[str] = ()
+) -> VerdictInput:
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = by_kind(events)
     coverage = judgement.coverage
     faults = faults_of(
-        said, scope.planned, [number for number, one in coverage.around.items() if one.traffic_after_heal]
+        said, scope.planned, [number for number, one in coverage.faults.items() if one.traffic_after_heal]
     )
     failures, no_control = failures_of(said, told_with_proof(judgement), judgement.trial_context, planned=bool(faults))
     return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
-        ground=(*doubts, *environment_failures(judgement), *no_control),
+        ground=(*unknowns, *environment_failures(judgement), *no_control),
         gaps=tuple(
             coverage_gaps(coverage, scope, silent=judgement.trial_context.settings.silent)
             + faults_without_traffic(coverage, judgement.trial_context)

@@ -61,7 +61,7 @@ def _clock_jumps(trial_context: TrialContext) -> list[str]:
 
 
 def _harness_stalls(trial_context: TrialContext) -> list[str]:
-    """Nothing is concluded from the order in which things were heard around a standstill: there must not be many."""
+    """Nothing is concluded from the order in which things were heard around a harness stall: there must not be many."""
     read_ns = [read_ns for _, read_ns in trial_context.clocks]
     stood_ns = sum(end_ns - begin_ns for begin_ns, end_ns in trial_context.harness_stalls)
     whole_ns = max(read_ns, default=0) - min(read_ns, default=0)
@@ -120,7 +120,7 @@ def coverage_gaps(coverage: Coverage, scope: Scope, *, silent: bool = False) -> 
     What counts are the records that were handled; of a consumer without lines and sink (`silent`), for which nobody
     can say that, those that were there.
     """
-    told = list(scope.doubts)
+    told = list(scope.unknowns)
     least, handled = scope.records_judged_min, sum(_handled(part) for part in coverage.partitions)
     if coverage.records < least:
         told.append(f"{coverage.records} records were judged, fewer than the {least} it takes")
@@ -147,8 +147,8 @@ def _named(what: str, partitions: Sequence[int]) -> list[str]:
 
 def faults_without_traffic(coverage: Coverage, trial_context: TrialContext) -> list[str]:
     """Returns the faults whose target did no work: they hit somebody who had nothing to do."""
-    spoken = any(through.delivered or through.processed for through in coverage.members.values())
-    if not spoken and not any(through.moved for through in coverage.members.values()):
+    spoken = any(member.delivered or member.processed for member in coverage.members.values())
+    if not spoken and not any(member.moved for member in coverage.members.values()):
         return []  # nothing tells who did what
     return [
         f"fault {window.number} ({window.fault}) {PROVES_NOTHING}: {idle}"
@@ -164,17 +164,17 @@ def _idle(coverage: Coverage, window: Window, *, spoken: bool) -> str | None:
     its window: then its target had partitions in hand when it was hit, and the work on them went on, by whomever.
     Work is what members were delivered or processed; where none says anything (not `spoken`), what brokers see move.
     """
-    hit = [through for name, through in coverage.members.items() if window.member in (None, name)]
+    hit = [member for name, member in coverage.members.items() if window.member in (None, name)]
     who = window.member or "the members"
-    if not any(_worked((through.delivered, through.processed, 0, through.moved), spoken=spoken) for through in hit):
+    if not any(_worked((member.delivered, member.processed, 0, member.moved), spoken=spoken) for member in hit):
         return f"{who} did no work in the whole trial"
     if window.kind in LETS_PASS:
-        passed = any(_worked(through.inside.get(window.number, ()), spoken=spoken) for through in hit)
+        passed = any(_worked(member.inside.get(window.number, ()), spoken=spoken) for member in hit)
         return None if passed else f"{who} did no work while it was in force"
-    around = coverage.around.get(window.number, FaultCoverage(0, 0))
-    if not around.held:
+    faults = coverage.faults.get(window.number, FaultCoverage(0, 0))
+    if not faults.held:
         return f"{who} had no partition in hand when it was hit"
-    after = around.after if spoken else around.moved_after
+    after = faults.after if spoken else faults.moved_after
     return None if after else f"nothing was done any more on the partitions {who} had in hand"
 
 

@@ -88,12 +88,12 @@ class VerdictInput:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the scenario asked for, as far as the verdict needs it; `doubts`: why some of it cannot be known."""
+    """What the scenario asked for, as far as the verdict needs it; `unknowns`: why some of it cannot be known."""
 
     partitions: int | None = None
     records_judged_min: int = Limits().records_judged_min
     planned: tuple[Mapping[str, Any], ...] = ()
-    doubts: tuple[str, ...] = ()
+    unknowns: tuple[str, ...] = ()
 
 
 def claim_of(folder: RunFolder) -> tuple[Claim, list[str]]:
@@ -116,14 +116,14 @@ def scope_of(folder: RunFolder) -> Scope:
     topic, limits = (_section(scenario, name) for name in ("topic", "limits"))
     faults = schedule.get("faults") if schedule else None
     planned = tuple(fault for fault in faults if isinstance(fault, Mapping)) if isinstance(faults, list) else ()
-    doubts = [] if scenario else [f"nobody knows how much was to be judged: {_damaged('scenario.json')}"]
+    unknowns = [] if scenario else [f"nobody knows how much was to be judged: {_damaged('scenario.json')}"]
     if not isinstance(faults, list) or len(planned) < len(faults):
-        doubts.append(f"nobody knows how many faults were planned: {_damaged('schedule.json')}")
+        unknowns.append(f"nobody knows how many faults were planned: {_damaged('schedule.json')}")
     return Scope(
         partitions=topic.get("partitions", Topic().partitions) if scenario else None,
         records_judged_min=limits.get("records_judged_min", Limits().records_judged_min),
         planned=planned,
-        doubts=tuple(doubts),
+        unknowns=tuple(unknowns),
     )
 
 

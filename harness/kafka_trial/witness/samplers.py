@@ -20,7 +20,7 @@ import psutil
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import pause
 
-EVERY_S = 0.25  # a standstill that none of these beats shows is shorter than the tolerance between sources
+EVERY_S = 0.25  # a stall that none of these beats shows is shorter than the tolerance between sources
 TELL_EVERY = 4
 LATE_NS = 100_000_000  # told at once
 EVERY_NS = int(EVERY_S * 1e9)

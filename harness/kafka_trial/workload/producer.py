@@ -71,7 +71,7 @@ class Sender:
         log: SendLog,
         payload: Callable[[Op], bytes],
         topic: str,
-        taken_back: AbortedSends | None = None,
+        aborted_sends: AbortedSends | None = None,
         *,
         headers: Callable[[Op], Headers] = own_headers,
     ) -> None:
@@ -79,7 +79,7 @@ class Sender:
         self._client = client
         self._payload = payload
         self._topic = topic
-        self._taken_back = taken_back
+        self._aborted_sends = aborted_sends
         self._headers = headers
         self._waiting: deque[tuple[int, Op, bytes]] = deque()
 
@@ -98,8 +98,8 @@ class Sender:
         for op in ops:
             value = self._payload(op)
             send = self.log.invoke(op, size_bytes=len(value), checksum=zlib.crc32(value))
-            if op.aborted and self._taken_back is not None:
-                self._taken_back.take(send, op, value)
+            if op.aborted and self._aborted_sends is not None:
+                self._aborted_sends.take(send, op, value)
             else:
                 self._waiting.append((send, op, value))
         self.log.write()
@@ -117,8 +117,8 @@ class Sender:
     def poll(self, within_s: float) -> None:
         """Takes delivery reports, waiting up to `within_s` seconds for the first, and writes what they say."""
         self._client.poll(within_s)
-        if self._taken_back is not None:
-            self._taken_back.turn()
+        if self._aborted_sends is not None:
+            self._aborted_sends.turn()
         self.log.write()
 
     def drop(self) -> None:
@@ -190,8 +190,8 @@ def main(arguments: list[str] | None = None) -> int:
     workload = LoadWorkload(load, partitions=_partitions(client, options.topic))
     log = (NoLog if options.unrecorded else SendLog)(options.history, options.topic)
     contents = RecordContents(PayloadFiles.from_json(options.payload), load, seed=options.seed)
-    taken_back = _taken_back(options, load, log, contents.headers) if load.aborted_ratio else None
-    sender = Sender(client, log, contents.value, options.topic, taken_back, headers=contents.headers)
+    aborted_sends = _aborted_sends(options, load, log, contents.headers) if load.aborted_ratio else None
+    sender = Sender(client, log, contents.value, options.topic, aborted_sends, headers=contents.headers)
     ops = contents.sized(workload.ops(Random(f"workload {options.seed}")))
     send_scheduler = SendScheduler(sender, ops, answer=_answer)
     _answer({"ready": True})
@@ -201,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if fatal else 0
 
 
-def _taken_back(
+def _aborted_sends(
     options: argparse.Namespace, load: Load, log: SendLog, headers: Callable[[Op], Headers]
 ) -> AbortedSends:
     """Returns the second producer, whose transactions are aborted."""

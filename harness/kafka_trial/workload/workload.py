@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, islice, repeat
 from random import Random
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import orjson
 
@@ -46,16 +46,9 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     aborted: bool = False
 
 
-class Workload(Protocol):
-    """A stream of operations: first the opening burst, then the planned bursts, then the steady load by due time."""
-
-    def ops(self, rng: Random) -> Iterator[Op]:
-        """Yields the operations; all randomness comes from `rng`."""
-        ...
-
-
 class LoadWorkload:
-    """The workload of a scenario's `Load`, on a topic of `partitions` partitions.
+    """The workload of a scenario's `Load`, on a topic of `partitions` partitions: first the opening burst, then the
+    planned bursts, then the steady load by due time.
 
     Records without a key get a partition from the seed; otherwise the client would choose by chance.
     """
@@ -65,7 +58,7 @@ class LoadWorkload:
         self.partitions = partitions
 
     def ops(self, rng: Random) -> Iterator[Op]:
-        """Yields at most `records_max` operations."""
+        """Yields at most `records_max` operations; all randomness comes from `rng`."""
         keys, sizes, ratio = _keys(self.load, rng), _sizes(self.load, rng), self.load.aborted_ratio
         places = repeat(None) if self.load.keyed else _drawn(rng, range(self.partitions))
         rows = zip(_dues(self.load), keys, sizes, places, strict=False)

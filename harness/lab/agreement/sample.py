@@ -86,8 +86,8 @@ def measured(history: History, draw: random.Random) -> History:
         told = _telling(mine, draw, share=draw.choice((0.0, 0.9, 1.0, 1.0)))
         lines += _flushed(told, draw) if buffered else told
     run = _with_measures(history, sources, draw)
-    facts = history.facts | ({"stdout": "buffered"} if buffered else {})
-    return replace(history, events=[*others, *lines, *run], facts=facts)
+    settings = history.settings | ({"stdout": "buffered"} if buffered else {})
+    return replace(history, events=[*others, *lines, *run], settings=settings)
 
 
 def _stamped(event: Event, draw: random.Random) -> Event:

@@ -87,7 +87,7 @@ def both_say(histories: Sequence[History]) -> list[Sayings]:
 
 
 def naive_says(history: History) -> dict[str, Said]:
-    findings = judge(history.events, history.facts)
+    findings = judge(history.events, history.settings)
     return {
         name: (Counter(_naive_instance(name, found) for found in instances), findings.undecided[name])
         for name, instances in findings.anomalies.items()
@@ -101,7 +101,7 @@ def _naive_instance(name: str, found: Found) -> tuple[Any, ...]:
 
 
 def vectorised_says(history: History) -> dict[str, Said]:
-    judgement = judge_events(history.events, Settings(**history.facts), gated=False)
+    judgement = judge_events(history.events, Settings(**history.settings), gated=False)
     assert judgement.crashed == {}
     assert judgement.defects == ()
     return {

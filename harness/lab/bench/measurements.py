@@ -116,7 +116,7 @@ def bench_producer(runs: int) -> Iterator[Figure]:
     from lab.bench.producer import bench_producer as bursts_of
 
     with ExitStack() as stack:
-        cluster, _ = stack.enter_context(_ground(topics=["bench"]))
+        cluster, _ = stack.enter_context(_cluster_with_topics(topics=["bench"]))
         (lane,) = stack.enter_context(cluster.lease_lanes(1))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         bursts, _ = bursts_of(bootstrap=lane.bootstrap, topic="bench", folder=folder, rounds=runs)
@@ -136,7 +136,7 @@ def bench_cuts(runs: int) -> Iterator[Figure]:
 def bench_consumer(runs: int) -> Iterator[Figure]:
     """A plain consumer of 100-byte records through a lane, against directly at the brokers."""
     speeds: dict[str, list[float]] = {"through a lane": [], "direct": []}
-    with _ground(topics=["bench"]) as (cluster, _), cluster.lease_lanes(2) as lanes, ExitStack() as stack:
+    with _cluster_with_topics(topics=["bench"]) as (cluster, _), cluster.lease_lanes(2) as lanes, ExitStack() as stack:
         child_processes = stack.enter_context(ChildProcesses("bench"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with _producer(child_processes, lanes[0], "bench", folder / "fill", READ_RECORDS, recorded=False) as producer:
@@ -163,7 +163,7 @@ def bench_witnesses(runs: int) -> Iterator[Figure]:
     """
     speeds: dict[str, list[float]] = {"on": [], "off": []}
     topics = [f"bench-{number}-{name}" for number, name in _turns(runs, *speeds)]
-    with _ground(topics=topics) as (cluster, _), cluster.lease_lanes(2) as lanes, ExitStack() as stack:
+    with _cluster_with_topics(topics=topics) as (cluster, _), cluster.lease_lanes(2) as lanes, ExitStack() as stack:
         child_processes = stack.enter_context(ChildProcesses("bench"))
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for topic in topics:
@@ -213,7 +213,7 @@ NAMES = (*MEASUREMENTS, SCALE)
 
 
 @contextmanager
-def _ground(*, topics: list[str]) -> Iterator[tuple[BootedCluster, Admin]]:
+def _cluster_with_topics(*, topics: list[str]) -> Iterator[tuple[BootedCluster, Admin]]:
     with process_cluster(DEFAULT_VERSION) as cluster, Admin(cluster.observer_bootstrap) as admin:
         for topic in topics:
             admin.create_topic(topic, partitions=6, replication_factor=3)

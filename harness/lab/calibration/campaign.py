@@ -194,8 +194,10 @@ def row_of(attempt: Attempt, outcome: Trialed | KafkaTrialError) -> Row:
     }
     if isinstance(outcome, KafkaTrialError):
         return Row(attempt, verdict=NOT_BEGUN, violations=(), reasons=(str(outcome),), faults_bit=(), **about)
-    verdict, facts = outcome.verdict, outcome.folder.read_json("run.json")
-    versions = {name: facts[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | facts["libraries"]
+    verdict, metadata = outcome.verdict, outcome.folder.read_json("run.json")
+    versions = {name: metadata[name] for name in ("kafka_trial", "kafka", "toxiproxy", "python")} | metadata[
+        "libraries"
+    ]
     return Row(
         attempt,
         verdict=verdict.verdict,

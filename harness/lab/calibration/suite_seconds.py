@@ -90,7 +90,7 @@ def _newest(measured: Sequence[BenchRow], name: str) -> float:
 
 
 def _timed(run: RunFolder) -> Iterator[TimedTrial]:
-    facts, suite = run.read_json("run.json"), run.read_json("scenario.json")["name"]
+    metadata, suite = run.read_json("run.json"), run.read_json("scenario.json")["name"]
     if suite not in registry.scenarios() or run.end_told() != "":
         return
     told = [event for event in run.events() if event.source == "run"]
@@ -98,10 +98,10 @@ def _timed(run: RunFolder) -> Iterator[TimedTrial]:
     begins_ns = next(event.time_ns for event in told if event.kind == "phase")
     yield TimedTrial(
         suite=suite,
-        consumer=Path(facts["consumer_file"]).parent.name,
-        kafka=facts["kafka"],
-        seed=facts["seed"],
+        consumer=Path(metadata["consumer_file"]).parent.name,
+        kafka=metadata["kafka"],
+        seed=metadata["seed"],
         began=began.isoformat(timespec="milliseconds"),
         seconds=round((max(event.time_ns for event in told) - begins_ns) / 1e9, 2),
-        cores=facts["machine"]["cores"],
+        cores=metadata["machine"]["cores"],
     )

@@ -28,7 +28,7 @@ def request_log_can_tell(trial: Trial, line: Event) -> bool:
     stops = [e.time_ns for e in trial.of_kind("injected") if fault_kind(e) in STOPS_A_BROKER]
     stopped = any(line.time_ns >= at_ns - LAST_LINES_NS for at_ns in stops)
     on_a_lane = any(trial.lane_member(request) == line.member for request in trial.requests)
-    by_hand = trial.facts.get("protocol") == "none"
+    by_hand = trial.settings.get("protocol") == "none"
     return trial.request_logs_complete and not stopped and on_a_lane and not by_hand
 
 

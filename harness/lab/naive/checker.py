@@ -1,7 +1,7 @@
 """The naive checker: the second judge, slow and plain, that the vectorised one must agree with.
 
 It imports nothing but the event and the modules beside it, walks lists of events in the order of the definitions, and
-compares everything with everything where that is the obvious way to say it. `judge(events, facts)` returns what it
+compares everything with everything where that is the obvious way to say it. `judge(events, settings)` returns what it
 found, per anomaly.
 
 Facts (all optional): session_timeout_s, poll_interval_s, commit_interval_s, converge_within_s, protocol (classic
@@ -238,11 +238,11 @@ class Loss:
 class Trial:
     """A history and its facts, with the lookups that several slices share."""
 
-    def __init__(self, events: Iterable[Event], facts: Mapping[str, Any]) -> None:
+    def __init__(self, events: Iterable[Event], settings: Mapping[str, Any]) -> None:
         listed = list(events)
         self.heard = sorted(naive_clients.split(listed), key=lambda event: (event.source, event.seq))
         self.nameless = naive_clients.nameless(listed)  # files of several members of which nobody knows who speaks
-        self.facts = facts
+        self.settings = settings
         self.events = self.heard
         self.untimed: set[str] = set()  # files with work of which nobody knows when it was printed
         self.written_by_brokers: set[str] = set()  # effects of which a broker says when they were
@@ -294,7 +294,7 @@ class Trial:
         return self.phase_ns("heal") if drain_ns is None else drain_ns
 
     @cached_property
-    def quiet_until_ns(self) -> float:
+    def faults_begin_ns(self) -> float:
         """When the faults began: their phase, the first of them, or the drain."""
         begins = [self.phase_ns("faults"), self.drain_begins_ns, *(e.time_ns for e in self.of_kind("injected"))]
         return min((at for at in begins if at is not None), default=FOREVER)
@@ -315,7 +315,7 @@ class Trial:
         if any(e.details["api"] == "CONSUMER_GROUP_HEARTBEAT" for e in self.requests):
             named = [e.details.get("consumer_session_timeout_ms") for e in self.of_kind("group_named")]
             told = told + [one for one in named if one]
-        return max(told) / 1000 if told else float(self.facts.get("session_timeout_s", 0))
+        return max(told) / 1000 if told else float(self.settings.get("session_timeout_s", 0))
 
     @cached_property
     def heartbeat_s(self) -> float:
@@ -328,7 +328,7 @@ class Trial:
     def rebalance_s(self) -> float:
         """What a rebalance may wait for a member: no longer than it went round before the faults, and a heartbeat."""
         told = self.told_ms("rebalance_timeout_ms")
-        declared_s = float(self.facts.get("poll_interval_s", 0))
+        declared_s = float(self.settings.get("poll_interval_s", 0))
         allowed_s = max(told) / 1000 if told else declared_s
         rounds = [e for e in self.of_kind("delivered") if e.time_ns < self.phases_end_ns]
         anybody = rounds or self.of_kind("delivered")
@@ -383,7 +383,7 @@ class Trial:
             return "classic"
         if any(e.details["api"] == "CONSUMER_GROUP_HEARTBEAT" for e in self.requests):
             return "consumer"
-        return str(self.facts.get("protocol", "classic"))
+        return str(self.settings.get("protocol", "classic"))
 
     def healed_ns(self, fault: Event) -> float:
         number = fault.details.get("fault_no")
@@ -418,16 +418,16 @@ class Trial:
     @property
     def progress_in_kafka(self) -> bool:
         """By the offsets log: committed by itself, or in transactions."""
-        return self.facts.get("progress", "kafka") in ("kafka", "transaction")
+        return self.settings.get("progress", "kafka") in ("kafka", "transaction")
 
     @property
     def progress_in_transactions(self) -> bool:
-        return bool(self.facts.get("progress") == "transaction")
+        return bool(self.settings.get("progress") == "transaction")
 
     @property
     def has_sink(self) -> bool:
         """Somebody else than the members saw what was done: the consumer declares a sink, or it was seen."""
-        declared = self.facts.get("sink") not in (None, "none")
+        declared = self.settings.get("sink") not in (None, "none")
         return declared or any(e.outcome == "ok" for e in self.of_kind("effect"))
 
     @cached_property
@@ -496,9 +496,9 @@ class Trial:
     def home(self, record_id: str | None) -> tuple[Slice | None, int]:
         """The partition of an id, and its offset (-1: nobody knows): by the log, taken back or not, else by its
         acknowledgement."""
-        taken_back = [e for e in self.of_kind("record_aborted") if e.id == record_id and record_id is not None]
+        aborted = [e for e in self.of_kind("record_aborted") if e.id == record_id and record_id is not None]
         acks = [e for e in self.of_kind("send") if e.outcome == "ok" and e.id == record_id]
-        for event in self.reads_of(record_id) + taken_back + acks:
+        for event in self.reads_of(record_id) + aborted + acks:
             if event.topic is not None and event.partition is not None:
                 return (event.topic, event.partition), max(-1, -1 if event.offset is None else event.offset)
         return None, -1
@@ -567,7 +567,7 @@ class Trial:
         return self.of_kind("reading_delay")
 
     def _waited_ns(self, event: Event) -> float:
-        if event.source == "sink" and self.facts.get("sink") in (None, "http"):
+        if event.source == "sink" and self.settings.get("sink") in (None, "http"):
             return 0  # written down before it was answered
         if event.source in self.timed or event.name in self.written_by_brokers:
             return 0  # it says when it was
@@ -591,7 +591,7 @@ class Trial:
 
         Work out of a buffer that bears none stands where the lines were read that were read before it.
         """
-        buffered = self.facts.get("stdout") == "buffered"
+        buffered = self.settings.get("stdout") == "buffered"
         self.timed: set[str] = set()
         placed: list[Event] = []
         for source in sorted({e.source for e in self.heard}):
@@ -696,8 +696,8 @@ class Partition:
     def not_held(self) -> list[Event]:
         """The acknowledged sends that the control read does not hold, but for what transactions took back."""
         acks = [e for e in self.own("send") if e.outcome == "ok" and e.id is not None]
-        taken_back = {e.id for e in self.trial.of_kind("record_aborted")}
-        return [ack for ack in acks if not self.trial.reads_of(ack.id) and ack.id not in taken_back]
+        aborted = {e.id for e in self.trial.of_kind("record_aborted")}
+        return [ack for ack in acks if not self.trial.reads_of(ack.id) and ack.id not in aborted]
 
     @cached_property
     def effects(self) -> dict[str, list[Event]]:
@@ -709,7 +709,7 @@ class Partition:
     @cached_property
     def ownership_epochs(self) -> list[OwnershipEpoch]:
         files = sorted({e.source for e in self.trial.of_kind("assigned")})
-        return [ownership_epoch for source in files for ownership_epoch in self._possessions_of(source)]
+        return [ownership_epoch for source in files for ownership_epoch in self._ownership_epochs_of(source)]
 
     @cached_property
     def unfounded(self) -> list[tuple[Event, bool]]:
@@ -732,11 +732,11 @@ class Partition:
         return [e for e in own if self.trial.entries(e, self.tp)]
 
     @staticmethod
-    def possession_of(member: str, opened: Event, closed: Event | None) -> OwnershipEpoch:
+    def ownership_epoch_of(member: str, opened: Event, closed: Event | None) -> OwnershipEpoch:
         """One that no line tells of."""
         return OwnershipEpoch(member, opened.source, 0, opened, closed)
 
-    def _possessions_of(self, source: str) -> Iterator[OwnershipEpoch]:
+    def _ownership_epochs_of(self, source: str) -> Iterator[OwnershipEpoch]:
         opened: Event | None = None
         number = 0
         for event in [e for e in self.trial.events if e.source == source]:
@@ -752,13 +752,13 @@ class Partition:
         if opened is not None:
             yield OwnershipEpoch(str(opened.member), source, number, opened, None)
 
-    def possession_at(self, event: Event) -> OwnershipEpoch | None:
+    def ownership_epoch_at(self, event: Event) -> OwnershipEpoch | None:
         return next(
             (ownership_epoch for ownership_epoch in self.ownership_epochs if ownership_epoch.holds(event)), None
         )
 
     def _work(self, kind: str) -> list[Work]:
-        return [Work(e, e.offset, self.possession_at(e)) for e in self.own(kind) if e.offset is not None]
+        return [Work(e, e.offset, self.ownership_epoch_at(e)) for e in self.own(kind) if e.offset is not None]
 
     @cached_property
     def deliveries(self) -> list[Work]:
@@ -863,20 +863,20 @@ class Partition:
         """Offset → who says that it was handled: its sink heard of it, or need not; without a sink, it was said.
 
         Of a table a later state of its key is enough."""
-        facts, told = self.trial.facts, dict[int, list[Event]]()
-        quiet = facts.get("no_effect", ("discarded", "dead-lettered"))
+        settings, told = self.trial.settings, dict[int, list[Event]]()
+        without_effect = settings.get("no_effect", ("discarded", "dead-lettered"))
         for work in self.completions:
             if self.contradicted_by(work.event) is not None:
                 continue
-            if facts.get("sink") in (None, "none") or work.event.outcome in quiet:
+            if settings.get("sink") in (None, "none") or work.event.outcome in without_effect:
                 told.setdefault(work.offset, []).append(work.event)
-        if facts.get("sink") in (None, "none"):
+        if settings.get("sink") in (None, "none"):
             for line in self.own("bad_line"):  # it may have said so, of this record
                 if line.offset is not None:
                     told.setdefault(line.offset, []).append(line)
         for effect, offset in self.effects_heard_of:
             told.setdefault(offset, []).append(effect)
-            for earlier in self.records if facts.get("effects") == "state" else ():
+            for earlier in self.records if settings.get("effects") == "state" else ():
                 if earlier < offset and self.key(earlier) is not None and self.key(earlier) == self.key(offset):
                     told.setdefault(earlier, []).append(effect)
         return told
@@ -1194,7 +1194,7 @@ class Partition:
     def _start_of(self, position: int | None) -> int | None:
         if position is not None and position >= 0:
             return position
-        return self.log_start if self.trial.facts.get("reset", "earliest") == "earliest" else None
+        return self.log_start if self.trial.settings.get("reset", "earliest") == "earliest" else None
 
     def loss(self, ownership_epoch: OwnershipEpoch) -> Loss | None:
         """The first time the log gave the partition to others while the member believed it had it."""
@@ -1287,7 +1287,7 @@ class Partition:
     def began_though_refused(self, begun: Work) -> bool:
         """Others had the partition, no commit of its own was leave to begin, and it knew of one that was refused."""
         held, offset, event = begun.ownership_epoch, begun.offset, begun.event
-        if held is None or self.trial.facts.get("progress", "kafka") not in ("kafka", "transaction"):
+        if held is None or self.trial.settings.get("progress", "kafka") not in ("kafka", "transaction"):
             return False
         end = self._end_of(begun) if event.kind == "delivered" else begun
         given_up = end is not None and end.event.outcome in ("failed", "discarded")
@@ -1312,7 +1312,7 @@ class Partition:
         given = [one.owners for one in self.ownership if one.names_it and one.assigned and one.time_ns <= time_ns]
         return bool(given) and member not in (self._members(given[-1]) or {member})
 
-    def handling_possession(self, work: Work) -> OwnershipEpoch | None:
+    def ownership_epoch_of_work(self, work: Work) -> OwnershipEpoch | None:
         """The ownership epoch a completion belongs to: where its handler began, else where it lies."""
         begun = [handler.begun.ownership_epoch for handler in self.handlers if handler.ended == work]
         return begun[0] if begun and begun[0] else work.ownership_epoch
@@ -1360,14 +1360,14 @@ def _changes_one_member(event: Event) -> bool:
     )
 
 
-def judge(events: Iterable[Event], facts: Mapping[str, Any]) -> Findings:
+def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
     """Returns every anomaly of the history, partition by partition, sorted; then what belongs to no partition."""
-    trial, findings = Trial(events, facts), Findings()
+    trial, findings = Trial(events, settings), Findings()
     for effects in trial.effects_by_home.get(None, {}).values():
         if trial.invoked:
             _take(findings, "phantom", (f for e in effects for f in _phantom(trial, e, (trial.topic, None, -1))))
         _take(findings, "duplicate-effect", ((trial.topic, None, -1, ()) for _ in effects[1:]))
-        if facts.get("body") == "value":
+        if settings.get("body") == "value":
             other = [effect for effect in effects if _says_other(trial, effect)]
             _take(findings, "corrupt", ((trial.topic, None, -1, (("found_in", "effect"),)) for _ in other))
     for tp in trial.slices():
@@ -1440,7 +1440,7 @@ def _only_if_heard_in_time(trial: Trial, tp: Slice, name: str, found: list[Found
     for the end of the drain also where that was no time to blame anybody."""
     if not trial.harness_stalls:
         return []
-    in_time = Trial(trial.heard, trial.facts)
+    in_time = Trial(trial.heard, trial.settings)
     in_time.stood_still = False
     would_be = list(CHECKS[name](Partition(in_time, tp)))
     if name == "unseen":
@@ -1523,7 +1523,7 @@ def _killed_after_its_last_line(p: Partition, source: str, effect_ns: float) -> 
     mine = [event for event in p.trial.events if event.source == source]
     exits = [e for e in mine if e.kind == "exited" and e.details.get("signal") == 9]
     read = [e for e in p.trial.heard if e.source == source]
-    buffer_ns = TOLERANCE_NS if p.trial.facts.get("stdout") == "buffered" else 0
+    buffer_ns = TOLERANCE_NS if p.trial.settings.get("stdout") == "buffered" else 0
     work = [e.time_ns - buffer_ns for e in read if e.kind in ("delivered", "processed")]
     lines = work + [e.time_ns for e in read if e.kind == "started"]
     return bool(exits) and max(lines) < effect_ns <= exits[-1].time_ns + TOLERANCE_NS
@@ -1552,7 +1552,7 @@ def _crashed_soon(p: Partition, commit: Commit) -> bool:
     if source is None or len(after) > (1 if _unknown_to_member(p, commit) else 0):
         return False
     exits = [e for e in p.trial.of_kind("exited") if e.source == source]
-    soon_ns = float(p.trial.facts.get("poll_interval_s", 10)) * SECOND_NS + TOLERANCE_NS
+    soon_ns = float(p.trial.settings.get("poll_interval_s", 10)) * SECOND_NS + TOLERANCE_NS
     last_ns = (after[-1] if after else commit).effect_ns
     return _crashed(p, source) and exits[0].time_ns <= last_ns + soon_ns
 
@@ -1874,7 +1874,7 @@ def corrupt(p: Partition) -> Iterator[Found]:
         yield p.found(offset, found_in="control read")
     for effect in [effect for several in p.effects.values() for effect in several]:
         offset = p.trial.home(effect.id)[1]
-        if p.trial.facts.get("body") == "value" and offset not in altered and _says_other(p.trial, effect):
+        if p.trial.settings.get("body") == "value" and offset not in altered and _says_other(p.trial, effect):
             yield (*p.tp, offset, (("found_in", "effect"),))
 
 
@@ -1911,7 +1911,7 @@ def misplaced(p: Partition) -> Iterator[Found | None]:
 
 
 def nonmonotonic_poll(p: Partition) -> Iterator[Found | None]:
-    """A step back, or a standstill, within one ownership epoch; what is tried again is none."""
+    """A step back, or the same position again, within one ownership epoch; what is tried again is none."""
     for delivery in p.given:
         if (
             delivery.ownership_epoch is not None
@@ -1992,7 +1992,7 @@ def reordered_key(p: Partition) -> Iterator[Found | None]:
 
 def _late_completions(p: Partition) -> Iterator[tuple[int, bool | None]]:
     """Offset and whether it was overtaken by its own key; None where only who of several spoke would tell."""
-    completions = [replace(done, ownership_epoch=p.handling_possession(done)) for done in p.completions]
+    completions = [replace(done, ownership_epoch=p.ownership_epoch_of_work(done)) for done in p.completions]
     firsts = {
         offset: min((c for c in completions if c.offset == offset), key=_when)
         for offset in {c.offset for c in completions}
@@ -2050,7 +2050,7 @@ def _overlap(p: Partition, one: Handler, other: Handler) -> bool:
     assert one.ended
     assert other.ended
     if one.begun.event.source == other.begun.event.source:
-        if p.trial.facts.get("handler") == "batch" and _of_one_batch(p, one.begun, other.begun):
+        if p.trial.settings.get("handler") == "batch" and _of_one_batch(p, one.begun, other.begun):
             return False
         return other.begun.event.seq < one.ended.event.seq and one.begun.event.seq < other.ended.event.seq
     beside = all(
@@ -2130,7 +2130,11 @@ def zombie_commit(p: Partition) -> Iterator[Found]:
             continue
         fell = highest is not None and commit.value is not None and commit.value < highest
         unhandled = [o for o in _raised_over(p, commit, highest) if o not in p.first_handled]
-        if unhandled and p.trial.facts.get("events") == "none" and p.trial.facts.get("sink", "none") in (None, "none"):
+        if (
+            unhandled
+            and p.trial.settings.get("events") == "none"
+            and p.trial.settings.get("sink", "none") in (None, "none")
+        ):
             continue  # nobody says what was handled
         yield p.found(commit.place, fell=fell, skipped_record=bool(unhandled))
 
@@ -2146,7 +2150,7 @@ def commit_ahead(p: Partition) -> Iterator[Found | None]:
     unclear: list[int] = []
     for before, commit in _raising_commits(p):
         over = [o for o in p.records if (before is None or o >= before) and o < (commit.value or 0)]
-        over = [o for o in over if not _perhaps_handled_unheard_before(p, o, commit)]
+        over = [o for o in over if not _perhaps_handled_before(p, o, commit)]
         asked_ns, in_transaction = _asked_ns(p, commit), commit.event.details.get("producer_id") is not None
         never = [o for o in over if o not in p.first_handled]
         late = [o for o in over if o in p.first_handled and not in_transaction and _handled_ns(p, o, commit) > asked_ns]
@@ -2170,7 +2174,7 @@ def _raising_commits(p: Partition) -> Iterator[tuple[int | None, Commit]]:
         before = commit.value
 
 
-def _perhaps_handled_unheard_before(p: Partition, offset: int, commit: Commit) -> bool:
+def _perhaps_handled_before(p: Partition, offset: int, commit: Commit) -> bool:
     """A record that lay below the position once already, and that a member killed since may have handled then."""
     covering = _first_covering(p, offset)
     if offset in p.first_handled or covering is None or covering.place == commit.place:
@@ -2212,7 +2216,7 @@ def _asked_for_before(p: Partition, commit: Commit) -> bool:
     requests = [e for e in _asking(p, commit) if p.trial.written_ns(e) <= commit.effect_ns]
     if not requests:
         return False
-    held = p.possession_at(max(requests, key=lambda event: (p.trial.written_ns(event), event.source, event.seq)))
+    held = p.ownership_epoch_at(max(requests, key=lambda event: (p.trial.written_ns(event), event.source, event.seq)))
     return held is None or held.closed is None or held.closed.time_ns + TOLERANCE_NS >= commit.effect_ns
 
 
@@ -2660,21 +2664,21 @@ def _had_no_time(p: Partition) -> bool:
 
 def _bound_ns(p: Partition, *, with_backlog: bool = True) -> float:
     """B of the design: the claim's own, else detection, rebalance, handler, commit interval and backlog."""
-    trial, facts = p.trial, p.trial.facts
-    if facts.get("converge_within_s") is not None:
-        return float(facts["converge_within_s"]) * SECOND_NS
+    trial, settings = p.trial, p.trial.settings
+    if settings.get("converge_within_s") is not None:
+        return float(settings["converge_within_s"]) * SECOND_NS
     begins_ns = trial.phase_ns("drain")
     healed_ns = begins_ns or 0
     partitions = [Partition(trial, tp) for tp in trial.slices()]
     ended = [(h.begun, h.ended) for q in partitions for h in q.handlers if h.ended]
-    calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.quiet_until_ns]
+    calm = [(begun, end) for begun, end in ended if end.event.time_ns <= trial.faults_begin_ns]
     longest = max((end.event.time_ns - begun.event.time_ns for begun, end in calm), default=0) / SECOND_NS
     backlog = naive_slowdown.backlog(partitions, healed_ns)
     rates = [e.details["rate"] for e in trial.of_kind("calibrated")]
-    detection = trial.session_s + (0.0 if trial.facts.get("protocol") == "none" else trial.rebalance_s)
+    detection = trial.session_s + (0.0 if trial.settings.get("protocol") == "none" else trial.rebalance_s)
     last_ns = max((end_ns for end_ns, _ in trial.lost_sessions.values()), default=0.0)
     detection = detection if begins_ns is None else max(detection, (last_ns - healed_ns) / SECOND_NS)
-    terms = detection + longest + float(facts.get("commit_interval_s", 0))
+    terms = detection + longest + float(settings.get("commit_interval_s", 0))
     return max(10.0, terms + (2 * backlog / rates[-1] if rates and with_backlog else 0.0)) * SECOND_NS
 
 
@@ -2682,11 +2686,11 @@ def _converged_ns(p: Partition) -> float | None:
     """Since when the partition was done for good; None when it was not at the snapshot."""
     handled = max((time_ns for o, time_ns in p.first_handled.items() if o in p.records), default=0)
     if not p.trial.progress_in_kafka:
-        if p.trial.facts.get("delivery") == "at-most-once":  # only its progress counts, and that nobody here can see
+        if p.trial.settings.get("delivery") == "at-most-once":  # only its progress counts, and that nobody here can see
             return 0
         return None if _undone(p) else handled
     caught_up = _caught_up_ns(p)
-    if p.trial.facts.get("delivery") == "at-most-once" or caught_up is None:
+    if p.trial.settings.get("delivery") == "at-most-once" or caught_up is None:
         return caught_up
     return None if _undone(p) else max(caught_up, handled)
 
@@ -2706,7 +2710,7 @@ def _caught_up_ns(p: Partition) -> float | None:
 
 
 def _window_of(trial: Trial) -> int:
-    commit_s = float(trial.facts.get("commit_interval_s", 0))
+    commit_s = float(trial.settings.get("commit_interval_s", 0))
     return int(max(10.0, trial.session_s + trial.rebalance_s + commit_s) * SECOND_NS)
 
 
@@ -2716,8 +2720,7 @@ def _hindered(trial: Trial, begin_ns: float, end_ns: float, member: str | None =
     for fault in trial.of_kind("injected"):
         if member is not None and fault.member not in (None, member):
             continue
-        over_ns = trial.lived_down_ns(fault, _window_of(trial))
-        if fault.time_ns <= end_ns and begin_ns <= over_ns:
+        if fault.time_ns <= end_ns and begin_ns <= trial.lived_down_ns(fault, _window_of(trial)):
             return True
     return False
 
@@ -2788,7 +2791,7 @@ def _held_alone(p: Partition, begin_ns: float, end_ns: float) -> bool:
 def starved_partition(p: Partition) -> Iterator[Found | None]:
     """Passed over: records wait, nothing happens, and its member does those of two others in three rounds."""
     for ownership_epoch in p.ownership_epochs:
-        for begin_ns, end_ns in _standstills(p, ownership_epoch):
+        for begin_ns, end_ns in _stretches_without_work(p, ownership_epoch):
             if _in_its_handler(p, ownership_epoch, begin_ns, end_ns):
                 continue
             waiting = [o for o, time_ns in p.first_handled.items() if time_ns >= end_ns and o in p.records]
@@ -2802,7 +2805,7 @@ def starved_partition(p: Partition) -> Iterator[Found | None]:
                 yield None if _stood_still(p.trial, since_ns, end_ns) else p.found(oldest)
 
 
-def _standstills(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[int, int]]:
+def _stretches_without_work(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[int, int]]:
     """The stretches of an ownership epoch in which nobody delivered, finished or put out a record; over by the
     snapshot."""
     snapshot_ns = p.trial.snapshot_ns or 0
@@ -2822,8 +2825,8 @@ def _in_its_handler(p: Partition, ownership_epoch: OwnershipEpoch, begin_ns: int
     mine = [w for w in p.deliveries + p.completions if w.event.source == ownership_epoch.source]
     for delivery in [w for w in mine if w.event.kind == "delivered" and w.event.time_ns <= begin_ns < end_ns]:
         later = [w for w in mine if w.offset == delivery.offset and w.event.seq > delivery.event.seq]
-        over_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
-        if over_ns >= end_ns:
+        ended_ns = min(later, key=lambda w: w.event.seq).event.time_ns if later else FOREVER
+        if ended_ns >= end_ns:
             return True
     return False
 
@@ -2927,7 +2930,7 @@ def _samples(trial: Trial, end: Event) -> list[int]:
 
 def memory_over_limit(trial: Trial) -> Iterator[Found | None]:
     """Incarnations seen above the claimed limit; None for one that lived for five seconds and was never seen."""
-    limit = trial.facts.get("memory_max_bytes")
+    limit = trial.settings.get("memory_max_bytes")
     if limit is None:
         return
     for incarnation in trial.of_kind("started"):
@@ -2954,7 +2957,7 @@ def oom_killed(trial: Trial) -> Iterator[Found | None]:
             if before.time_ns <= end.time_ns + TOLERANCE_NS and after.time_ns >= end.time_ns - 2 * SECOND_NS
         ]
         struck += [(end, near[0])] if near else []
-    limit = trial.facts.get("memory_max_bytes")
+    limit = trial.settings.get("memory_max_bytes")
     for end, (before, after) in struck:
         alike = sum(other == (before, after) for _, other in struck)
         over = limit is not None and any(sample > limit for sample in _samples(trial, end))

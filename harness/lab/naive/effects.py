@@ -36,7 +36,7 @@ def at_its_time(trial: Trial, event: Event) -> Event:
 
 def line_may_stand_for(p: Partition, offset: int) -> bool:
     """Somebody's word may tell of the effect of a record before it was heard of: nobody knows when it was."""
-    if p.trial.facts.get("sink") == "http":
+    if p.trial.settings.get("sink") == "http":
         return False
     effects = [effect for effect, of in p.effects_heard_of if of == offset]
     return not effects or not all(effect.name in p.trial.written_by_brokers for effect in effects)
@@ -60,7 +60,7 @@ def late_firsts(p: Partition) -> dict[int, bool]:
 
 def _by_offset(p: Partition) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = {}
-    if p.trial.facts.get("effects") == "state" and p.trial.of_kind(*WORK):
+    if p.trial.settings.get("effects") == "state" and p.trial.of_kind(*WORK):
         return found  # a state may be written anew, and lines tell of the work
     homes = Counter(effect.name for effect, _ in p.effects_heard_of)  # an id of several records is nobody's
     heard = [(effect, offset) for effect, offset in p.effects_heard_of if homes[effect.name] == 1]
@@ -122,7 +122,7 @@ def _made_in(p: Partition, offset: int, effect: Event) -> list[OwnershipEpoch]:
     told = [ownership_epoch for ns, ownership_epoch in apart if ns == nearest and ownership_epoch is not None]
     if apart:
         return told
-    silent = [one for one in _possessions_by_log(p) if _may_be_of(effect, one.member)]
+    silent = [one for one in _ownership_epochs_by_log(p) if _may_be_of(effect, one.member)]
     return [one for one in silent if _had_fetched(p, one, offset, effect)]
 
 
@@ -143,18 +143,18 @@ def _apart_ns(handler: Handler, effect: Event) -> float:
     return max(0, begun_ns - effect.time_ns, effect.time_ns - ended_ns)
 
 
-def _possessions_by_log(p: Partition) -> Iterator[OwnershipEpoch]:
+def _ownership_epochs_by_log(p: Partition) -> Iterator[OwnershipEpoch]:
     """Of members that print nothing of their work: from the record that gives them the partition on."""
     telling = {e.source for e in p.trial.of_kind(*WORK)}
     for started in p.trial.of_kind("started"):
         ends = [e for e in p.trial.of_kind("exited") if e.source == started.source]
-        over_ns = ends[0].time_ns if ends else FOREVER
+        ended_ns = ends[0].time_ns if ends else FOREVER
         before: frozenset[str] = frozenset()
         for owning in p.ownership if started.source not in telling else ():
             mine = {one for one in owning.owners if p.trial.member_of_id.get(one) == started.member}
-            if mine and not mine & before and started.time_ns <= owning.time_ns < over_ns:
+            if mine and not mine & before and started.time_ns <= owning.time_ns < ended_ns:
                 opened = replace(started, time_ns=int(owning.time_ns))
-                yield p.possession_of(str(started.member), opened, ends[0] if ends else None)
+                yield p.ownership_epoch_of(str(started.member), opened, ends[0] if ends else None)
             before = owning.owners
 
 

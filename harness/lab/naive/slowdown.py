@@ -20,7 +20,7 @@ def allowance_ns(p: Partition, at_work: Callable[[Partition], bool]) -> float:
     rates = [e.details["rate"] for e in p.trial.of_kind("calibrated")]
     begins_ns = p.trial.phase_ns("drain")
     partitions = [type(p)(p.trial, tp) for tp in p.trial.slices()]
-    if not rates or begins_ns is None or p.trial.facts.get("converge_within_s") is not None:
+    if not rates or begins_ns is None or p.trial.settings.get("converge_within_s") is not None:
         return 0.0
     if not any(at_work(q) for q in partitions):
         return 0.0
@@ -66,7 +66,7 @@ def _ratio(p: Partition, begins_ns: float) -> float | None:
             continue
         at_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
         took = int((request.details.get("duration_ms") or 0.0) * 1_000_000)
-        if at_ns < p.trial.quiet_until_ns:
+        if at_ns < p.trial.faults_begin_ns:
             calm.append(took)
         if begins_ns <= at_ns <= (p.trial.snapshot_ns or FOREVER):
             drain.append(took)

@@ -132,8 +132,8 @@ def _asking(p: Partition, ownership_epoch: OwnershipEpoch) -> Iterator[float]:
 
 
 def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
-    """From when to when a fault, or a standstill of the machine, may have kept it from asking or being answered."""
-    waits_s = trial.facts.get("request_timeout_s")
+    """From when to when a fault, or a stall of the machine, may have kept it from asking or being answered."""
+    waits_s = trial.settings.get("request_timeout_s")
     for fault in trial.of_kind("injected"):
         name, number = fault_kind(fault), fault.details.get("fault_no")
         if fault.member not in (None, member) or name in ("join", "leader-move"):
@@ -158,7 +158,7 @@ def refused_commits(p: Partition, ownership_epoch: OwnershipEpoch) -> Iterator[t
 
     It waits for the answer before it begins; under another claim a background thread may ask.
     """
-    if p.trial.facts.get("delivery") != "at-most-once":
+    if p.trial.settings.get("delivery") != "at-most-once":
         return
     closed_ns = ownership_epoch.closed.time_ns if ownership_epoch.closed else FOREVER
     for request, heard in _heard_answers(p.trial, ownership_epoch.member, ownership_epoch.opened.time_ns - 1):

@@ -70,8 +70,8 @@ def run_campaign(rows: Path, cases: Sequence[Case], *, runs: int, place: Path | 
             history = histories[turn.case]
             values = _measured(history, turn.of, turn.case)
             size_bytes = sum(file.stat().st_size for file in history.folder.history_files())
-            facts = (machine(), git_revision(), digest)
-            append_sample(rows, Sample(turn.case.name, turn.of, turn.run, history.events, size_bytes, values, *facts))
+            origin = (machine(), git_revision(), digest)
+            append_sample(rows, Sample(turn.case.name, turn.of, turn.run, history.events, size_bytes, values, *origin))
             told = ", ".join(f"{name} {value:.2f}" for name, value in values.items() if not name.endswith("_bytes"))
             print(f"{number}/{len(todo)} {turn.case.name}, {turn.of}, round {turn.run}: {told}", flush=True)
 

@@ -18,7 +18,7 @@ from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.history_defects import missing_files, strangers
 from kafka_trial.judge.history_reader import read_tables
-from kafka_trial.judge.judge import Judgement, concluded
+from kafka_trial.judge.judge import Judgement, judgement_of
 from lab.scale.duck import counted
 from lab.scale.history import write_history
 from lab.scale.planted import Planted
@@ -30,10 +30,10 @@ FAULTY = Shape(100_000, planted=8)
 
 def judged(folder: RunFolder) -> Judgement:
     """Returns the judgement on a run folder, without Spark."""
-    rows, facts = read_tables(folder.history_files())
-    trial_context = facts.trial_context(settings_of(folder.path / "consumer.toml"))
-    defects = [*facts.defects, *missing_files(trial_context, facts.brokers), *strangers(folder)]
-    return concluded(find(rows, trial_context), trial_context, defects)
+    rows, builder = read_tables(folder.history_files())
+    trial_context = builder.trial_context(settings_of(folder.path / "consumer.toml"))
+    defects = [*builder.defects, *missing_files(trial_context, builder.brokers), *strangers(folder)]
+    return judgement_of(find(rows, trial_context), trial_context, defects)
 
 
 def anomalies(judgement: Judgement) -> dict[str, int]:
