@@ -26,39 +26,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafka_trial.audit.not_audited import IN_OTHER_WORDS, NEVER_JUDGED, NotAudited
 from kafka_trial.audit.request import NS_PER_S, stamp
 from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
-from kafka_trial.audit.sink_rules import NO_IDS, RESET, WHO, SinkEvidence, apply_sink_rules
+from kafka_trial.audit.sink_rules import RESET, WHO, SinkEvidence, apply_sink_rules
 from kafka_trial.audit.standing_lag import Standing, members_at, standing_at, standing_lag
 from kafka_trial.history.event import Event
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.processes import STORM_MIN
-from kafka_trial.judge.evidence import NO_SINK as UNHEARD
 from kafka_trial.judge.judgement import Judgement
 from kafka_trial.verdict.verdict_input import AnomalyResult, VerdictInput
 
 ALWAYS = ("commit-regression", "commit-past-end", "false-lag", "stuck-partition", "rebalance-storm")
 WITH_REQUESTS = ("zombie-commit", "rogue-reader", "stale-generation")
 WITH_SINK = ("skipped", "duplicate-effect", "late-convergence")
-NO_SINK = "nothing tells what was handled (--sink-topic, --sink-db)"
-# The two logs are not read to the same end, so what the one has and the other has not proves nothing.
-NEVER_JUDGED = {
-    "commit-lost": "an audit's request logs and offsets log need not end at the same place",
-    "lost-write": "an audit does not know what was sent",
-    "corrupt": "an audit does not know what was sent",
-    "overtaken": "an audit does not know what was sent",
-}
-# What the judge says of a trial's missing evidence, as an audit must say it.
-IN_OTHER_WORDS = {
-    "there is no request log": "no log of the brokers' requests was given (--request-log)",
-    UNHEARD: NO_SINK,
-    "no effect of the consumer was seen": NO_SINK,
-    "the consumer names no record ids, and no effect of it was seen": NO_SINK,
-    "the consumer prints no events": "an audit does not hear the consumer's own word",
-    "no member's process was started": "an audit does not start the members, nor watch their processes",
-    "the kernel's out-of-memory killer was not counted": "an audit does not watch the members' machines",
-    "no send of the workload was recorded": "an audit does not know what was sent",
-}
 FROM_OFFSETS_LOG = (
     "commit-regression",
     "zombie-commit",
@@ -167,10 +148,9 @@ def _unattributed(found: AnomalyResult, judgement: Judgement, scope: Scope) -> A
 def _bounded(found: AnomalyResult, scope: Scope) -> AnomalyResult:
     """Adds what was not read, or cannot be read any more, to what had to be judged from it."""
     if found.anomaly in NEVER_JUDGED:
-        return AnomalyResult(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly])
+        return AnomalyResult(found.anomaly, not_judged=NEVER_JUDGED[found.anomaly].value)
     if found.not_judged is not None:
-        because = IN_OTHER_WORDS.get(found.not_judged, found.not_judged)
-        return replace(found, not_judged=NO_IDS if because is NO_SINK and scope.sink else because)
+        return _in_other_words(found, scope)
     reasons: list[str] = []
     if found.anomaly in FROM_OFFSETS_LOG and scope.whole_ns is not None:
         reasons.append(
@@ -179,6 +159,14 @@ def _bounded(found: AnomalyResult, scope: Scope) -> AnomalyResult:
     if found.anomaly in WITH_REQUESTS:
         reasons += [f"not read: {message}" for message in scope.unread.get("requests", ())]
     return with_reasons(found, dict.fromkeys(reasons, 1))
+
+
+def _in_other_words(found: AnomalyResult, scope: Scope) -> AnomalyResult:
+    """Says why an anomaly is not judged as an audit must say it."""
+    reason = IN_OTHER_WORDS.get(found.unjudged) if found.unjudged is not None else None
+    if reason is NotAudited.NO_SINK and scope.sink:
+        reason = NotAudited.NO_IDS
+    return found if reason is None else replace(found, not_judged=reason.value)
 
 
 def _in_scope(found: AnomalyResult, scope: Scope) -> AnomalyResult:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kafka_trial.audit.not_audited import NotAudited
 from kafka_trial.audit.request import NS_PER_S
 from kafka_trial.audit.scope import Scope, all_open, some_open, with_reasons
 from kafka_trial.audit.standing_lag import EMPTY, NEVER_COMMITTED, has_members, members_at, standing_at
@@ -23,7 +24,6 @@ BY_ABSENCE = ("skipped", "unseen", "commit-ahead", "stuck-partition", "late-conv
 BY_PRESENCE = ("false-lag", "duplicate-effect")
 AT_THE_END = ("unseen", "stuck-partition", "late-convergence")
 CLOCKS_NS = 5 * NS_PER_S  # two machines that keep time are not further apart
-NO_IDS = "the sink holds no id from then: is it this group's?"
 OTHER_IDS = "none of the ids in the sink is one of the topic's records': are they ids of the same thing?"
 BEGAN = "it is the first commit on the partition that is known: where the group began to read it is not"
 RESET = "the group had no members then: it was reset, or by a consumer that is no member of it"
@@ -31,7 +31,6 @@ WHO = "whether the group had members then is not known, and without them it was 
 CLOCKS = f"it came within {CLOCKS_NS // NS_PER_S} s of the commit, by the clocks of two machines"
 NOT_READ = "its record is none of those that were read"
 SHARED = "several records have its id"
-ONE_ROW = "a table may hold one row an id, however often its record was handled"
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def apply_sink_rules(
         results[name] = _open(results[name], timeless)
     twice = results["duplicate-effect"]
     if scope.sink == "table" and not twice.count and twice.not_judged is None:
-        results["duplicate-effect"] = replace(twice, not_judged=ONE_ROW)
+        results["duplicate-effect"] = replace(twice, not_judged=NotAudited.ONE_ROW.value)
     return {name: one if found[name].not_judged is None else found[name] for name, one in results.items()}
 
 
@@ -99,7 +98,7 @@ def _unread(scope: Scope) -> list[str]:
 def _strangers(counts: Mapping[str, int], told: SinkEvidence) -> Iterator[str]:
     """A sink of which no id is one of the topic's tells nothing of its records."""
     if counts.get("records") and not counts.get("effects"):
-        yield OTHER_IDS if told.ids else NO_IDS
+        yield OTHER_IDS if told.ids else NotAudited.NO_IDS.value
 
 
 def _undecided_commit(one: Anomaly, judgement: Judgement, told: SinkEvidence) -> str | None:

@@ -188,25 +188,28 @@ def _gaps(batch: Batch) -> Table:
     before = np.where(row > first[which], row - 1, -1)
     ended = np.flatnonzero(held["close_ns"] <= snapshot_ns)
     last = np.where(end > first, end - 1, -1)[ended]
-    between_moves = table(
-        slice=held["slice"][which],
-        source=held["source"][which].astype(np.int64),
-        member=epoch_holders(batch)[which],
-        since_ns=np.where(before >= 0, picked(moves["time_ns"], before, 0), held["open_ns"][which]),
+    between_moves = _stretches(batch, moves, which, before).having(
         until_ns=moves["time_ns"][row],
         end_source=moves["source"][row].astype(np.int64),
         end_seq=moves["seq"][row],
     )
-    at_the_end = table(
-        slice=held["slice"][ended],
-        source=held["source"][ended].astype(np.int64),
-        member=epoch_holders(batch)[ended],
-        since_ns=np.where(last >= 0, picked(moves["time_ns"], last, 0), held["open_ns"][ended]),
+    at_the_end = _stretches(batch, moves, ended, last).having(
         until_ns=held["close_ns"][ended],
         end_source=held["source"][ended].astype(np.int64),
         end_seq=held["close_seq"][ended],
     )
     return stacked(between_moves, at_the_end)
+
+
+def _stretches(batch: Batch, moves: Table, ownership_epoch: Ints, move: Ints) -> Table:
+    """Returns whose each stretch is, and since when: the move before it, else (-1) the beginning of its epoch."""
+    held = ownership_epochs(batch)
+    return table(
+        slice=held["slice"][ownership_epoch],
+        source=held["source"][ownership_epoch].astype(np.int64),
+        member=epoch_holders(batch)[ownership_epoch],
+        since_ns=np.where(move >= 0, picked(moves["time_ns"], move, 0), held["open_ns"][ownership_epoch]),
+    )
 
 
 def _in_hand(batch: Batch, gaps: Table) -> Bools:

@@ -30,7 +30,7 @@ from kafka_trial.judge.bad_lines import COMMITS, PARTITIONS, RECORDS, is_open, l
 from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.coverage import WORK
-from kafka_trial.judge.evidence import NotJudged, Seen, missing_evidence, partly_missing
+from kafka_trial.judge.evidence import Seen, missing_evidence, partly_missing
 from kafka_trial.judge.findings import find
 from kafka_trial.judge.history_defects import sink_missing, strangers
 from kafka_trial.judge.judgement import (
@@ -45,6 +45,7 @@ from kafka_trial.judge.judgement import (
 from kafka_trial.judge.slices import find_on_spark
 from kafka_trial.judge.spark_reader import slice_rows_on
 from kafka_trial.judge.spark_session import session, stays_here, warm_session
+from kafka_trial.judge.unjudged import NotJudged, Unjudged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,7 +200,7 @@ class _Gathered:
         """Returns all that is said of one anomaly; `seen` None asks for no evidence."""
         name = invariant.name
         broken = next((crashed[key] for key in (name, invariant.family) if key in crashed), None)
-        missing = NotJudged(f"the invariant crashed: {broken}") if broken else None
+        missing = NotJudged(Unjudged.CRASHED, {"error": broken}) if broken else None
         if missing is None and seen is not None:
             missing = missing_evidence(invariant, self._trial_context, seen)
         if missing is not None and not (missing.partly and self._anomalies[name]):

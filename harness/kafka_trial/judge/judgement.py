@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
-from kafka_trial.judge.evidence import NotJudged
+from kafka_trial.judge.unjudged import NotJudged, PartlyUnjudged
 
 SERIES = pa.schema(
     [
@@ -38,7 +38,7 @@ class Finding:
     count: int = 0
     undecided: Mapping[str, int] = field(default_factory=dict)
     not_judged: NotJudged | None = None
-    partly: str | None = None
+    partly: PartlyUnjudged | None = None
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ def _found(finding: Finding) -> AnomalyResult:
         undecided=finding.undecided,
         not_judged=plain(finding.not_judged.because) if finding.not_judged else None,
         applies=finding.not_judged is None or finding.not_judged.applies,
-        partly=finding.partly,
+        unjudged=finding.not_judged.reason if finding.not_judged else None,
+        partly=finding.partly.value if finding.partly else None,
     )
 
 

@@ -30,6 +30,7 @@ from kafka_trial.claim import DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
 from kafka_trial.invariants.invariant import find_invariant, list_invariants
+from kafka_trial.judge.unjudged import Unjudged
 from kafka_trial.verdict.messages import message
 from kafka_trial.verdict.verdict_input import AnomalyResult, Fault, VerdictInput, Violation
 
@@ -208,7 +209,7 @@ def _not_judged_gaps(collected: VerdictInput, claim: Claim) -> list[str]:
             by_reason.setdefault(found.not_judged, []).append(found.anomaly)
     known = {found.anomaly for found in collected.found}
     never = [name for name in needed(claim) if name not in known]
-    reasons = {**by_reason, **({"no invariant looks for it": never} if never else {})}
+    reasons = {**by_reason, **({Unjudged.NOT_LOOKED_FOR.value: never} if never else {})}
     return [f"claimed but not judged: {', '.join(names)}: {because}" for because, names in reasons.items()]
 
 

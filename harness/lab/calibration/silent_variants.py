@@ -10,12 +10,16 @@ from collections.abc import Collection, Sequence
 
 from kafka_trial.consumers.spec import EvidenceGiven
 from kafka_trial.invariants.invariant import list_invariants
-from kafka_trial.judge.evidence import NO_EVENTS, NO_SINK, NOTHING_TELLS
+from kafka_trial.judge.unjudged import Unjudged
 from lab.calibration.fixture_header import FixtureHeader
 
 LEVELS = ("none", "sink", "events")  # each has what those before it have
 # Ends of reasons; the first two were said before effects told of the order, and before the sink was named.
-SILENCE = (f": {NO_EVENTS}", f": {NOTHING_TELLS}: {NO_EVENTS} and has no sink", f": {NO_SINK}")
+SILENCE = (
+    f": {Unjudged.NO_EVENTS}",
+    f": {Unjudged.NOTHING_TELLS}: {Unjudged.NO_EVENTS} and has no sink",
+    f": {Unjudged.NO_SINK}",
+)
 
 
 def levels_of(evidence: EvidenceGiven) -> tuple[str, ...]:

@@ -1,0 +1,95 @@
+"""Why an anomaly is not judged: every reason there is, as the text that users see.
+
+An anomaly is not judged where the evidence that its invariant needs was not seen (`evidence.py`), or where that
+invariant crashed. What is merely open in single cases has its reasons in `invariants/undecided.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+_SILENT = "the consumer prints no events"
+_UNTOLD = "nothing tells what was handled"
+_CURE = 'sink = "http" under [evidence] and SINK_URL = "{sink_url}" under [env] would let it be judged'
+
+
+class Unjudged(StrEnum):
+    """The reasons, by what was missing; a `{…}` is filled in from the fields of `NotJudged`, where it has any."""
+
+    CRASHED = "the invariant crashed: {error}"
+    NOT_LOOKED_FOR = "no invariant looks for it"
+    # The rule is not about this consumer.
+    IN_TRANSACTIONS = "its progress is in its transactions, whose epochs are not looked at"
+    NOT_IN_KAFKA = "its progress is not in Kafka (progress: {progress})"
+    NOT_IN_TRANSACTIONS = "its progress is not in its transactions (progress: {progress})"
+    NO_MEMORY_LIMIT = "no limit of memory is claimed"
+    # The consumer prints nothing, and something else decides what is claimed.
+    ORDER_BY_EFFECTS = f"{_SILENT}: its order is judged by its first effects, what it did again by the further ones"
+    SKIPS_BY_EFFECTS = f"{_SILENT}: its order is judged by its first effects, what it left out as skipped or unseen"
+    NO_HANDLER_STARTS = (
+        f"{_SILENT}: when its handlers began nobody can see, and its order is judged by its first effects"
+    )
+    LAG_BY_COMMITS = f"{_SILENT}: what it has left at the end is judged by its commits, as stuck or late"
+    CALLBACKS_BY_COMMITS = (
+        f"{_SILENT}: it tells of no callback, and what it did to others' partitions is judged by commits"
+    )
+    IN_A_TABLE = f"{_SILENT}, and what it does again may leave its table as it was: only what changes a row is seen"
+    # What the consumer and its sink do not tell.
+    NO_EVENTS = _SILENT
+    NOTHING_TELLS = _UNTOLD
+    NO_SINK = f"{_UNTOLD}: {_SILENT} and has no sink ({_CURE})"
+    NO_IDS = "the consumer names no record ids, and no effect of it was seen"
+    NO_EFFECT = "no effect of the consumer was seen"
+    NO_EFFECT_OF_RECORDS = "no effect was of a record of the control read"
+    NONE_DELIVERED = "no record was delivered by the consumer's own word"
+    PARTITIONS_UNKNOWN = (
+        "nobody knows which partitions {names} had: no assigned line, and no assignment in the request log"
+    )
+    BEGINNINGS_UNKNOWN = "nobody knows when handlers of {names} began: no delivered line"
+    ENDS_UNKNOWN = "nobody knows when handlers ended: no processed line"
+    COMMIT_TIMES_UNKNOWN = (
+        "nobody knows when {names} handled what was committed: buffered lines without time_ms or commit_requested"
+    )
+    NO_CALLBACKS = "no member tells of rebalance callbacks"
+    # What the harness and the brokers do not tell.
+    CONTROL_READ = "the control read of the topic is {state}"
+    NO_RECORDS = "there are no records"
+    NO_SENDS = "no send of the workload was recorded"
+    NO_REQUEST_LOG = "there is no request log"
+    NO_SNAPSHOT = "the trial did not reach its snapshot"
+    NO_PROCESS = "no member's process was started"
+    EXITS_UNKNOWN = "an exit does not say whether the harness had asked for it: by an earlier version"
+    NO_SAMPLES = "nobody sampled the members' memory"
+    OOM_NOT_COUNTED = "the kernel's out-of-memory killer was not counted"
+    NO_EPOCHS = "the offsets log holds no generation or epoch of the group"
+    NONE_ABORTED = "no record of the topic was taken back: nobody wrote to it in transactions and aborted one"
+    NO_OUTPUTS = "no transaction was seen to end in a topic that the consumer writes to"
+    WITNESS_EMPTY = "the witness {witness} wrote nothing"
+    WITNESS_INCOMPLETE = "the witness {witness} is {state}"
+
+
+class PartlyUnjudged(StrEnum):
+    """Why a part of what an invariant looks for is not judged; the other part is."""
+
+    BODIES_UNDECLARED = 'effects: nothing declares that their body is the record\'s value ([evidence] body = "value")'
+    BODIES_NOT_COMPARED = "effects: no body of theirs could be compared with what was sent"
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """Why an invariant was not judged; `applies` is False where its rule is not about this consumer.
+
+    `partly`: some of what it looks at was there; what it found of that stands.
+    """
+
+    reason: Unjudged
+    fields: Mapping[str, str] = field(default_factory=dict)
+    applies: bool = True
+    partly: bool = False
+
+    @property
+    def because(self) -> str:
+        """The reason as users see it."""
+        return self.reason.format_map(self.fields) if self.fields else self.reason.value
