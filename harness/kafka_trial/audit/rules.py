@@ -138,7 +138,7 @@ def _standing(found: AnomalyResult, lag: Standing, scope: Scope) -> AnomalyResul
 
 def _unattributed(found: AnomalyResult, judgement: Judgement, scope: Scope) -> AnomalyResult:
     """A commit that no member's request explains may have been anybody's."""
-    known = sum(through.committed for through in judgement.coverage.members.values())
+    known = sum(member.committed for member in judgement.coverage.members.values())
     if found.not_judged is not None or scope.commits <= known:
         return found
     reason = "no request of a member's in the request logs explains the commit"

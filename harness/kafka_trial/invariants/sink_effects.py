@@ -207,8 +207,8 @@ def _told_handlings(batch: Batch, effects: Table) -> Array:
     by_anybody = np.full(len(begun), -1)
     told = np.concatenate([begun["slice"], begun["slice"], effects["slice"]])
     offsets = np.concatenate([begun["offset"], begun["offset"], effects["offset"]])
-    handling = joined(told, offsets, np.concatenate([member, by_anybody, effects["member"]]) + 1)
-    _, number = np.unique(handling, return_inverse=True)
+    record_of_member = joined(told, offsets, np.concatenate([member, by_anybody, effects["member"]]) + 1)
+    _, number = np.unique(record_of_member, return_inverse=True)
     counted = np.bincount(number[: 2 * len(begun)], minlength=len(number))
     return counted[number[2 * len(begun) :]]
 

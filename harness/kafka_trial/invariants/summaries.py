@@ -164,7 +164,7 @@ def _fresh(batch: Batch) -> Ints:
 
 def _commit_durations(batch: Batch, at_ns: int) -> dict[str, Ints]:
     """Returns how long brokers took for the members' commits of each slice, before the faults and in the drain."""
-    calm_until_ns, drain_ns = batch.trial_context.quiet_until_ns, batch.trial_context.drain_ns
+    calm_until_ns, drain_ns = batch.trial_context.undisturbed_until_ns, batch.trial_context.drain_ns
     asked = batch.of(Kind.COMMIT_REQUEST)
     asked = asked.take((asked["error_code"] == 0) & (asked["lane"] >= 0))
     answered_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
@@ -188,7 +188,7 @@ def _median(group: Array, values: Array, size: int) -> Ints:
 
 def _longest_ns(batch: Batch) -> Ints:
     """Returns how long a record was in its handler, at most, before the faults: a hang in them excuses nobody."""
-    until_ns = batch.trial_context.quiet_until_ns
+    until_ns = batch.trial_context.undisturbed_until_ns
     done = finished_handlers(batch).take(
         finished_handlers(batch)["end_ns"] <= (NEVER if until_ns is None else until_ns)
     )

@@ -383,7 +383,7 @@ class TrialContext:
         return self.told.protocol or self.settings.protocol
 
     @property
-    def quiet_until_ns(self) -> int | None:
+    def undisturbed_until_ns(self) -> int | None:
         """Until when nothing had been done to the group: the faults, else the drain; None: for ever."""
         begins = [self.phases.get("faults"), self.drain_ns, *(window.injected_ns for window in self.windows)]
         return min((at_ns for at_ns in begins if at_ns is not None), default=None)

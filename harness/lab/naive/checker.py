@@ -2408,7 +2408,7 @@ def split_ownership(p: Partition) -> Iterator[Found | None]:
 def _work_after_being_told(p: Partition, ownership_epoch: OwnershipEpoch, loss: Loss) -> Iterator[Found | None]:
     failed = p.said_to_fail(ownership_epoch, loss.time_ns)
     known = naive_told.fetches_are_known(p.trial, ownership_epoch.member)
-    doubt_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
+    undecided_from_ns = min(loss.told_ns, failed.time_ns if failed else FOREVER)
     for delivery in [d for d in p.begun if d.ownership_epoch == ownership_epoch]:
         time_ns = delivery.event.time_ns
         if not p.of_others(ownership_epoch.member, time_ns - TOLERANCE_NS):
@@ -2417,7 +2417,7 @@ def _work_after_being_told(p: Partition, ownership_epoch: OwnershipEpoch, loss: 
         fetched_later = delivery.offset >= loss.fetched and before_ns > loss.told_ns
         if fetched_later or _against_its_word(p, loss, delivery):
             yield p.found(delivery.offset, by="told")
-        elif not known and before_ns > doubt_ns:
+        elif not known and before_ns > undecided_from_ns:
             yield None
 
 

@@ -41,7 +41,9 @@ def nameless(events: Iterable[Event]) -> set[str]:
         source
         for source in _files(listed)
         if not any(_client(e) for e in listed if e.source == source)
-        and _lived_at_once([e for e in _asked_on_its_lane(listed, source) if _within_its_life(listed, source, e)])
+        and _lived_at_once(
+            [e for e in _asked_on_its_lane(listed, source) if _within_its_incarnation(listed, source, e)]
+        )
     }
 
 
@@ -75,7 +77,7 @@ def _asked_on_its_lane(events: list[Event], source: str) -> Iterator[Event]:
             yield event
 
 
-def _within_its_life(events: list[Event], source: str, request: Event) -> bool:
+def _within_its_incarnation(events: list[Event], source: str, request: Event) -> bool:
     begins = [e.time_ns for e in events if e.source == source and e.kind == "started"]
     ends = [e.time_ns for e in events if e.source == source and e.kind == "exited"]
     return bool(begins) and min(begins) <= _begun_ns(request) and (not ends or _begun_ns(request) <= min(ends))
