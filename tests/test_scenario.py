@@ -3,7 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kafka_trial.scenario import Load, Scenario, Step, scenario_from_table, scenario_from_toml, scenario_to_table
+from kafka_trial.scenario import (
+    Load,
+    Scenario,
+    Step,
+    scenario_from_table,
+    scenario_from_toml,
+    scenario_problems,
+    scenario_to_table,
+)
 
 
 def test_a_toml_file_becomes_a_scenario(tmp_path: Path) -> None:
@@ -87,3 +95,22 @@ def test_a_single_broker_is_tried_by_the_same_scenario() -> None:
     assert single is not None
     assert (single.brokers, single.topic.replication_factor) == (1, 1)
     assert replace(single, name=quick.name, brokers=quick.brokers, topic=quick.topic) == quick
+
+
+def test_a_load_that_goes_quiet_has_no_step_that_waits_for_records() -> None:
+    """A step after "stable" waits for records on every partition: none would come."""
+    steps = (Step("pause", "member", at_s=1), Step("kill", "member", after="stable"))
+    scenario = Scenario(name="x", load=Load(quiet_after_s=2.0), schedule=steps)
+    said = 'schedule[1] (kill): after = "stable" waits for records, and with load.quiet_after_s none may come'
+    assert scenario_problems(scenario) == [said]
+    assert scenario_problems(replace(scenario, load=Load(quiet_after_s=-1.0)))[0] == (
+        "load.quiet_after_s must not be negative"
+    )
+
+
+def test_what_is_not_asked_of_the_quiet_is_left_out_of_a_table() -> None:
+    """A scenario without it has the table it always had; one with it comes back as it was."""
+    assert "quiet_after_s" not in scenario_to_table(Scenario(name="x"))["load"]
+    asking = scenario_to_table(Scenario(name="x", load=Load(quiet_after_s=3.0)))
+    del asking["schema"]
+    assert scenario_from_table(asking) == (Scenario(name="x", load=Load(quiet_after_s=3.0)), [])

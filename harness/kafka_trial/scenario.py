@@ -46,7 +46,8 @@ class Load:
 
     keys: uniform | zipf | hot (one key takes half) over `key_count` keys; `keyed = false` sends records without a key.
     Sizes are of the value in bytes: uniform between `size_bytes_min` and `size_bytes_max` (equal: fixed).
-    `aborted_ratio`: which part of the steady load is written in transactions that are aborted.
+    `aborted_ratio`: which part of the steady load is written in transactions that are aborted. `quiet_after_s`: so many
+    seconds into the faults phase the load ends for good; what is not committed by then, no later record commits.
     """
 
     opening_burst: int = 2000
@@ -62,6 +63,7 @@ class Load:
     format: str = "json"
     bursts: tuple[Burst, ...] = ()
     aborted_ratio: float = 0.0
+    quiet_after_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         <= load.size_bytes_max
         <= SIZE_BYTES_LIMIT,
         "load.aborted_ratio must be at least 0 and below 1": 0 <= load.aborted_ratio < 1,
+        "load.quiet_after_s must not be negative": load.quiet_after_s is None or load.quiet_after_s >= 0,
         "load.rate_per_s must be above 0": load.rate_per_s > 0,
         "load.key_count must be at least 1": load.key_count >= 1,
         "load.opening_burst must be at least 1": load.opening_burst >= 1,
@@ -141,6 +144,10 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         place = f"schedule[{number}] ({step.fault})"
         checks[f"{place}: at_s and for_s must not be negative"] = step.at_s >= 0 and step.for_s >= 0
         checks[none_of(f"{place}: after", step.after, (STABLE, HEALED))] = step.after in CONDITIONS
+        waits_for_records = step.after == STABLE and load.quiet_after_s is not None
+        checks[
+            f'{place}: after = "{STABLE}" waits for records, and with load.quiet_after_s none may come'
+        ] = not waits_for_records
     return [message for message, holds in checks.items() if not holds]
 
 
@@ -186,6 +193,8 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     table = {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
     if not scenario.load.aborted_ratio:
         del table["load"]["aborted_ratio"]
+    if scenario.load.quiet_after_s is None:
+        del table["load"]["quiet_after_s"]
     for step in table["schedule"]:
         if not step["after"]:
             del step["after"]

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kafka_trial.consumers.effect_treatment import Manner, Treatment
 from kafka_trial.consumers.http_connection import BODY_BYTES_MAX
-from kafka_trial.consumers.sink import Manner, start_sink
+from kafka_trial.consumers.sink import start_sink
 from kafka_trial.history.record_ids import checksums
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.process.waiting import wait_until
@@ -91,7 +92,7 @@ def test_without_the_token_nothing_gets_in(world: World) -> None:
 
 def test_refusing_says_and_records_that_nothing_was_done(world: World) -> None:
     """503 while the nemesis asks for it, and as before afterwards."""
-    with world.sink.mannered(Manner.REFUSING):
+    with world.sink.treated(Treatment(Manner.REFUSING)):
         assert world.post("/effect", **{"KT-Id": "r1"}) == 503
     assert world.post("/effect", **{"KT-Id": "r1"}) == 204
     assert world.events() == [effect("r1", "fail"), effect("r1")]
@@ -99,7 +100,7 @@ def test_refusing_says_and_records_that_nothing_was_done(world: World) -> None:
 
 def test_closing_after_recording_leaves_the_client_in_doubt(world: World) -> None:
     """The effect is recorded with outcome info, and the connection ends without an answer."""
-    with world.sink.mannered(Manner.CLOSING), pytest.raises(http.client.RemoteDisconnected):
+    with world.sink.treated(Treatment(Manner.CLOSING)), pytest.raises(http.client.RemoteDisconnected):
         world.post("/effect", **{"KT-Id": "r1"})
     assert world.events() == [effect("r1", "info")]
 
@@ -108,7 +109,7 @@ def test_closing_after_recording_leaves_the_client_in_doubt(world: World) -> Non
 def test_what_the_sink_sits_on_is_done_when_it_lets_go(world: World, manner: Manner, delay_s: float) -> None:
     """Held, or slow for longer than the manner lasts: nothing is recorded or answered before, everything after."""
     with ask(world, "/effect") as link:
-        with world.sink.mannered(manner, delay_s=delay_s):
+        with world.sink.treated(Treatment(manner, delay_s=delay_s)):
             link.sendall(b"KT-Id: r1\r\n\r\n")
             with pytest.raises(TimeoutError):
                 link.recv(1)

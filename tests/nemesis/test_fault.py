@@ -9,8 +9,9 @@ from kafka_trial.nemesis.fault import SCOPES, find_fault, list_faults
 from kafka_trial.nemesis.targets import ROLES
 
 EXPECTED = (
-    "answers-held broker-kill broker-pause broker-restart close crash-point cut half-open join "
-    "kill latency leader-move leave pause refused requests-held restart rolling-restart slow-link stall terminate"
+    "answers-held broker-kill broker-pause broker-restart close crash-point cut half-open handler-failing handler-slow "
+    "join kill latency leader-move leave pause poison-record refused requests-held restart rolling-restart slow-link "
+    "stall terminate"
 )
 
 

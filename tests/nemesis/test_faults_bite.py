@@ -30,9 +30,12 @@ HEALED_WITHIN_S = 5.0
 # Those that close connections come last, so that each fault finds some to bite.
 NETWORK = ("latency", "slow-link", "stall", "answers-held", "requests-held", "half-open", "close", "refused")
 PROCESS = ("pause", "kill", "terminate", "restart", "crash-point", "cut")
+HANDLER = ("handler-slow", "handler-failing", "poison-record")
 BROKER = ("broker-pause", "broker-kill", "broker-restart")
-LASTING_S = dict.fromkeys(NETWORK, 2.0) | {"slow-link": 3.0}  # until every target has asked for something, twice
-OPTIONS = {"cut": {"within_s": 3}}  # a sabotaged one is waited for in vain
+LASTING_S = dict.fromkeys((*NETWORK, *HANDLER), 2.0) | {
+    "slow-link": 3.0
+}  # until every target has asked for something, twice
+OPTIONS = {"cut": {"within_s": 3}, "handler-slow": {"delay_s": 0.6}}  # a sabotaged cut is waited for in vain
 Case = tuple[str, str]
 
 
@@ -71,7 +74,8 @@ def bitten(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcome]:
     batches = [side_by_side(NETWORK[:MEMBERS]), side_by_side(NETWORK[MEMBERS:-2]), side_by_side(NETWORK[-2:])]
     for kind in NETWORK:
         batches += [{(kind, role): role for role in ("coordinator", "leader")}, {(kind, "all"): "all"}]
-    batches += [side_by_side(PROCESS[:MEMBERS]), side_by_side(PROCESS[MEMBERS:])]
+    batches += [side_by_side(PROCESS[:MEMBERS]), side_by_side(PROCESS[MEMBERS:]), side_by_side(HANDLER)]
+    batches += [{(kind, "all"): "all"} for kind in HANDLER]
     batches += [{case: case[1]} for case in cases(("leader-move", "join", "leave", *BROKER, "rolling-restart"))]
     outcomes: dict[Case, Outcome] = {}
     for batch in batches:
@@ -214,5 +218,9 @@ def blunt(arena: Arena) -> FaultContext:
     blunt_admin: Any = Blunt(context.admin, {"move_leader": lambda *_, **__: None})
     sink = context.sink
     assert sink is not None
-    blunt_sink: Any = Blunt(sink, {"arm": lambda point, **_: sink.arm(point, member="nobody")})
+    for_nobody = {
+        "arm": lambda point, **_: sink.arm(point, member="nobody"),
+        "treated": lambda treatment: sink.treated(replace(treatment, members=("nobody",))),
+    }
+    blunt_sink: Any = Blunt(sink, for_nobody)
     return replace(context, cluster=cluster, group=blunt_group, admin=blunt_admin, sink=blunt_sink)

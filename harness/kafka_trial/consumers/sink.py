@@ -1,9 +1,9 @@
 """The HTTP sink: the outside world of the consumers under test, and a witness of what reached it.
 
 `POST {sink_url}/effect` is recorded before it is answered; `POST {sink_url}/crash-point/<name>` lets a consumer be
-killed exactly there. The nemesis changes its manners: slow, refusing, holding, closing after recording. One thread
-serves all connections (`http_connection.py`); the URL of each member carries a token, so that nobody else's effects
-come in.
+killed exactly there. The nemesis changes how effects are treated (`effect_treatment.py`): slow, refused, held, closed
+after they were recorded. One thread serves all connections (`http_connection.py`); the URL of each member carries a
+token, so that nobody else's effects come in.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import asyncio
 import secrets
 import socket
 import threading
+import time
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
+from kafka_trial.consumers.effect_treatment import EffectWatch, Manner, Treatment
 from kafka_trial.consumers.http_connection import CLOSE, HEAD_BYTES_MAX, HOLD, Answer, Body, Connections, Head
 from kafka_trial.errors import StartError
 from kafka_trial.history.json_paths import path_steps
@@ -42,16 +43,6 @@ NO_ID = Answer(
 FORBIDDEN = Answer(403, "the path must begin as sink_url does")
 NOT_FOUND = Answer(404, "POST or PUT .../effect, or POST .../crash-point/<name>")
 REFUSED = Answer(503, "the sink refuses on purpose; nothing was done")
-
-
-class Manner(Enum):
-    """How the sink treats effects."""
-
-    NORMAL = "normal"
-    SLOW = "slow"  # waits `delay_s`, then records and answers
-    REFUSING = "refusing"  # 503, declared not done
-    HELD = "held"  # neither records nor answers until the manner changes
-    CLOSING = "closing"  # records, then closes the connection without an answer: nobody knows
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +74,8 @@ class Sink:
         self._lock = threading.Lock()
         self._armed: list[CrashPoint] = []
         self._reached: list[CrashPoint] = []
-        self._manner, self._delay_s = Manner.NORMAL, 0.0
+        self._treatments: tuple[Treatment, ...] = ()
+        self._watches: tuple[EffectWatch, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
         self._end: asyncio.Future[None] | None = None
@@ -118,13 +110,30 @@ class Sink:
         return point in self._reached
 
     @contextmanager
-    def mannered(self, manner: Manner, *, delay_s: float = 0.0) -> Iterator[None]:
-        """Treats effects so for as long as the `with` lasts; held ones are done when it ends."""
-        self._set(manner, delay_s)
+    def treated(self, treatment: Treatment) -> Iterator[None]:
+        """Treats effects so for as long as the `with` lasts; held and delayed ones are done when it ends."""
+        with self._lock:
+            self._treatments = (treatment, *self._treatments)
+        self._look_again()
         try:
             yield
         finally:
-            self._set(Manner.NORMAL, 0.0)
+            treatment.over = True
+            with self._lock:
+                self._treatments = tuple(one for one in self._treatments if one is not treatment)
+            self._look_again()
+
+    @contextmanager
+    def watched(self) -> Iterator[EffectWatch]:
+        """Yields what comes of the effects that arrive while the `with` lasts."""
+        watch = EffectWatch()
+        with self._lock:
+            self._watches = (*self._watches, watch)
+        try:
+            yield watch
+        finally:
+            with self._lock:
+                self._watches = tuple(one for one in self._watches if one is not watch)
 
     def serve(self) -> None:
         """Serves until `end`; the body of the sink's thread."""
@@ -136,8 +145,7 @@ class Sink:
             with suppress(RuntimeError):  # the loop has ended already, by an error its thread group will tell
                 self._loop.call_soon_threadsafe(_finish, self._end, None)
 
-    def _set(self, manner: Manner, delay_s: float) -> None:
-        self._manner, self._delay_s = manner, delay_s
+    def _look_again(self) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -199,21 +207,27 @@ class Sink:
             offset=_number(head.header("kt-offset")),
             **checksums(None if encoded else body),  # the sum of a compressed body says nothing about the value
         )
-        manner = await self._waited()
+        arrived = [watch.arrived(member, record_id) for watch in self._watches]
+        manner = await self._waited(member, record_id)
+        for arrival in arrived:
+            arrival.answered(done=manner is not Manner.REFUSING)
         if manner is Manner.REFUSING:
             record(outcome="fail")
             return REFUSED
         record(outcome="info" if manner is Manner.CLOSING else "ok")
         return CLOSE if manner is Manner.CLOSING else DONE
 
-    async def _waited(self) -> Manner:
-        """Waits as the manner asks, and returns the one that then holds."""
-        if self._manner is Manner.SLOW:
+    async def _waited(self, member: str, record_id: str) -> Manner:
+        """Waits as its treatment asks, and returns the manner of the effect; that of one which ended is normal."""
+        treatment = next((one for one in self._treatments if one.takes(member, record_id)), None)
+        if treatment is None:
+            return Manner.NORMAL
+        deadline_s = time.monotonic() + treatment.delay_s
+        while not treatment.over and treatment.waits(deadline_s):
+            left_s = deadline_s - time.monotonic() if treatment.manner is Manner.SLOW else None
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), self._delay_s)
-        while self._manner is Manner.HELD:
-            await self._changed.wait()
-        return self._manner
+                await asyncio.wait_for(self._changed.wait(), left_s)
+        return Manner.NORMAL if treatment.over else treatment.manner
 
     def _crash_point(self, member: str, name: str) -> Answer:
         with self._lock:

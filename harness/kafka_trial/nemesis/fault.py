@@ -47,7 +47,8 @@ class FaultSpec:
 
     `choices`: the values of options that are words; `broker_choices`: those with which a fault of members breaks a
     broker. One that `waits` is armed when its step begins, and injects itself when what it waits for comes. `check`
-    returns what is wrong with options that are each allowed, in sentences.
+    returns what is wrong with options that are each allowed, in sentences. One that `needs_http_sink` is played at our
+    HTTP sink: consumers that have none cannot be hit.
     `complete` adds, after healing, the evidence that brokers write late (a session that expired, an ISR that came
     back); it may take `bit` away, never give it without samples.
     """
@@ -65,6 +66,7 @@ class FaultSpec:
     broker_choices: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
     check: Callable[[Mapping[str, Any]], list[str]] | None = None
+    needs_http_sink: bool = False
 
     def scope_of(self, options: Mapping[str, Any]) -> str:
         """Returns what it breaks when it is played with these options."""
@@ -88,6 +90,7 @@ def fault(
     broker_choices: Mapping[str, str] | None = None,
     waits: bool = False,
     check: Callable[[Mapping[str, Any]], list[str]] | None = None,
+    needs_http_sink: bool = False,
 ) -> Callable[[Any], Any]:
     """Registers the decorated generator as the fault called `name`."""
     if scope not in SCOPES:
@@ -106,6 +109,7 @@ def fault(
             broker_choices=broker_choices or {},
             waits=waits,
             check=check,
+            needs_http_sink=needs_http_sink,
         )
         return play
 

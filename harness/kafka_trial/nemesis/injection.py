@@ -21,7 +21,15 @@ from kafka_trial.errors import WaitTimeout
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.broker_log import when_answered
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext
-from kafka_trial.nemesis.samples import GroupSnapshot, LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, to_details
+from kafka_trial.nemesis.samples import (
+    EffectsSnapshot,
+    GroupSnapshot,
+    LinkSnapshot,
+    Probe,
+    ProcessSnapshot,
+    TopicSnapshot,
+    to_details,
+)
 from kafka_trial.nemesis.targets import Target, member_named
 from kafka_trial.process.namespaces import Namespaces
 from kafka_trial.process.threads import ThreadGroup
@@ -31,12 +39,12 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Member
 
 T = TypeVar("T")
-S = TypeVar("S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot, LaneSeen)
+S = TypeVar("S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot, LaneSeen, EffectsSnapshot)
 
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
 LOOK_EVERY_S = 0.5
 LOOKS_MAX = 12
-OUTLASTING = 1.25  # sessions: one expires at its end, or at the coordinator's next look
+OUTLASTING = 1.25  # sessions and poll intervals: one expires at its end, or at the coordinator's next look
 STARTS_WITHIN_S = 20.0  # a member's process, from its start to its first connection
 LOG_BEFORE_BYTES = 4 * 1024 * 1024  # of a broker's log before the injection, for what connections there were
 WITNESSES = {
@@ -46,6 +54,7 @@ WITNESSES = {
     TopicSnapshot: "metadata",
     GroupSnapshot: "O",
     LaneSeen: "toxics",
+    EffectsSnapshot: "sink",
 }
 
 
@@ -131,6 +140,13 @@ class Injection:
         session_s = self._group.session_s()
         self.for_s = max(self.for_s, OUTLASTING * (session_s or 0.0))
 
+    def outlast_poll_interval(self, least_s: float) -> float:
+        """Returns 1.25 times the longest poll interval that the coordinator was told of, `least_s` at least, and makes
+        the step last so long."""
+        longest_s = max(least_s, OUTLASTING * (self._group.poll_interval_s() or 0.0))
+        self.for_s = max(self.for_s, longest_s)
+        return longest_s
+
     def hold(self, look: Callable[[], T], *, once: Callable[[], object] | None = None) -> list[T]:
         """Journals `injected`, lets the step's time pass, and returns what `look` saw inside, at least twice.
 
@@ -172,7 +188,7 @@ class Injection:
 
     def links(self, phase: str) -> LinkSnapshot:
         """S: the live connections of the target's members through its proxies."""
-        look = self._keep(phase, self._links(self._routes))
+        look = self.keep(phase, self._links(self._routes))
         if phase == "before":
             self.links_before = look
         return look
@@ -189,7 +205,7 @@ class Injection:
         with ThreadGroup(f"probes of {self.fault}") as thread_group:
             for route in live:
                 thread_group.start(f"{route[0]}-b{route[1]}", ask, route)
-        return [self._keep(phase, probe) for probe in sorted(found, key=lambda probe: (probe.client, probe.broker))]
+        return [self.keep(phase, probe) for probe in sorted(found, key=lambda probe: (probe.client, probe.broker))]
 
     def requests_that_pass(self) -> set[tuple[str, int]]:
         """Routes on which an own request was seen to reach the broker while the fault is in force."""
@@ -209,7 +225,7 @@ class Injection:
         pid, namespaces = actor.pid, actor.namespaces
         if phase == "before":
             self._inodes_before = sampling.inodes_of(pid, namespaces)
-        return self._keep(phase, sampling.process(pid, actor.exit_code, self._inodes_before, namespaces=namespaces))
+        return self.keep(phase, sampling.process(pid, actor.exit_code, self._inodes_before, namespaces=namespaces))
 
     def topic(self, phase: str) -> TopicSnapshot:
         """What the brokers say of leaders, coordinator and controller, over the observer's listener.
@@ -217,11 +233,11 @@ class Injection:
         Inside, a target that is a broker is not asked: it is down, paused, or knows less than the others.
         """
         without = self.target.broker if phase == "inside" and self.scope == "brokers" else None
-        return self._keep(phase, self.context.topic_snapshot(without=without))
+        return self.keep(phase, self.context.topic_snapshot(without=without))
 
     def group_snapshot(self, phase: str) -> GroupSnapshot:
         """O: the group as the offsets log has it up to now."""
-        return self._keep(phase, self._group.look())
+        return self.keep(phase, self._group.look())
 
     def group_since(self) -> dict[str, Any]:
         """What the offsets log shows of the group since the injection began, for the evidence."""
@@ -247,7 +263,7 @@ class Injection:
 
     def lane_seen(self, phase: str, arming_id: str) -> LaneSeen:
         """What the toxics on the member's proxies have seen of its requests since they were armed so."""
-        return self._keep(phase, LaneCuts(self.context.cluster.toxiproxy, self.member().lane).seen(arming_id))
+        return self.keep(phase, LaneCuts(self.context.cluster.toxiproxy, self.member().lane).seen(arming_id))
 
     def answered_ns(self, cut: CutRequest) -> list[int]:
         """When the request that was cut was answered, by its broker's own log, on CLOCK_MONOTONIC; empty: not yet."""
@@ -300,8 +316,13 @@ class Injection:
         except WaitTimeout:
             return None
         finally:
-            self.links_after = self._keep("after", self._recovery_look())
+            self.links_after = self.keep("after", self._recovery_look())
         return (latest.time_ns - base.time_ns) / 1e9
+
+    def keep(self, phase: str, sample: S) -> S:
+        """Writes a sample into the history, and returns it."""
+        self.journal("sample", phase=phase, witness=WITNESSES[type(sample)], details=to_details(sample), message=None)
+        return sample
 
     def journal(self, kind: str, **fields: Any) -> None:
         """Writes one line about this injection into the history."""
@@ -314,10 +335,6 @@ class Injection:
             "message": self.target.message,
         }
         self.context.recorder.record(kind, **(about | fields))
-
-    def _keep(self, phase: str, sample: S) -> S:
-        self.journal("sample", phase=phase, witness=WITNESSES[type(sample)], details=to_details(sample), message=None)
-        return sample
 
     @cached_property
     def _routes(self) -> sampling.Routes:

@@ -84,7 +84,7 @@ def restart(injection: Injection) -> Iterator[Evidence]:
     yield evidence.replaced(before, after)
 
 
-@fault("crash-point", targets=("member",), scope="members", heals=True, complete=_complete)
+@fault("crash-point", targets=("member",), scope="members", heals=True, complete=_complete, needs_http_sink=True)
 def crash_point(injection: Injection, *, point: str = "before-commit") -> Iterator[Evidence]:
     """Kills a member with -9 exactly where it asks at a crash point; its next incarnation starts when it heals.
 

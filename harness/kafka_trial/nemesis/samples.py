@@ -1,10 +1,11 @@
 """What a sample is: the frozen values that the code judging evidence sees, and what they come to in numbers.
 
 `LinkSnapshot` is the kernel's socket table cut down to one target (S), `Probe` an own ApiVersions round trip through
-the target's proxies (P), `ProcessSnapshot` a process group, `TopicSnapshot` what the brokers say of leaders, and
-`GroupSnapshot` the group as the offsets log has it (O). They are taken by `injection.py`, written to the history, and
-judged by `evidence.py`. Counters are as the *proxy's* sockets see them. The functions are pure: by route, how far
-round trips rose, at which rates connections went, how many bytes were held back.
+the target's proxies (P), `ProcessSnapshot` a process group, `TopicSnapshot` what the brokers say of leaders,
+`GroupSnapshot` the group as the offsets log has it (O), and `EffectsSnapshot` what came to the HTTP sink. They are
+taken by `injection.py`, written to the history, and judged by `evidence.py`. Counters are as the *proxy's* sockets see
+them. The functions are pure: by route, how far round trips rose, at which rates connections went, how many bytes were
+held back.
 """
 
 from __future__ import annotations
@@ -111,7 +112,33 @@ class GroupSnapshot:
     records: int = 0
 
 
-Sample = LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot | LaneSeen
+@dataclass(frozen=True, slots=True)
+class MemberEffects:
+    """The effects of one member that came in since the fault began: how many were done, refused, still wait.
+
+    `waited_s_max`: the longest that one had to wait, also of those that still do; `done_s_min`: the shortest of those
+    that were done, None where there are none. `refused`: their records, the first ten.
+    """
+
+    member: str
+    done: int = 0
+    refused: int = 0
+    waiting: int = 0
+    waited_s_max: float = 0.0
+    done_s_min: float | None = None
+    refused_records: tuple[str, ...] = ()
+    done_after_refusal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EffectsSnapshot:
+    """The effects of a fault's members at one instant."""
+
+    time_ns: int
+    members: tuple[MemberEffects, ...] = ()
+
+
+Sample = LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot | LaneSeen | EffectsSnapshot
 
 
 def to_details(sample: Sample) -> dict[str, Any]:

@@ -176,6 +176,7 @@ class GroupFold:
         self._member_ids: set[str] = set()
         self._records = 0
         self._sessions_ms: dict[str, int] = {}
+        self._rebalances_ms: dict[str, int] = {}  # clients tell their poll interval as the time for a rebalance
         self.commits = 0
 
     def look(self) -> GroupSnapshot:
@@ -189,6 +190,11 @@ class GroupFold:
         self.look()
         return max(self._sessions_ms.values()) / 1000 if self._sessions_ms else None
 
+    def poll_interval_s(self) -> float | None:
+        """Returns the longest time that a rebalance waits for a member's poll, as the coordinator wrote it down."""
+        self.look()
+        return max(self._rebalances_ms.values()) / 1000 if self._rebalances_ms else None
+
     def _take(self, kind: str, details: Mapping[str, Any]) -> None:
         if kind == "committed":
             self.commits += 1
@@ -199,15 +205,23 @@ class GroupFold:
         if kind == "group":
             members = details.get("members", ())
             self._member_ids = {member["member_id"] for member in members}
-            told = ((member["member_id"], member.get("session_timeout_ms")) for member in members)
-            self._sessions_ms = {name: session_ms for name, session_ms in told if session_ms}
+            self._sessions_ms = _told(members, "session_timeout_ms")
+            self._rebalances_ms = _told(members, "rebalance_timeout_ms")
         elif kind == "member":
             self._member_ids.add(details["member_id"])
             own_ms = details.get("session_timeout_ms") or round(CONSUMER_SESSION_TIMEOUT_S * 1000)
             self._sessions_ms[details["member_id"]] = own_ms
+            self._rebalances_ms |= _told([details], "rebalance_timeout_ms")
         elif kind == "group_tombstone" and details.get("record_type") == 5:
             self._member_ids.discard(details.get("member_id", ""))
             self._sessions_ms.pop(details.get("member_id", ""), None)
+            self._rebalances_ms.pop(details.get("member_id", ""), None)
+
+
+def _told(members: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
+    """What each member, by its id, told the coordinator; those that told nothing are left out."""
+    told = ((member["member_id"], member.get(name)) for member in members)
+    return {member_id: told_ms for member_id, told_ms in told if told_ms and told_ms > 0}
 
 
 def _half(route: RoutePorts, side: str, port: int, entry: Any) -> Half:

@@ -181,6 +181,18 @@ class TrialEnvironment:
                 thread_group.start(f"at {burst.at_s:g} s", self._burst_at, burst, began_s, thread_group)
             yield
 
+    @contextmanager
+    def quiet_after(self, seconds: float | None) -> Iterator[None]:
+        """Has the load end so many seconds from now, beside what the body does, or when that ends; None: not at all."""
+        if seconds is None:
+            yield
+            return
+        began_s = time.monotonic()
+        with ThreadGroup("quiet") as thread_group:
+            thread_group.start("load ends", self._hold_at, began_s + seconds, thread_group)
+            yield
+        self.producer.hold()
+
     def play_schedule(self) -> None:
         """Plays the plan; schedule.json then holds which targets the roles were."""
         trial_spec = self.trial_spec
@@ -375,6 +387,10 @@ class TrialEnvironment:
     def _burst_at(self, burst: Burst, began_s: float, thread_group: ThreadGroup) -> None:
         if not pause(began_s + burst.at_s - time.monotonic(), stop=thread_group.stop):
             self.producer.burst(burst.records)
+
+    def _hold_at(self, due_s: float, thread_group: ThreadGroup) -> None:
+        if not pause(due_s - time.monotonic(), stop=thread_group.stop):
+            self.producer.hold()
 
     def _replicas_missing(self) -> list[str]:
         try:

@@ -76,22 +76,23 @@ def steady(environment: TrialEnvironment) -> None:
 
 
 def faults(environment: TrialEnvironment) -> None:
-    """Plays the schedule against the running group; the load goes on."""
+    """Plays the schedule against the running group; the load goes on, unless it is to go quiet."""
     scenario = environment.trial_spec.scenario
     environment.phase("faults", f"{len(scenario.schedule)} planned" if scenario.schedule else "none planned")
     began = environment.clock_s()
-    with environment.bursts(scenario.load.bursts):
+    with environment.bursts(scenario.load.bursts), environment.quiet_after(scenario.load.quiet_after_s):
         environment.play_schedule()
         environment.let_pass(scenario.min_faults_s - (environment.clock_s() - began), "load goes on")
 
 
 def heal(environment: TrialEnvironment) -> None:
     """Makes the ground whole again (faults heal themselves; this makes sure); the load stops when the group has come to
-    rest, and every partition got some records more.
+    rest, and every partition got some records more; one that is to be quiet has ended already.
     """
     environment.phase("heal", "network, members and brokers as before")
     environment.heal_everything()
-    environment.feed_all()
+    if environment.trial_spec.scenario.load.quiet_after_s is None:
+        environment.feed_all()
     environment.stop_load()
 
 

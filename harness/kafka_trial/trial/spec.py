@@ -12,6 +12,7 @@ from kafka_trial.consumers.consumer import ConsumerSpec, spec_from_toml
 from kafka_trial.consumers.patched_consumer import render_patched_files
 from kafka_trial.errors import InputError
 from kafka_trial.history.store import read_json
+from kafka_trial.nemesis.fault import find_fault
 from kafka_trial.nemesis.schedule import Plan, make_plan, plan_from_table, require_resolved
 from kafka_trial.scenario import Scenario
 from kafka_trial.workload.payload import OURS, PayloadFiles, kept_payload
@@ -90,8 +91,9 @@ def make_trial_spec(
         plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
-    if spec.evidence.sink != "http" and any(planned.fault == "crash-point" for planned in plan.faults):
-        raise InputError(str(consumer), 'the fault crash-point needs [evidence] sink = "http": members ask at its URL')
+    at_sink = [planned.fault for planned in plan.faults if find_fault(planned.fault).needs_http_sink]
+    if spec.evidence.sink != "http" and at_sink:
+        raise InputError(str(consumer), f'the fault {at_sink[0]} needs [evidence] sink = "http": it is played there')
     files = spec.payload_files if payload is None else kept_payload(payload)
     if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
         raise InputError(str(payload), problems)

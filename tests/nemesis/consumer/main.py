@@ -1,9 +1,12 @@
-"""A consumer for faults to bite: it polls, asks at a crash point and commits twice a second, says what it has."""
+"""A consumer for faults to bite: it polls, has an effect, asks at a crash point and commits twice a second, says what
+it has. An effect that is refused is tried again at the next turn, before any other.
+"""
 
 import json
 import os
 import signal
 import time
+import urllib.error
 import urllib.request
 
 from confluent_kafka import Consumer, KafkaException
@@ -32,11 +35,17 @@ consumer.subscribe(
     on_assign=lambda *args: say("partitions_assigned", *args),
     on_revoke=lambda *args: say("partitions_revoked", *args),
 )
-handled, due_s = 0, time.monotonic()
+handled, due_s, effect = 0, time.monotonic(), None
 while not stopping:
     handled += sum(message.error() is None for message in consumer.consume(200, 0.1))
     if handled and time.monotonic() >= due_s:
         due_s = time.monotonic() + 0.5
+        effect = effect or f"{os.environ['MEMBER']}-{handled}"
+        try:
+            urllib.request.urlopen(f"{os.environ['SINK_URL']}/effect", json.dumps({"id": effect}).encode())
+            effect = None
+        except urllib.error.HTTPError as refusal:
+            print(json.dumps({"name": "error", "message": str(refusal)}), flush=True)
         urllib.request.urlopen(f"{os.environ['SINK_URL']}/crash-point/before-commit", data=b"")
         try:
             taken = consumer.commit(asynchronous=False)

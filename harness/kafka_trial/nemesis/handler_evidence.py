@@ -1,0 +1,74 @@
+"""Did a fault of handlers bite? From what the HTTP sink saw of a member's effects while it was in force, to evidence.
+
+A handler is broken from outside: by the service that it calls. So what counts is that its calls came, and waited or
+were refused. Pure functions, as in `evidence.py`; what they see holds no plan and no treatment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from kafka_trial.nemesis.evidence import Evidence
+from kafka_trial.nemesis.samples import EffectsSnapshot
+
+NEARLY: Final = 0.9  # of a delay: the clocks of two threads
+
+
+def handlers_slow(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
+    """Of each member an effect waited for `delay_s`, and none was done sooner."""
+    sooner = [one.member for one in look.members if one.done_s_min is not None and one.done_s_min < NEARLY * delay_s]
+    if sooner:
+        return Evidence(False, f"effects were done within {delay_s:g} s ({', '.join(sooner)})", _details(look))
+    return _all_waited(look, delay_s=delay_s)
+
+
+def some_handlers_slow(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
+    """Of each member an effect waited for `delay_s`; others may have been done."""
+    return _all_waited(look, delay_s=delay_s)
+
+
+def _all_waited(look: EffectsSnapshot, *, delay_s: float) -> Evidence:
+    idle = [one.member for one in look.members if one.waited_s_max < NEARLY * delay_s]
+    if idle or not look.members:
+        return Evidence(False, f"no effect waited for {delay_s:g} s{_of(idle)}: nothing to slow", _details(look))
+    longest = max(one.waited_s_max for one in look.members)
+    return Evidence(True, f"effects of {_names(look)} waited for up to {longest:.1f} s", _details(look))
+
+
+def handlers_failing(look: EffectsSnapshot) -> Evidence:
+    """Of each member an effect was refused, and none was done."""
+    done = [one.member for one in look.members if one.done]
+    if done:
+        return Evidence(False, f"effects were done all the same ({', '.join(done)})", _details(look))
+    idle = [one.member for one in look.members if not one.refused]
+    if idle or not look.members:
+        return Evidence(False, f"no effect came in{_of(idle)}: nothing to refuse", _details(look))
+    refused = sum(one.refused for one in look.members)
+    return Evidence(True, f"{refused} effects of {_names(look)} were refused, none was done", _details(look))
+
+
+def record_poisoned(look: EffectsSnapshot) -> Evidence:
+    """One record was refused whenever it came, by whomever; others may have been done."""
+    records = sorted({record for one in look.members for record in one.refused_records})
+    if not records:
+        return Evidence(False, "no effect was refused: no record to be poison", _details(look))
+    if len(records) > 1:
+        return Evidence(False, f"{len(records)} records were refused, not one: {', '.join(records)}", _details(look))
+    if any(one.done_after_refusal for one in look.members):
+        return Evidence(False, f"the effect of {records[0]} was done, after it had been refused", _details(look))
+    times = sum(one.refused for one in look.members)
+    return Evidence(True, f"the effect of {records[0]} was refused {times} times", _details(look))
+
+
+def _details(look: EffectsSnapshot) -> dict[str, Any]:
+    return {"effects": [asdict(one) for one in look.members]}
+
+
+def _names(look: EffectsSnapshot) -> str:
+    return ", ".join(one.member for one in look.members)
+
+
+def _of(members: Sequence[str]) -> str:
+    return f" of {', '.join(members)}" if members else ""
