@@ -189,7 +189,6 @@ def test_a_command_of_the_tutorial_ends_as_it_shows(
     (tmp_path / "fixtures").symlink_to(CHECKOUT / "fixtures")
     asked = [sys.executable, "-m", "kafka_trial", *shlex.split(command)[1:]]
     environment = {**os.environ, "DOCKER_HOST": engine_host}
-    environment.pop("JAVA_HOME", None)  # a Spark session of this process has put its launcher there, which is no Java
     with subprocess.Popen(
         asked, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafka_trial.cluster.java import find_java
+from kafka_trial.cluster.java import find_java, java_identity
 from kafka_trial.cluster.kafka_jars import jars_folder, kafka_jars, verify
+from kafka_trial.cluster.spark_java import spark_java_home
 from kafka_trial.cluster.toxiproxy import find_go, toxiproxy_server
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION
@@ -111,6 +112,30 @@ def test_the_users_java_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     find_java.cache_clear()
     monkeypatch.delenv("JAVA_HOME")
     assert [*seen, find_java()] == [mine, theirs]
+
+
+@pytest.mark.usefixtures("java_by_surroundings")
+def test_the_java_behind_a_script_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Spark session leaves its launcher in JAVA_HOME: another process takes the Java behind it, or behind a script
+    that starts the launcher."""
+    java, launcher = find_java(), spark_java_home() / "bin" / "java"
+    script = _script(tmp_path / "again" / "bin", f'exec {launcher} "$@"')
+    for first in (launcher, script):
+        monkeypatch.setenv("JAVA_HOME", str(first.parent.parent))
+        find_java.cache_clear()
+        found = find_java()
+        assert (found.resolve(), java_identity(found)) == (java.resolve(), java_identity(java))
+
+
+@pytest.mark.usefixtures("java_by_surroundings")
+def test_a_java_that_does_not_say_where_it_lies_is_taken_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """So is one that names a home in which no Java runs."""
+    says = """echo 'openjdk version "21.0.2"' >&2; echo '    java.home = /nowhere' >&2"""
+    java = _script(tmp_path / "mine" / "bin", says)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "mine"))
+    assert find_java() == java
 
 
 @pytest.mark.usefixtures("java_by_surroundings")
@@ -235,9 +260,13 @@ def test_a_jar_that_was_touched_is_verified_again(cache: Path, users_jars: list[
 
 
 def _fake_java(folder: Path, version: str) -> Path:
+    return _script(folder, f"echo 'openjdk version \"{version}' >&2")
+
+
+def _script(folder: Path, command: str) -> Path:
     folder.mkdir(parents=True)
     java = folder / "java"
-    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}' >&2\n")
+    java.write_text(f"#!/bin/sh\n{command}\n")
     java.chmod(0o755)
     return java
 

