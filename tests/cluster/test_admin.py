@@ -1,13 +1,15 @@
 """What the harness asks a cluster: the answers are the cluster's own."""
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
-from kafka.errors import UnknownBrokerIdError, UnknownTopicOrPartitionError
+from kafka.errors import UnknownBrokerIdError, UnknownTopicOrPartitionError, for_code
+from kafka.structs import OffsetAndTimestamp, TopicPartition
 
 from kafka_trial.cluster.admin import Admin, PartitionState
 from kafka_trial.cluster.booted import BootedCluster
@@ -284,3 +286,50 @@ def test_who_was_the_coordinator_once_is_not_asked_for_ever() -> None:
         admin.describe_group("orders")
     assert len(closed) == 1
     assert admin._client is None
+
+
+class OneLeader:
+    """A client whose broker refuses the next questions for log ends with these codes, and then says 7."""
+
+    def __init__(self, codes: list[int]) -> None:
+        self.codes = codes
+
+    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        led = {"partition_index": 0, "leader_id": 1, "leader_epoch": 4, "replica_nodes": [1], "isr_nodes": [1]}
+        return [{"name": names[0], "error_code": 0, "topic_id": "0" * 32, "partitions": [led]}]
+
+    def list_partition_offsets(self, asked: Mapping[TopicPartition, Any]) -> dict[TopicPartition, OffsetAndTimestamp]:
+        if self.codes:
+            raise for_code(self.codes.pop(0))("ListOffsetsRequest failed")
+        return dict.fromkeys(asked, OffsetAndTimestamp(7, -1, None))
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("code", [3, 5, 6, 9, 13, 56, 74, 75, 78])
+def test_a_leader_that_cannot_say_its_log_end_yet_is_asked_again(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new one answers OFFSET_NOT_AVAILABLE (78) until it knows its high watermark (KIP-207): clients ask again."""
+    leader = OneLeader([code, code])
+    monkeypatch.setattr("kafka.KafkaAdminClient", lambda **_: leader)
+    with Admin("127.0.0.1:1") as admin:
+        assert (admin.log_ends("orders"), leader.codes) == ({0: 7}, [])
+
+
+@pytest.mark.parametrize("code", [29, 43, 76])
+def test_a_leader_that_refuses_its_log_end_is_not_asked_again(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking again would change nothing (not authorised, an older format, a compression it does not know)."""
+    leader = OneLeader([code, code])
+    monkeypatch.setattr("kafka.KafkaAdminClient", lambda **_: leader)
+    with Admin("127.0.0.1:1") as admin, pytest.raises(UnjudgeableError, match="ListOffsetsRequest failed"):
+        admin.log_ends("orders")
+    assert leader.codes == [code]
+
+
+def test_a_leader_that_never_says_its_log_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a bounded wait the question has failed, with the last answer."""
+    monkeypatch.setattr("kafka_trial.cluster.admin.ENDS_WITHIN_S", 0.3)
+    monkeypatch.setattr("kafka.KafkaAdminClient", lambda **_: OneLeader([78] * 100))
+    wanted = r"0\.3 s for the leaders of orders to tell its offsets, in vain; seen: .*OffsetNotAvailableError"
+    with Admin("127.0.0.1:1") as admin, pytest.raises(UnjudgeableError, match=wanted):
+        admin.log_ends("orders")

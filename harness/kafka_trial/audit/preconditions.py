@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_trial.audit.request import AuditRequest
-from kafka_trial.errors import InputError, StartError
+from kafka_trial.errors import InputError, StartError, WaitTimeout
 from kafka_trial.kafka_protocol import cluster_queries
 from kafka_trial.kafka_protocol.batches import fetch
 from kafka_trial.kafka_protocol.cluster_queries import Topic
 from kafka_trial.kafka_protocol.connection import Brokers, Connection, NoAnswerError
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
 from kafka_trial.kafka_protocol.primitives import error_name
+from kafka_trial.process.waiting import wait_until
 
+TOLD_WITHIN_S = 5.0  # a leader that is new, or has just gone, answers without offsets
 TOPIC_REFUSED, GROUP_REFUSED, CLUSTER_REFUSED = 29, 30, 31
 ACLS = {
     TOPIC_REFUSED: "{operation} on topic {topic}",
@@ -114,8 +116,11 @@ def _refused(brokers: Brokers, topic: Topic) -> str | None:
             fetch(connection, topic.name, led.partition, offsets[led.partition], wait_ms=1)
         return led.partition in offsets
 
+    what = f"broker {led.leader} to tell where {topic.name}-{led.partition} begins"
     try:
-        answered = brokers.broker(led.leader, ask)
+        wait_until(lambda: brokers.broker(led.leader, ask), within_s=TOLD_WITHIN_S, what=what, every_s=0.2)
+    except WaitTimeout as error:
+        return f"topic {topic.name}: {error}; it may not lead it any more: audit again"
     except NoAnswerError as error:
         if error.code == TOPIC_REFUSED:
             return REFUSED.format(topic=topic.name, told=error)
@@ -123,4 +128,4 @@ def _refused(brokers: Brokers, topic: Topic) -> str | None:
             f"topic {topic.name}: broker {led.leader}, leader of partition {led.partition}, cannot be asked: {error}. "
             "Its advertised address must be reachable from here"
         )
-    return None if answered else REFUSED.format(topic=topic.name, told="its offsets were not answered")
+    return None

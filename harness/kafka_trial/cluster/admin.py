@@ -24,6 +24,7 @@ T = TypeVar("T")
 RECONNECT_WITHIN_MS = 500
 BROKERS_WITHIN_S = 30.0
 HEARD_WITHIN_S = 10.0
+ENDS_WITHIN_S = 10.0  # a new leader knows its log end once a follower has fetched from it
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,11 @@ class Admin:
         ]
 
     def log_ends(self, topic: str) -> dict[int, int]:
-        """Returns the log end offset (the position after the last record) of every partition."""
+        """Returns the log end offset (the position after the last record) of every partition.
+
+        Raises:
+            UnjudgeableError: a leader did not tell it in time, or refuses to.
+        """
         return self._offsets(topic, "LATEST")
 
     def log_starts(self, topic: str) -> dict[int, int]:
@@ -243,7 +248,20 @@ class Admin:
             TopicPartition(topic, part.partition): getattr(OffsetSpec, which)
             for part in self._described(topic).partitions
         }
-        answer = self._ask(lambda client: client.list_partition_offsets(wanted))
+        refusals = [""]
+
+        def told() -> Mapping[Any, Any] | None:
+            try:
+                found: Mapping[Any, Any] = self._ask(lambda client: client.list_partition_offsets(wanted))
+            except UnjudgeableError as error:
+                if not _passes(error):
+                    raise
+                refusals[:] = [str(error)]
+                return None
+            return found
+
+        what = f"the leaders of {topic} to tell its offsets"
+        answer = wait_until(told, within_s=ENDS_WITHIN_S, what=what, every_s=0.1, detail=lambda: refusals[0])
         return {place.partition: found.offset for place, found in answer.items()}
 
     def _created(self, topic: Any) -> bool:
