@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import chain, cycle, repeat
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from docker import DockerClient
 
 from kafka_trial.cluster.cluster import Lane
+from kafka_trial.consumers import process
 from kafka_trial.consumers.consumer import Member, spec_from_toml
 from kafka_trial.consumers.output import LINE_BYTES_MAX, QUOTE_BYTES_MAX
 from kafka_trial.consumers.process import LaunchContext, ProcessGroup, process_group
@@ -195,6 +197,57 @@ def test_a_silent_consumer_is_ready_when_the_coordinator_knows_its_members(tmp_p
         log = tmp_path / "run" / "logs" / "m0-0.stdout"
         wait_until(lambda: log.exists() and log.read_text(), within_s=READY_WITHIN_S, what="its output")
     assert (log.read_text(), [event["kind"] for event in told(tmp_path)]) == (ASSIGNED + "\n", ["started", "exited"])
+
+
+LOOKS = {  # what the coordinator answers by turns; and whether that makes a silent member ready
+    "unanswered between two": ([1, None], True),
+    "not stable between two": ([1, 0], False),
+    "never answered": ([None], False),
+}
+
+
+@pytest.mark.parametrize(("answers", "ready"), LOOKS.values(), ids=LOOKS)
+def test_a_look_that_was_not_answered_says_nothing_of_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[int | None], *, ready: bool
+) -> None:
+    """A busy coordinator may not answer in time: its group is no less stable for it, and no more."""
+    monkeypatch.setattr(process, "KNOWN_S", 0.35)
+    looks = cycle(answers)
+    with group_on(None, tmp_path, STAYS, events="none", group_size=lambda: next(looks)) as group:
+        group.start()
+        assert (group.wait_ready(READY_WITHIN_S if ready else 1.5) == []) is ready
+
+
+def test_a_group_is_not_known_for_longer_than_it_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One answer, and then none: nobody knows whether it stayed as it was."""
+    monkeypatch.setattr(process, "KNOWN_S", 0.35)
+    looks = chain([1], repeat(None))
+    with group_on(None, tmp_path, STAYS, events="none", group_size=lambda: next(looks)) as group:
+        group.start()
+        assert [failure.what for failure in group.wait_ready(1.5)] == ["never-assigned"]
+
+
+AWAITED = {
+    ("none", ""): "its coordinator was not seen to have 1 members in a stable group for 4 s",
+    ("jsonl", ""): (
+        "it did not say that it has an assignment, and its coordinator was not seen to have 1 members in a stable "
+        "group for 4 s"
+    ),
+    ("none", "[ready]\nlog = 'listening'"): "no line matched 'listening'",
+    ("none", "[ready]\nhttp = 'http://127.0.0.1:9/'"): "its [ready] http did not answer with success",
+}
+
+
+@pytest.mark.parametrize(("declared", "awaited"), AWAITED.items(), ids=["silent", "speaking", "log", "http"])
+def test_a_member_that_is_not_ready_is_told_with_what_was_awaited(
+    tmp_path: Path, declared: tuple[str, str], awaited: str
+) -> None:
+    """For how long, what, and its last words."""
+    events, toml = declared
+    with group_on(None, tmp_path, STAYS.replace(ASSIGNED, ""), events=events, toml=toml, group_size=lambda: 0) as group:
+        group.start()
+        (failure,) = group.wait_ready(0.3)
+    assert failure.message == f"was not ready within 0.3 s: {awaited}; it wrote nothing to logs/m0-0.stderr"
 
 
 def test_a_member_between_two_assignments_is_not_ready(tmp_path: Path, group_of: GroupOf) -> None:

@@ -428,6 +428,8 @@ def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: boo
         ({}, (AnomalyResult("skipped", not_judged="it has no sink"),), False),
         ({"gaps": ("7 records were judged",)}, (), False),
         ({}, (AnomalyResult("skipped", undecided={"a line came late": 1}),), False),
+        ({"unready": ("m0 was at work",)}, (AnomalyResult("skipped", not_judged="no records"),), True),
+        ({"unready": ("m0 was at work",)}, (found("skipped"),), False),
     ],
     ids=[
         "pass",
@@ -439,6 +441,8 @@ def test_an_operators_commit_is_not_the_consumers(anomaly: str, by_operator: boo
         "no sink",
         "too little",
         "undecided",
+        "unready",
+        "unready, and a fail",
     ],
 )
 def test_only_an_unknown_of_its_ground_is_worth_another_try(

@@ -282,9 +282,9 @@ def is_ready(member: ProcessMember, ready: Ready, *, url: str, by_hand: bool = F
     return member.assigned or (by_hand and member.spoke)
 
 
-def never_assigned(member: ProcessMember, within_s: float) -> MemberFailure:
-    """Returns the failure of a member that runs and was not ready in time."""
-    message = f"was not ready within {within_s:g} s; {_last_words(member)}"
+def never_assigned(member: ProcessMember, within_s: float, *, awaited: str) -> MemberFailure:
+    """Returns the failure of a member that runs and was not ready in time; `awaited` is what it has not shown."""
+    message = f"was not ready within {within_s:g} s: {awaited}; {_last_words(member)}"
     return MemberFailure(member.name, member.incarnation, "never-assigned", message)
 
 

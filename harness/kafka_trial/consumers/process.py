@@ -52,7 +52,7 @@ class ProcessGroup:
         thread_group: ThreadGroup,
         lanes: Sequence[Lane],
         folder: RunFolder,
-        group_size: Callable[[], int] | None,
+        group_size: Callable[[], int | None] | None,
         probe: ReadingProbe | None = None,
     ) -> None:
         self.spec = spec
@@ -67,6 +67,7 @@ class ProcessGroup:
         self._past: list[ProcessMember] = []
         self._left: list[str] = []
         self._known_since_s: float | None = None
+        self._known_for_s = 0.0
 
     @property
     def members(self) -> Sequence[Member]:
@@ -100,7 +101,8 @@ class ProcessGroup:
         gone = self._exits()
         if gone or self._all_ready():
             return gone
-        return [never_assigned(member, within_s) for member in self._current.values() if not self._ready(member)]
+        unready = [member for member in self._current.values() if not self._ready(member)]
+        return [never_assigned(member, within_s, awaited=self._awaited()) for member in unready]
 
     def kill(self, member: Member) -> None:
         """kill -9 of its process group; waits until it is gone."""
@@ -210,19 +212,36 @@ class ProcessGroup:
         if all(self._ready(member) for member in members):
             moved_s = max(member.ownership_moved_s for member in members)
             return time.monotonic() - moved_s >= SETTLED_S
-        return self._known_for_s() >= KNOWN_S
+        self._look_at_group()
+        return self._known_for_s >= KNOWN_S
 
-    def _known_for_s(self) -> float:
-        """Returns how long the coordinator has known all members: for those that never say that they are assigned."""
+    def _look_at_group(self) -> None:
+        """Notes how long the coordinator has known all members: for those that never say that they are assigned.
+
+        From one look to another: one that was not answered says nothing, and neither begins nor ends that time.
+        """
         own_sign = self.spec.ready.log or self.spec.ready.http
-        known = not own_sign and self._group_size is not None and self._group_size() >= len(self._current)
-        self._known_since_s = (self._known_since_s or time.monotonic()) if known else None
-        return time.monotonic() - self._known_since_s if self._known_since_s else 0.0
+        size = None if own_sign or self._group_size is None else self._group_size()
+        if size is None:
+            return
+        now_s = time.monotonic()
+        known = size >= len(self._current)
+        self._known_since_s = (self._known_since_s or now_s) if known else None
+        self._known_for_s = now_s - self._known_since_s if self._known_since_s else 0.0
 
     def _ready(self, member: ProcessMember) -> bool:
         address = member.address or HERE
         url = fill(self.spec.ready.http or "", self._values(member) | {"address": address})
         return is_ready(member, self.spec.ready, url=url, by_hand=self.spec.kafka.protocol == "none")
+
+    def _awaited(self) -> str:
+        """Returns what a member that is not ready has not shown, as the end of a sentence."""
+        ready = self.spec.ready
+        if ready.log or ready.http:
+            return f"no line matched {ready.log!r}" if ready.log else "its [ready] http did not answer with success"
+        known = f"its coordinator was not seen to have {len(self._current)} members in a stable group for {KNOWN_S:g} s"
+        silent = self.spec.evidence.events == "none"
+        return known if silent else f"it did not say that it has an assignment, and {known}"
 
     def _exits(self) -> list[MemberFailure]:
         gone = [member for member in (*self._past, *self._current.values()) if not member.alive]
@@ -259,15 +278,16 @@ def process_group(
     child_processes: ChildProcesses,
     lanes: Sequence[Lane],
     folder: RunFolder,
-    group_size: Callable[[], int] | None = None,
+    group_size: Callable[[], int | None] | None = None,
     run: EventWriter | None = None,
     network: ContainerNetwork | None = None,
 ) -> Iterator[ProcessGroup]:
     """Yields the members of `spec`, not started yet; kills what is left of them at the end.
 
     Those of an image are containers on `network`. Member i runs in `lanes[i]`; lanes beyond `launch_context.members`
-    are for members that join. `group_size` returns how many members the coordinator knows: for consumers that do not
-    say when they were assigned. How long lines wait to be read is measured, and told to `run`.
+    are for members that join. `group_size` returns how many members the coordinator knows, 0 while the group is not
+    stable, None where it did not answer: for consumers that do not say when they were assigned. How long lines wait to
+    be read is measured, and told to `run`.
 
     Raises:
         StartError: an image, and no network for containers.

@@ -316,12 +316,13 @@ def _sink_urls(sink: Sink | None) -> Callable[[str], str]:
     return sink.url if sink else lambda member: ""
 
 
-def _group_size(admin: Admin, group: str) -> int:
+def _group_size(admin: Admin, group: str) -> int | None:
+    """Returns how many members a stable group has, 0 where it is not stable; None where nobody describes it now."""
     try:
         described = admin.describe_group(group)
-        return len(described["members"]) if described.get("group_state") == "Stable" else 0
     except UnjudgeableError:
-        return 0
+        return None
+    return len(described["members"]) if described.get("group_state") == "Stable" else 0
 
 
 KEPT_BYTES_MAX = 5_000_000

@@ -21,6 +21,7 @@ from kafka_trial.invariants.liveness_bounds import FRESH_MIN
 from kafka_trial.invariants.rows import NOWHERE
 from kafka_trial.judge.bad_lines import told
 from kafka_trial.verdict.messages import plain
+from kafka_trial.verdict.readiness import working
 from kafka_trial.verdict.unknown_reasons import (
     coverage_gaps,
     disturbances_counted,
@@ -42,25 +43,29 @@ def collect(
 ) -> VerdictInput:
     """Returns everything a verdict rests on; `events` are those of the sources `run` and `nemesis`."""
     said = by_kind(events)
-    coverage = judgement.coverage
+    coverage, trial_context = judgement.coverage, judgement.trial_context
     faults = faults_of(
         said, scope.planned, [number for number, one in coverage.faults.items() if one.traffic_after_heal]
     )
-    failures, no_control = failures_of(said, told_with_proof(judgement), judgement.trial_context, planned=bool(faults))
+    failed = said.get("consumer_failure", [])
+    at_work = working(failed, trial_context, partitions=scope.partitions)
+    told_elsewhere = told_with_proof(judgement) | {("never-assigned", name) for name in at_work}
+    failures, no_control = failures_of(said, told_elsewhere, trial_context, planned=bool(faults))
     return VerdictInput(
         found=tuple(_found(finding) for _, finding in sorted(judgement.findings.items())),
         faults=faults,
         ground=(*unknowns, *environment_failures(judgement), *no_control),
+        unready=tuple(_unready(failed, at_work)),
         gaps=tuple(
-            coverage_gaps(coverage, scope, silent=judgement.trial_context.settings.silent)
-            + faults_without_traffic(coverage, judgement.trial_context)
-            + [plain(told(one)) for one in judgement.trial_context.lost_events]
+            coverage_gaps(coverage, scope, silent=trial_context.settings.silent)
+            + faults_without_traffic(coverage, trial_context)
+            + [plain(told(one)) for one in trial_context.lost_events]
         ),
         failures=failures,
         counts=_counts(coverage)
         | _unread(judgement)
-        | disturbances_counted(judgement.trial_context)
-        | readings_counted(judgement.trial_context),
+        | disturbances_counted(trial_context)
+        | readings_counted(trial_context),
         notes=tuple(notes_of(judgement)),
     )
 
@@ -144,7 +149,9 @@ FAILURES = {
 # What explains each: what it is, what usually causes it, what to change.
 FAILURE_HELP = {
     "never-assigned": (
-        "A member did not get a partition in the time it had to become ready, where a control member of ours got one.",
+        "A member did not get a partition in the time it had to become ready, where a control member of ours got one. "
+        "One that the brokers' request log shows at work, or idle because there are fewer partitions than members, has "
+        "not failed: nobody knows why it was not seen to be ready, and the verdict is unknown.",
         "a broker's address, group or topic that is not the one it was given, or a session longer than the wait.",
         "read its last words in `logs/`, and see that it uses `{bootstrap}`, `{group}` and `{topics}`.",
     ),
@@ -210,25 +217,14 @@ def _unshown(plan: Mapping[str, Any], number: int) -> tuple[int, Fault]:
 
 
 def told_with_proof(judgement: Judgement) -> set[tuple[str, str]]:
-    """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof, or the brokers'
-    logs refute."""
+    """Returns the plain failures (name, member) that an anomaly of the judge's tells with more proof."""
     found = {failure: judgement.findings.get(anomaly) for failure, anomaly in TOLD_BY.items()}
-    told = {
+    return {
         (failure, str(one.attributes.get("member")))
         for failure, finding in found.items()
         if finding is not None and finding.not_judged is None
         for one in finding.instances
     }
-    return told | {("never-assigned", name) for name in _fetching_by_hand(judgement)}
-
-
-def _fetching_by_hand(judgement: Judgement) -> list[str]:
-    """Returns the members that assign partitions to themselves and were seen to fetch: they had some, said or not."""
-    trial_context = judgement.trial_context
-    if trial_context.settings.protocol != "none":
-        return []
-    lanes = [lane for lane in trial_context.fetching if lane in trial_context.lanes]
-    return [trial_context.members[trial_context.lanes[lane]] for lane in lanes]
 
 
 def failures_of(
@@ -236,7 +232,7 @@ def failures_of(
 ) -> tuple[tuple[Violation, ...], list[str]]:
     """Returns the consumer's plain failures; where not even a control member could join, the ground is at fault.
 
-    `told` are those that something else tells better. `planned`: whether the trial has faults at all.
+    `told` are those that something else tells better, or refutes. `planned`: whether the trial has faults at all.
     """
     failed = said.get("consumer_failure", [])
     controls = said.get("control_member", [])
@@ -255,6 +251,19 @@ def failures_of(
         sentence = f"{', '.join(members)} {FAILURES.get(name, 'failed')}{when}{beside}: {_message(events[0])}"
         failures.append(Violation(name, len(members), sentence, tuple(event.name for event in events)))
     return tuple(failures), []
+
+
+def _unready(failed: Sequence[Event], at_work: Mapping[str, str]) -> Iterator[str]:
+    """Yields that members were waited for in vain, for what and how long, and what the brokers saw of them."""
+    ours = [event for event in failed if event.details.get("name") == "never-assigned" and event.member in at_work]
+    if not ours:
+        return
+    names, seen = ", ".join(at_work), "; ".join(f"{name} {told}" for name, told in at_work.items())
+    were = "was" if len(at_work) == 1 else "were"
+    yield (
+        f"{names} {were} not seen to be ready, though by the brokers' request log {seen}. "
+        f"What was waited for: {ours[0].member} {_message(ours[0])}"
+    )
 
 
 def _exit_times(members: Sequence[str], trial_context: TrialContext, *, planned: bool) -> str:

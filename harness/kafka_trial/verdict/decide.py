@@ -60,7 +60,8 @@ class Verdict:
     """pass, fail or unknown, with everything it rests on; the worst violation and the gravest reason come first.
 
     `retriable`: it is unknown because of its environment (what failed on the harness's or the cluster's side, a fault
-    without a measurable effect): the same trial may be decided another time. One that lacks evidence stays as it is.
+    without a measurable effect, members at work that nobody saw ready): the same trial may be decided another time. One
+    that lacks evidence stays as it is.
     """
 
     verdict: str
@@ -88,7 +89,13 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         guilty,
     )
     of_faults, not_judged = _fault_gaps(collected.faults), _not_judged_gaps(collected, claim)
-    gaps = [*of_faults, *collected.gaps, *chain.from_iterable(one.gaps for one in weighed), *not_judged]
+    gaps = [
+        *collected.unready,
+        *of_faults,
+        *collected.gaps,
+        *chain.from_iterable(one.gaps for one in weighed),
+        *not_judged,
+    ]
     ground = (*collected.ground, *chain.from_iterable(one.ground for one in weighed))
     word = _word(ground=ground, violations=violations, gaps=gaps)
     return Verdict(
@@ -108,7 +115,7 @@ def decide(collected: VerdictInput, claim: Claim) -> Verdict:
         reasons=tuple(dict.fromkeys([*ground, *gaps])),
         notes=collected.notes,
         # What failed on our side may be why something was not judged; a fault without an effect never is.
-        retriable=word == "unknown" and bool(ground or (of_faults and not not_judged)),
+        retriable=word == "unknown" and bool(ground or collected.unready or (of_faults and not not_judged)),
     )
 
 

@@ -75,7 +75,8 @@ class VerdictInput:
     """Everything a verdict rests on.
 
     `ground` are sentences about what failed on the harness's or the cluster's side; `gaps` those about evidence that is
-    too thin (few records judged, none on a partition, no work of a fault's target). `failures` are the consumer's
+    too thin (few records judged, none on a partition, no work of a fault's target). `unready` say which members were
+    not seen to be ready although the brokers saw them at work. `failures` are the consumer's
     plain failures on a sound cluster (never assigned, exits, never stops), as anomaly and sentence with proofs. `notes`
     are worth knowing, and decide nothing.
     """
@@ -84,6 +85,7 @@ class VerdictInput:
     faults: tuple[Fault, ...] = ()
     ground: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    unready: tuple[str, ...] = ()
     failures: tuple[Violation, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
