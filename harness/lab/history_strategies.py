@@ -1517,6 +1517,9 @@ def _expired(world: World) -> None:
     late = [offset for offset in world.records[tp] if world.position[tp] <= offset < start]
     if late and world.aside.random() < 0.3:
         world.effect(tp, world.aside.choice(late))
+    owner = world.owner(tp)
+    if late and owner is not None and world.aside.random() < 0.3:  # dropped, and mostly committed past later
+        world.deliver(owner, tp, world.aside.choice(late))
     world.position[tp] = world.done[tp] = max(world.position[tp], start)
 
 

@@ -129,6 +129,14 @@ def test_overtaken_is_told_in_ranges() -> None:
     assert [(one["offset"], one["last_offset"], one["committed"]) for one in found] == [(0, 0, True), (2, 2, True)]
 
 
+def test_overtaken_is_broken_where_what_was_delivered_was_committed_past_undone() -> None:
+    """It was dropped, and the log cannot show it any more; while nobody has committed past it, it is still in hand."""
+    lines = [*EXPIRED, assigned("m0"), handled("m0", 0), delivered("m0", 1), log_start(2)]
+    assert judged("overtaken", lines, records=3, control=FIRST_TWO) == []
+    found = judged("overtaken", [*lines, committed(2, by="m0")], records=3, control=FIRST_TWO)
+    assert [(one["offset"], one["last_offset"], one["committed"]) for one in found] == [(1, 1, True)]
+
+
 def test_overtaken_only_looks_broken_where_a_sink_saw_the_effect() -> None:
     """The record is gone from the log; its acknowledgement tells where its effect belongs."""
     lines = [*EXPIRED, assigned("m0"), effect(0), effect(1), log_start(2)]
@@ -353,6 +361,7 @@ def test_lost_write_without_an_offset_is_undecided_in_a_compacted_log() -> None:
         ([log_start(2)], [(0, 1, 2, False)]),
         ([log_start(3), delivered("m0", 1)], [(0, 0, 1, False), (2, 2, 1, False)]),
         ([log_start(3), processed("m0", 0)], [(1, 2, 2, False)]),
+        ([log_start(3), delivered("m0", 1), committed(2)], [(0, 1, 2, True), (2, 2, 1, False)]),
         ([log_start(3), committed(1)], [(0, 0, 1, True), (1, 2, 2, False)]),
         ([log_start(3), committed(1, by="m0"), committed(3, by="operator")], [(0, 0, 1, True), (1, 2, 2, True)]),
         ([log_start(3), on(1, processed("m0", 0))], [(0, 2, 3, False)]),
@@ -362,6 +371,7 @@ def test_lost_write_without_an_offset_is_undecided_in_a_compacted_log() -> None:
         "up to the log start",
         "but for one that was delivered",
         "but for one that was done",
+        "with one that was delivered and committed past",
         "in part committed past",
         "in part by an operator",
         "one of another partition was done",

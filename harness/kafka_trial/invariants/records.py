@@ -106,8 +106,9 @@ def overtaken(batch: Batch) -> Findings:
     "The Kafka cluster durably persists all published records, whether or not they have been consumed, using a
     configurable retention period" (Kafka, Introduction): a consumer that falls behind it loses what it had not read,
     and `auto.offset.reset` lets it go on as if nothing had been. Only acknowledged sends are known to have been there.
-    Legal where an operator moved the position past them. A member killed with -9 never reports its last act: without
-    a sink, what it may have read is undecided. Committed past or not, it is neither `skipped` nor `unseen`.
+    A record that was delivered, never processed and committed past is lost the same way: the log cannot show it any
+    more. Legal where an operator moved the position past them. A member killed with -9 never reports its last act:
+    without a sink, what it may have read is undecided. Committed past or not, it is neither `skipped` nor `unseen`.
 
     Smallest history: sends `ok` at 0 and 1, `processed` 1, log start 1.
 
@@ -117,8 +118,8 @@ def overtaken(batch: Batch) -> Findings:
     """
     expired = _sent(batch)
     expired = expired.take((expired["offset"] != NONE) & (expired["offset"] < _log_starts(batch)[expired["slice"]]))
-    unread = ~_read(batch, expired)
     past = expired["offset"] < final_committed_offsets(batch)[expired["slice"]]
+    unread = ~_read(batch, expired, past)
     covered_by = np.where(past, first_covering(batch, expired["slice"], expired["offset"]), -1)
     uncertain = uncertain_after_kill(batch, covered_by)
     near = ~past & bool(batch.incarnations["killed"].any()) & (not sink_there(batch))
@@ -245,13 +246,16 @@ def _keys(*parts: Table) -> Array:
     return np.concatenate([part["key"] for part in parts])
 
 
-def _read(batch: Batch, sent: Table) -> Bools:
-    """Returns whether the record of each send was delivered, processed, or had its effect."""
-    own = batch.of(Kind.DELIVERED, Kind.PROCESSED).sorted_by("slice", "offset")
+def _read(batch: Batch, sent: Table, past: Bools) -> Bools:
+    """Returns whether the record of each send was processed or had its effect, or, where nobody committed `past` it,
+    was delivered: who has it in hand may still do it."""
+    delivered, processed = (batch.of(kind).sorted_by("slice", "offset") for kind in (Kind.DELIVERED, Kind.PROCESSED))
     effects = batch.arrived
-    told = exactly(own["slice"], own["offset"], sent["slice"], sent["offset"])
-    seen = exactly(effects["slice"], effects["id_hash"], sent["slice"], sent["id_hash"])
-    read: Bools = (told >= 0) | (seen >= 0)
+    begun, told = (
+        exactly(own["slice"], own["offset"], sent["slice"], sent["offset"]) >= 0 for own in (delivered, processed)
+    )
+    seen = exactly(effects["slice"], effects["id_hash"], sent["slice"], sent["id_hash"]) >= 0
+    read: Bools = told | seen | (begun & ~past)
     return read
 
 

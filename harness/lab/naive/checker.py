@@ -1837,10 +1837,10 @@ def overtaken(p: Partition) -> Iterator[Found | None]:
     expired = [ack for ack in p.not_held if 0 <= (-1 if ack.offset is None else ack.offset) < p.last_log_start]
     ranges: list[tuple[tuple[bool, bool], list[Event]]] = []
     for ack in sorted(expired, key=lambda event: (event.offset, event.seq)):
-        if _was_read(p, ack):
+        committed = p.trial.progress_in_kafka and (p.final_committed or 0) > (ack.offset or 0)
+        if _was_read(p, ack, past=committed):
             ranges.append(((False, False), []))
             continue
-        committed = p.trial.progress_in_kafka and (p.final_committed or 0) > (ack.offset or 0)
         covering = _first_covering(p, ack.offset or 0) if committed else None
         if (covering is not None and _may_be_a_last_act(p, covering)) or (not committed and _killed_unseen(p)):
             ranges.append(((False, False), []))
@@ -1855,8 +1855,10 @@ def overtaken(p: Partition) -> Iterator[Found | None]:
             yield p.found(acks[0].offset, last_offset=acks[-1].offset, committed=committed)
 
 
-def _was_read(p: Partition, ack: Event) -> bool:
-    return ack.id in p.effects or any(work.offset == ack.offset for work in p.deliveries + p.completions)
+def _was_read(p: Partition, ack: Event, *, past: bool) -> bool:
+    """Its effect or end was seen; its delivery counts only while nobody has committed past it."""
+    work = p.completions if past else p.deliveries + p.completions
+    return ack.id in p.effects or any(one.offset == ack.offset for one in work)
 
 
 def _killed_unseen(p: Partition) -> bool:
