@@ -9,6 +9,8 @@ import orjson
 import pytest
 
 from histories import (
+    MS,
+    SECOND_NS,
     Line,
     after,
     answered,
@@ -107,6 +109,17 @@ def test_series_show_the_lag() -> None:
     """Two records, one committed and handled by the end; the lag of each partition over time."""
     series = judgement([assigned("m0"), handled("m0", 0), committed(1)]).series.to_pylist()
     assert (series[-1]["committed_lag"], series[-1]["handled_lag"], len(series)) == (1, 1, 300)
+
+
+def test_series_show_the_age_of_the_oldest_record() -> None:
+    """Of two records the second is neither committed past nor handled: it ages, until it is both."""
+    begun = [assigned("m0"), handled("m0", 0), committed(1), after(4)]
+    late = judgement(begun, old=True).series.to_pylist()
+    ages = [tuple(row[name] for name in ("time_ns", "committed_age_ms", "handled_age_ms")) for row in late]
+    assert {(time_ns - 100 * SECOND_NS) // MS for time_ns, _, _ in ages} == {age for _, *both in ages for age in both}
+    done = judgement([*begun, handled("m0", 1), committed(2)], old=True).series.to_pylist()
+    assert (done[-1]["committed_age_ms"], done[-1]["handled_age_ms"]) == (0, 0)
+    assert max(row["handled_age_ms"] for row in done) > 4000
 
 
 def test_nothing_at_all() -> None:

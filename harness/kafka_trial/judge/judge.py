@@ -271,6 +271,6 @@ def _series(rows: Sequence[Mapping[str, Any]], trial_context: TrialContext) -> p
         size = len(body["time_ns"])
         columns["topic"] += [topic] * size
         columns["partition"] += [partition] * size
-        for name in ("time_ns", "committed_lag", "handled_lag"):
+        for name in SERIES.names[2:]:
             columns[name] += body[name]
     return pa.table(columns, schema=SERIES)

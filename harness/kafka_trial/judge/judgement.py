@@ -19,6 +19,8 @@ SERIES = pa.schema(
         ("time_ns", pa.int64()),
         ("committed_lag", pa.int64()),
         ("handled_lag", pa.int64()),
+        ("committed_age_ms", pa.int64()),
+        ("handled_age_ms", pa.int64()),
     ]
 )
 
@@ -110,7 +112,8 @@ class Judgement:
     """Everything the history says, by anomaly.
 
     `defects` are what is wrong with the history itself, `crashed` the invariants that broke: reasons for *unknown*.
-    `series` has the columns topic, partition, time_ns, committed_lag, handled_lag. `bounds_s` are those of liveness.
+    `series` has the columns of SERIES: the lag of each partition over time, as records and as age. `bounds_s` are those
+    of liveness.
     `slices` has one row a partition (`invariants/summaries.py`), numbered as in the trial context.
     """
 

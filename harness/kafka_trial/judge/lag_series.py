@@ -1,4 +1,4 @@
-"""Series: the lag of each partition over time, committed and handled, for the pages."""
+"""Series: the lag of each partition over time, committed and handled, as records and as age, for the pages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.handlers import first_handled_of_records
 from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, at_or_before, composites
+from kafka_trial.invariants.record_ages import committed_age_ns, handled_age_ns
 
 POINTS = 300
+NS_PER_MS = 1_000_000
 SPAN_NS_MAX = 10**16  # a clock that was wrong by more than months tells nothing
 
 
 def series(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields for each slice: time_ns, committed_lag and handled_lag at POINTS instants from its first to its last.
+    """Yields for each slice the columns of SERIES from time_ns on, at POINTS instants from its first to its last.
 
     The committed lag counts the records appended by then at or above the committed offset; the handled lag those
-    appended by then and not handled.
+    appended by then and not handled. The ages are how long ago the oldest of each was appended.
     """
     records = batch.records
     if not len(records):
@@ -39,8 +41,21 @@ def series(batch: Batch) -> Iterator[tuple[int, dict[str, Any]]]:
                 "time_ns": times[span].tolist(),
                 "committed_lag": (appended - passed)[span].tolist(),
                 "handled_lag": np.maximum(appended - handled, 0)[span].tolist(),
-            },
+            }
+            | _ages(batch, number, times[span]),
         )
+
+
+def _ages(batch: Batch, number: int, at_ns: Ints) -> dict[str, list[int]]:
+    """Returns how old the oldest record of one slice was that was not committed past, and not handled."""
+    here = batch.records["slice"] == number
+    records, commits = batch.records.take(here), commits_in_effect(batch)
+    committed_ns = committed_age_ns(records, commits.take(commits["slice"] == number), at_ns)
+    handled_ns = handled_age_ns(records["appended_ns"], first_handled_of_records(batch).time_ns[here], at_ns)
+    return {
+        "committed_age_ms": (committed_ns // NS_PER_MS).tolist(),
+        "handled_age_ms": (handled_ns // NS_PER_MS).tolist(),
+    }
 
 
 def _instants(batch: Batch) -> Ints:

@@ -16,8 +16,9 @@ from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.commits_log import commits_in_effect
 from kafka_trial.invariants.handlers import finished_handlers, first_handled_of_records
-from kafka_trial.invariants.kernels import NEVER, NONE, Array, Ints, exactly, first_of, joined, picked
+from kafka_trial.invariants.kernels import Array, Ints, exactly, first_of, joined, picked
 from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
+from kafka_trial.invariants.record_ages import committed_age_ns, handled_age_ns
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.report.event_text import bounded
@@ -157,8 +158,8 @@ def _lag(batch: Batch, number: int, clock: TimelineClock, series: Series) -> Par
     handled_ns = first_handled_of_records(batch).time_ns[here]
     in_kafka = batch.trial_context.settings.in_offsets_log
     ages = (
-        _committed_age_ns(records, _of(commits_in_effect(batch), number), at_ns),
-        _handled_age_ns(records["appended_ns"], handled_ns, at_ns),
+        committed_age_ns(records, _of(commits_in_effect(batch), number), at_ns),
+        handled_age_ns(records["appended_ns"], handled_ns, at_ns),
     )
     return PartitionLag(
         at_ms=clock.many_ms(at_ns),
@@ -167,31 +168,6 @@ def _lag(batch: Batch, number: int, clock: TimelineClock, series: Series) -> Par
         committed_age_ms=(ages[0] // NS_PER_MS).tolist() if in_kafka else (),
         handled_age_ms=(ages[1] // NS_PER_MS).tolist(),
     )
-
-
-def _committed_age_ns(records: Table, commits: Table, at_ns: Ints) -> Ints:
-    """Returns how long ago the oldest record after the committed offset had been appended, at each instant."""
-    commits = commits.sorted_by("effect_ns")
-    row = np.searchsorted(commits["effect_ns"], at_ns, side="right") - 1
-    position = picked(commits["committed_offset"], row, NONE)
-    return _ages_ns(records["appended_ns"], np.searchsorted(records["offset"], position), at_ns)
-
-
-def _handled_age_ns(appended_ns: Ints, handled_ns: Ints, at_ns: Ints) -> Ints:
-    """Returns how long ago the oldest record that had not been handled by each instant had been appended.
-
-    It is the first one, in the order of their appends, that was handled later than that instant, or never.
-    """
-    order = np.argsort(appended_ns, kind="stable")
-    latest = np.maximum.accumulate(handled_ns[order]) if len(order) else order
-    return _ages_ns(appended_ns[order], np.searchsorted(latest, at_ns, side="right"), at_ns)
-
-
-def _ages_ns(appended_ns: Ints, row: Ints, at_ns: Ints) -> Ints:
-    """Returns how old the record of each row was at each instant; 0 where there was none, or not yet."""
-    known = np.append(appended_ns, NEVER)
-    found: Ints = at_ns - np.minimum(known[row], at_ns)
-    return found
 
 
 _NO = np.zeros(0, np.int64)
