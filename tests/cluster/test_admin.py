@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as CommittedPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.errors import UnknownBrokerIdError, UnknownTopicOrPartitionError, for_code
@@ -100,6 +101,26 @@ def test_a_leader_moves_where_it_is_told(cluster: BootedCluster) -> None:
         after = wait_until(lambda: _led_by(admin, "moved", 2), within_s=10, what="the next broker asked to have heard")
         admin.delete_topic("moved")
     assert after.leader_epoch > before.partitions[0].leader_epoch
+
+
+@pytest.mark.cluster
+def test_records_are_deleted_up_to_a_position_and_commits_are_told(cluster: BootedCluster) -> None:
+    """Of the other partition nothing goes; beyond the end of the log nothing can be deleted."""
+    with Admin(cluster.observer_bootstrap) as admin:
+        admin.create_topic("deleted", partitions=2, replication_factor=3)
+        producer = Producer({"bootstrap.servers": cluster.observer_bootstrap, "log_level": 0})
+        for number in range(6):
+            producer.produce("deleted", b"x", partition=number % 2)
+        assert producer.flush(20) == 0
+        reader = Consumer({"bootstrap.servers": cluster.observer_bootstrap, "group.id": "deletes", "log_level": 0})
+        reader.commit(offsets=[CommittedPartition("deleted", 0, 2)], asynchronous=False)
+        reader.close()
+        admin.delete_records("deleted", {0: 2})
+        assert (admin.log_starts("deleted"), admin.log_ends("deleted")) == ({0: 2, 1: 0}, {0: 3, 1: 3})
+        assert admin.committed_offsets("deletes", "deleted") == {0: 2}
+        with pytest.raises(UnjudgeableError, match="OffsetOutOfRange"):
+            admin.delete_records("deleted", {1: 4})
+        admin.delete_topic("deleted")
 
 
 @pytest.mark.cluster

@@ -15,6 +15,8 @@ from kafka_trial.nemesis.samples import (
     Half,
     Leader,
     LinkSnapshot,
+    LogSnapshot,
+    LogSpan,
     Probe,
     ProcessSnapshot,
     TopicSnapshot,
@@ -341,3 +343,37 @@ def test_isr_whole_again() -> None:
     """The ISR is whole when the broker is back wherever it was before."""
     assert evidence.isr_whole(LED_BY_1, 1, LED_BY_1)
     assert not evidence.isr_whole(LED_BY_2, 1, LED_BY_1)
+
+
+def logs(*starts: int) -> LogSnapshot:
+    return LogSnapshot(0, tuple(LogSpan(partition, start, 9) for partition, start in enumerate(starts)))
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "bit"),
+    [
+        (logs(0, 2), [logs(0, 2), logs(5, 5)], True),
+        (logs(0, 5), [logs(5, 5)], True),  # of the other partition nothing was left to delete
+        (logs(0, 2), [logs(6, 5)], True),  # somebody else deletes too
+        (logs(0, 2), [logs(5, 2)], False),  # one partition kept its records
+        (logs(0, 2), [logs(5, 5), logs(0, 5)], False),  # it came back
+        (logs(5, 5), [logs(5, 5)], False),  # there was nothing to delete
+        (logs(0, 2), [logs(5)], False),  # its leader did not answer
+        (logs(0, 2), [], False),
+    ],
+)
+def test_records_deleted(before: LogSnapshot, inside: list[LogSnapshot], bit: bool) -> None:
+    """Deleted are records where every log starts as far on as it was to, and one at least had started before."""
+    assert evidence.records_deleted(before, inside, {0: 5, 1: 5}).bit is bit
+
+
+def test_partitions_added() -> None:
+    """The topic has more of them, and the leader of each answers."""
+    more = replace(LED_BY_1, leaders=(*LED_BY_1.leaders, Leader(2, 3, 0, (1, 2, 3))))
+    leaderless = replace(LED_BY_1, leaders=(*LED_BY_1.leaders, Leader(2, -1, 0, ())))
+    assert evidence.partitions_added(LED_BY_1, [LED_BY_1, more], logs(0, 0, 0)).bit
+    assert not evidence.partitions_added(LED_BY_1, [more], logs(0, 0)).bit
+    assert not evidence.partitions_added(LED_BY_1, [leaderless], logs(0, 0, 0)).bit
+    assert not evidence.partitions_added(LED_BY_1, [LED_BY_1], logs(0, 0)).bit
+    assert not evidence.partitions_added(TopicSnapshot(0), [more], logs(0, 0, 0)).bit
+    assert not evidence.partitions_added(LED_BY_1, [], logs(0, 0)).bit

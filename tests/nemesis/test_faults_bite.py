@@ -76,7 +76,12 @@ def bitten(arena: Arena, request: pytest.FixtureRequest) -> dict[Case, Outcome]:
         batches += [{(kind, role): role for role in ("coordinator", "leader")}, {(kind, "all"): "all"}]
     batches += [side_by_side(PROCESS[:MEMBERS]), side_by_side(PROCESS[MEMBERS:]), side_by_side(HANDLER)]
     batches += [{(kind, "all"): "all"} for kind in HANDLER]
-    batches += [{case: case[1]} for case in cases(("leader-move", "join", "leave", *BROKER, "rolling-restart"))]
+    batches += [
+        {case: case[1]}
+        for case in cases(
+            ("leader-move", "records-deleted", "join", "leave", *BROKER, "rolling-restart", "partitions-added")
+        )
+    ]
     outcomes: dict[Case, Outcome] = {}
     for batch in batches:
         if mine := {case: target for case, target in batch.items() if case in asked}:
@@ -215,7 +220,9 @@ def blunt(arena: Arena) -> FaultContext:
         },
     )
     blunt_group: Any = Blunt(group, signals)
-    blunt_admin: Any = Blunt(context.admin, {"move_leader": lambda *_, **__: None})
+    blunt_admin: Any = Blunt(
+        context.admin, dict.fromkeys(("move_leader", "delete_records", "add_partitions"), lambda *_, **__: None)
+    )
     sink = context.sink
     assert sink is not None
     for_nobody = {

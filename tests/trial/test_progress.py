@@ -11,7 +11,7 @@ from kafka_trial.claim import Claim
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder, create_run_folder
-from kafka_trial.invariants.liveness_bounds import FRESH_MIN
+from kafka_trial.invariants.liveness_bounds import FRESH_MIN, convergence_bound_s
 from kafka_trial.trial.progress import FreshRecords, GroupWatch, Progress
 
 ENDS = {0: 4}
@@ -92,6 +92,15 @@ def test_the_drain_lasts_for_two_sessions_in_series(tmp_path: Path) -> None:
     timing = watch_of(tmp_path, *TWICE).timing(backlog=0, rate_per_s=None)
     assert (timing.session_timeout_s, timing.expiries) == (45.0, 2)
     assert timing.detection_s == pytest.approx(2 * (45 + 25) - (30 - 11))
+
+
+def test_the_drain_waits_for_members_to_notice_partitions_that_were_added(tmp_path: Path) -> None:
+    """As long as they say that they need for it, on top of all else."""
+    about = {"fault_no": 0, "fault": "partitions-added", "target": "all: all"}
+    told = [phase(10, "faults"), ("nemesis", 11, "injected", about), ("nemesis", 12, "healed", about)]
+    before, after = (watch_of(tmp_path / name, *lines) for name, lines in (("b", told[:1]), ("a", told)))
+    bounds_s = [convergence_bound_s(one.timing(backlog=0, rate_per_s=None)) for one in (before, after)]
+    assert bounds_s[1] - bounds_s[0] == SPEC.kafka.metadata_age_s
 
 
 def waited(at_s: float, member_s: float, broker_s: float) -> Told:

@@ -11,7 +11,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.errors import InputError
 from kafka_trial.nemesis.schedule import plan_to_table
-from kafka_trial.scenario import Scenario, Step
+from kafka_trial.scenario import Load, Scenario, Step
 from kafka_trial.trial.spec import make_trial_spec
 from kafka_trial.workload.payload import keep_payload
 
@@ -88,3 +88,26 @@ def test_the_payload_of_a_run_is_checked_as_any_other(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "p" / "samples")
     with pytest.raises(InputError, match=r"p: \[payload\] samples .* cannot be read: No such file"):
         make_trial_spec(Scenario("s"), CONSUMER, payload=tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    ("load", "order", "said"),
+    [
+        (Load(), "partition", None),
+        (Load(keyed=False), "partition", "needs keyed records"),
+        (Load(), "key", "moves keys"),
+    ],
+)
+def test_partitions_are_added_only_where_all_of_it_is_judged(
+    tmp_path: Path, load: Load, order: str, said: str | None
+) -> None:
+    """Records without a key would not come there; order over several partitions is not judged."""
+    shutil.copytree(CONSUMER.parent, tmp_path / "consumer")
+    toml = tmp_path / "consumer" / "consumer.toml"
+    toml.write_text(toml.read_text().replace('order = "partition"', f'order = "{order}"'))
+    scenario = Scenario(name="s", load=load, schedule=(Step("partitions-added", "all"),))
+    if said is None:
+        assert make_trial_spec(scenario, toml).plan.faults
+        return
+    with pytest.raises(InputError, match=said):
+        make_trial_spec(scenario, toml)

@@ -131,6 +131,14 @@ def test_too_little_to_judge_is_a_gap() -> None:
     )
 
 
+def test_partitions_that_were_added_must_have_been_judged_too() -> None:
+    """The scenario knows of two; the observer saw four, of the last of which nobody read anything."""
+    more = replace(WELL, partitions=4, partitions_added=True)
+    parts = Coverage((part(0), part(1), part(2)))
+    assert case(coverage=parts, trial_context=more).gaps == ("no record was judged on partition 3",)
+    assert case(coverage=parts).gaps == ()
+
+
 def test_too_few_handled_records_are_a_gap() -> None:
     """Whoever lost all but one was not judged by the others; where none was handled, the partition is named."""
     lost = [replace(part(0), handled=1), replace(part(1), handled=0), part(2, 3)]

@@ -180,6 +180,38 @@ class Admin:
         """Returns the log start offset of every partition."""
         return self._offsets(topic, "EARLIEST")
 
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        """Makes a topic have so many partitions in all; none can be taken away again.
+
+        Raises:
+            UnjudgeableError: the controller refused, or did not answer.
+        """
+        self._ask(lambda client: client.create_partitions({topic: partitions}))
+
+    def delete_records(self, topic: str, below: Mapping[int, int]) -> None:
+        """Deletes the records of each partition below a position: its log starts there from then on (KIP-107).
+
+        Raises:
+            UnjudgeableError: a leader refused, or did not answer.
+        """
+        from kafka.structs import TopicPartition
+
+        places = {TopicPartition(topic, partition): offset for partition, offset in below.items()}
+        self._ask(lambda client: client.delete_records(places))
+
+    def committed_offsets(self, group: str, topic: str) -> dict[int, int]:
+        """Returns the committed offset of every partition that has one in effect: one of an open transaction has not.
+
+        Raises:
+            UnjudgeableError: the coordinator did not answer.
+        """
+        answer = self._ask(lambda client: client.list_group_offsets(group))[group]
+        return {
+            place.partition: committed.offset
+            for place, committed in answer.items()
+            if place.topic == topic and committed.offset >= 0
+        }
+
     def coordinator_of(self, group: str) -> int:
         """Returns the broker that coordinates `group`: the leader of its partition of `__consumer_offsets`."""
         state = self.describe(OFFSETS_TOPIC)

@@ -31,7 +31,7 @@ CUTTING: Final = frozenset({"stall", "answers-held", "half-open", "close", "refu
 HARMLESS: Final = frozenset(
     {
         *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
-        *("broker-kill", "broker-restart", "broker-pause"),
+        *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
     }
 )
 

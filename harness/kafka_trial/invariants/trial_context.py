@@ -343,6 +343,7 @@ class TrialContext:
     calibrated_rate: float | None = None
     calibrated_ns: int | None = None  # when the opening burst was done, by which the rate was measured
     partitions_added: bool = False
+    partitions: int = 0  # how many the topic was seen to have, at most
     fetching: tuple[int, ...] = ()  # the lanes on which anything was fetched
     shared_lanes: tuple[int, ...] = ()  # of those, the lanes on which two clients fetched one partition by turns
     topic_changes: tuple[int, ...] = ()  # when a topic was seen with other partitions than before

@@ -113,7 +113,7 @@ def _in_hand(batch: Batch, at_seq: Ints) -> Ints:
 SECOND_NS = 1_000_000_000
 REQUEST_TIMEOUT_S = 60.0  # what clients wait for an answer at most, where consumer.toml does not say (librdkafka's)
 HARMLESS_FAULTS = frozenset(
-    {"join", "leader-move"}
+    {"join", "leader-move", "records-deleted", "partitions-added"}
 )  # faults that hinder no member, though they are on none in particular
 
 

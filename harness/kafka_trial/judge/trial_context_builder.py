@@ -96,6 +96,7 @@ class TrialContextBuilder(HistoryNames):
             calibrated_rate=self.calibrated_rate,
             calibrated_ns=self.calibrated_ns,
             partitions_added=len(self.partition_counts) > 1,
+            partitions=max(self.partition_counts, default=0),
             fetching=tuple(sorted(self.fetching)),
             shared_lanes=tuple(sorted(self.shared_lanes)),
             timed=tuple(self.timed),

@@ -16,7 +16,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower
 from kafka_trial.kafka_protocol.offsets_records import OFFSETS_TOPIC, group_partition
-from kafka_trial.nemesis.samples import Leader, TopicSnapshot
+from kafka_trial.nemesis.samples import Leader, LogSnapshot, LogSpan, TopicSnapshot
 
 if TYPE_CHECKING:
     from kafka_trial.cluster.admin import Admin
@@ -44,7 +44,9 @@ class FaultContext:
     `admin` is the nemesis's own (a short answer time, and not shared with other threads); `recorder` is the one of the
     source "nemesis"; `history` the folder the witnesses write to; `workload_lane` the lane of the load, hit together
     with the members' when a broker is cut off from its clients; `sink` where members ask at crash points, if it is
-    there.
+    there; `progress_in_kafka`: whether commits say how far the group is; `due_s` returns how long it may take, by its
+    claim, until it has done all below some ends of the log, where somebody knows; `busier_s` how much longer members
+    and brokers have waited for a processor since an instant than they did before.
     """
 
     cluster: Cluster
@@ -56,6 +58,9 @@ class FaultContext:
     history: Path
     workload_lane: Lane | None = None
     sink: Sink | None = None
+    progress_in_kafka: bool = True
+    due_s: Callable[[Mapping[int, int]], float] | None = None
+    busier_s: Callable[[int], float] = field(default=lambda since_ns: 0.0, repr=False)
     _admin_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def members(self) -> list[Member]:
@@ -73,6 +78,30 @@ class FaultContext:
         """Makes `broker` the leader of a partition of the topic."""
         with self._admin_turn:
             self.admin.move_leader(self.topic, partition, broker)
+
+    def log_snapshot(self) -> LogSnapshot:
+        """Asks the leaders where the logs of the topic start and end."""
+        with self._admin_turn:
+            starts, ends = self.admin.log_starts(self.topic), self.admin.log_ends(self.topic)
+        spans = (LogSpan(partition, starts[partition], ends[partition]) for partition in sorted(starts.keys() & ends))
+        return LogSnapshot(time.monotonic_ns(), tuple(spans))
+
+    def delete_records(self, below: Mapping[int, int]) -> None:
+        """Deletes the records of each partition of the topic below a position."""
+        with self._admin_turn:
+            self.admin.delete_records(self.topic, below)
+
+    def add_partitions(self, partitions: int) -> None:
+        """Makes the topic have so many partitions in all."""
+        with self._admin_turn:
+            self.admin.add_partitions(self.topic, partitions)
+
+    def committed_offsets(self) -> dict[int, int]:
+        """Asks the coordinator for the committed offsets in effect, by partition; none where they tell nothing."""
+        if not self.progress_in_kafka:
+            return {}
+        with self._admin_turn:
+            return self.admin.committed_offsets(self.group_name, self.topic)
 
     def offsets_log(self) -> OffsetsLog:
         """Returns a reader of what the witness of the offsets log has written about this group."""

@@ -25,6 +25,7 @@ from kafka_trial.nemesis.samples import (
     Flow,
     GroupSnapshot,
     LinkSnapshot,
+    LogSnapshot,
     Probe,
     ProcessSnapshot,
     Route,
@@ -412,3 +413,37 @@ def leader_moved(before: TopicSnapshot, after: Sequence[TopicSnapshot], partitio
         return Evidence(False, f"partition {partition} is still led by broker {was.broker}", details)
     move = f"broker {was.broker} epoch {was.epoch} → broker {seen[-1].broker} epoch {seen[-1].epoch}"
     return Evidence(True, f"partition {partition}: {move}", details)
+
+
+def records_deleted(before: LogSnapshot, inside: Sequence[LogSnapshot], below: Mapping[int, int]) -> Evidence:
+    """Every partition's log starts where it was to, or after it, and records lay before that."""
+    last = inside[-1] if inside else before
+    was, now = before.starts, last.starts
+    gone = {part: now.get(part, at) - at for part, at in was.items() if part in below and now.get(part, at) > at}
+    left = sorted(part for part, at in below.items() if now.get(part, -1) < at)
+    details = {
+        "log_starts": {str(part): [was.get(part), now.get(part)] for part in sorted(below)},
+        "positions": sum(gone.values()),
+    }
+    if left:
+        where = ", ".join(f"{part} at {now.get(part)}, not {below[part]}" for part in left)
+        return Evidence(False, f"the log still starts before what was to go: partition {where}", details)
+    if not gone:
+        return Evidence(False, "no record lay before the positions up to which all was to go", details)
+    moves = ", ".join(f"{part}: {was[part]} → {now[part]}" for part in sorted(gone))
+    return Evidence(True, f"the log start moved, by partition, {moves}", details)
+
+
+def partitions_added(before: TopicSnapshot, inside: Sequence[TopicSnapshot], served: LogSnapshot) -> Evidence:
+    """The topic has partitions that it had not, each with a leader that answers for its log."""
+    had = {leader.partition for leader in before.leaders}
+    now = {leader.partition for leader in inside[-1].leaders if leader.broker >= 0} if inside else set()
+    new, silent = sorted(now - had), sorted(now - had - served.ends.keys())
+    details = {"partitions_before": len(had), "partitions_after": len(now), "added": new}
+    if not had:
+        return Evidence(False, "no broker said which partitions the topic had", details)
+    if not new:
+        return Evidence(False, f"the topic still has {len(had)} partitions", details)
+    if silent:
+        return Evidence(False, f"nobody answers yet for the new partitions {', '.join(map(str, silent))}", details)
+    return Evidence(True, f"the topic has {len(now)} partitions where it had {len(had)}", details)

@@ -25,6 +25,7 @@ from kafka_trial.nemesis.samples import (
     EffectsSnapshot,
     GroupSnapshot,
     LinkSnapshot,
+    LogSnapshot,
     Probe,
     ProcessSnapshot,
     TopicSnapshot,
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from kafka_trial.consumers.consumer import Member
 
 T = TypeVar("T")
-S = TypeVar("S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot, LaneSeen, EffectsSnapshot)
+S = TypeVar(
+    "S", LinkSnapshot, Probe, ProcessSnapshot, TopicSnapshot, GroupSnapshot, LogSnapshot, LaneSeen, EffectsSnapshot
+)
 
 SETTLE_S = 0.25  # bytes under way at the instant of injection, and acknowledgements the kernel delays, are over by then
 LOOK_EVERY_S = 0.5
@@ -53,6 +56,7 @@ WITNESSES = {
     ProcessSnapshot: "process",
     TopicSnapshot: "metadata",
     GroupSnapshot: "O",
+    LogSnapshot: "log ends",
     LaneSeen: "toxics",
     EffectsSnapshot: "sink",
 }
@@ -234,6 +238,10 @@ class Injection:
         """
         without = self.target.broker if phase == "inside" and self.scope == "brokers" else None
         return self.keep(phase, self.context.topic_snapshot(without=without))
+
+    def log(self, phase: str) -> LogSnapshot:
+        """What the leaders say of the log of every partition, over the observer's listener."""
+        return self.keep(phase, self.context.log_snapshot())
 
     def group_snapshot(self, phase: str) -> GroupSnapshot:
         """O: the group as the offsets log has it up to now."""

@@ -2,10 +2,10 @@
 
 `LinkSnapshot` is the kernel's socket table cut down to one target (S), `Probe` an own ApiVersions round trip through
 the target's proxies (P), `ProcessSnapshot` a process group, `TopicSnapshot` what the brokers say of leaders,
-`GroupSnapshot` the group as the offsets log has it (O), and `EffectsSnapshot` what came to the HTTP sink. They are
-taken by `injection.py`, written to the history, and judged by `evidence.py`. Counters are as the *proxy's* sockets see
-them. The functions are pure: by route, how far round trips rose, at which rates connections went, how many bytes were
-held back.
+`LogSnapshot` where leaders say that their logs start and end, `GroupSnapshot` the group as the offsets log has it (O),
+and `EffectsSnapshot` what came to the HTTP sink. They are taken by `injection.py`, written to the history, and judged
+by `evidence.py`. Counters are as the *proxy's* sockets see them. The functions are pure: by route, how far round trips
+rose, at which rates connections went, how many bytes were held back.
 """
 
 from __future__ import annotations
@@ -138,7 +138,39 @@ class EffectsSnapshot:
     members: tuple[MemberEffects, ...] = ()
 
 
-Sample = LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot | LaneSeen | EffectsSnapshot
+@dataclass(frozen=True, slots=True)
+class LogSpan:
+    """Where the log of a partition starts, and the position after its last record."""
+
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogSnapshot:
+    """What the leaders of the topic say their logs hold."""
+
+    time_ns: int
+    spans: tuple[LogSpan, ...] = ()
+
+    def of(self, partitions: Iterable[int]) -> LogSnapshot:
+        """Returns the snapshot of some partitions alone."""
+        wanted = set(partitions)
+        return LogSnapshot(self.time_ns, tuple(span for span in self.spans if span.partition in wanted))
+
+    @property
+    def starts(self) -> dict[int, int]:
+        return {span.partition: span.start for span in self.spans}
+
+    @property
+    def ends(self) -> dict[int, int]:
+        return {span.partition: span.end for span in self.spans}
+
+
+Sample = (
+    LinkSnapshot | Probe | ProcessSnapshot | TopicSnapshot | GroupSnapshot | LogSnapshot | LaneSeen | EffectsSnapshot
+)
 
 
 def to_details(sample: Sample) -> dict[str, Any]:

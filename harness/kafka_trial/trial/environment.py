@@ -21,7 +21,7 @@ from kafka_trial.consumers.consumer import Group
 from kafka_trial.errors import KafkaTrialError, UnjudgeableError, WaitTimeout
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.invariants.liveness_bounds import FRESH_MIN, Timing
+from kafka_trial.invariants.liveness_bounds import FRESH_MIN, Timing, convergence_bound_s
 from kafka_trial.nemesis.context import FaultContext
 from kafka_trial.nemesis.schedule import plan_to_table, run_schedule
 from kafka_trial.process.children import ChildProcesses
@@ -81,6 +81,25 @@ class TrialEnvironment:
     def timing(self, *, backlog: int) -> Timing:
         """Returns what the bounds of convergence follow from."""
         return self.watch.update().timing(backlog=backlog, rate_per_s=self.rate_per_s)
+
+    def due_s(self, ends: Mapping[int, int]) -> float:
+        """Returns how long the group may take, by its claim, until it has done all below `ends`.
+
+        The history is read anew, from its beginning: a fault asks, in a thread of its own.
+        """
+        progress = self.progress.anew().update()
+        backlog = min(progress.lag(ends), progress.unhandled(ends))
+        return convergence_bound_s(self._watched_anew().timing(backlog=backlog, rate_per_s=self.rate_per_s))
+
+    def busier_s(self, since_ns: int) -> float:
+        """Returns how much longer members and brokers have waited for a processor since then than they did before.
+
+        Of the history, as above.
+        """
+        return self._watched_anew().busier_s(since_ns=since_ns, now_ns=time.monotonic_ns())
+
+    def _watched_anew(self) -> GroupWatch:
+        return GroupWatch(self.folder.history, self.group_name, self.trial_spec.consumer).update()
 
     @property
     def _transactions(self) -> bool:

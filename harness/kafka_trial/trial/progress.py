@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,10 @@ class Progress:
             for event in follower.new_events():
                 self._take(event)
         return self
+
+    def anew(self) -> Progress:
+        """Returns the progress of the same group, to be read from the beginning: a thread of its own may ask it."""
+        return Progress(self.folder, self.topic, self.group, by_sends=self.by_sends, by_effects=self.by_effects)
 
     def ends(self, log_ends: Mapping[int, int]) -> Mapping[int, int]:
         """Returns the position after the last record of each partition that there is to read."""
@@ -146,6 +150,7 @@ class FreshRecords:
 
 
 SECOND_NS = 1_000_000_000
+ADDING = "partitions-added"
 SOURCES = ("run.jsonl", "nemesis.jsonl", "offsets.jsonl", "requests-b*.jsonl", "consumer-*.jsonl")
 LEFT_EPOCH = -1  # in a heartbeat of KIP-848: the member leaves for good
 SEEN_MIN_NS = 3 * SECOND_NS
@@ -192,12 +197,16 @@ class GroupWatch:
             backlog=backlog,
             rate=rate_per_s,
             longest_handler_s=self._longest_ns / SECOND_NS,
+            partitions_added=any(window["fault"] == ADDING for window in self._windows.values()),
         )
         return with_faults(timing, self._trial_context())
 
-    def busier_s(self, *, now_ns: int) -> float:
-        """Returns how much longer members and brokers waited for a processor in the drain than they did before."""
-        return cpu_wait_excess_s(self._trial_context(), now_ns)
+    def busier_s(self, *, now_ns: int, since_ns: int | None = None) -> float:
+        """Returns how much longer members and brokers waited for a processor in the drain, or since an instant, than
+        they did before."""
+        about = self._trial_context()
+        phases = about.phases if since_ns is None else {**about.phases, "drain": since_ns}
+        return cpu_wait_excess_s(replace(about, phases=phases), now_ns)
 
     def lost_until_ns(self) -> int:
         """Returns when the last session that a fault cost has expired, and its rebalance is over; 0: none did."""

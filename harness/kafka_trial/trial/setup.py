@@ -137,8 +137,13 @@ def _opened(
         lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=lambda: _broker_pids(cluster)),
     )
     nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
-    context = FaultContext(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink)
-    return TrialEnvironment(
+    context = FaultContext(
+        *(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink),
+        progress_in_kafka=trial_spec.consumer.progress.kind in ("kafka", "transaction"),
+        due_s=lambda ends: environment.due_s(ends),  # noqa: PLW0108 - it is made below
+        busier_s=lambda since_ns: environment.busier_s(since_ns),  # noqa: PLW0108 - as above
+    )
+    environment = TrialEnvironment(
         trial_spec=trial_spec,
         cluster=cluster,
         folder=folder,
@@ -164,6 +169,7 @@ def _opened(
         output=output,
         postgres=postgres,
     )
+    return environment
 
 
 def _broker_pids(cluster: Cluster) -> list[int]:

@@ -94,6 +94,8 @@ def make_trial_spec(
     at_sink = [planned.fault for planned in plan.faults if find_fault(planned.fault).needs_http_sink]
     if spec.evidence.sink != "http" and at_sink:
         raise InputError(str(consumer), f'the fault {at_sink[0]} needs [evidence] sink = "http": it is played there')
+    if problems := _added_problems(spec, scenario, plan):
+        raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
     if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
         raise InputError(str(payload), problems)
@@ -103,6 +105,20 @@ def make_trial_spec(
     if exact:
         require_resolved(plan, _target_names(trial_spec), where=str(schedule or "--exact"))
     return trial_spec
+
+
+def _added_problems(spec: ConsumerSpec, scenario: Scenario, plan: Plan) -> list[str]:
+    """Returns why partitions cannot be added in this trial, as sentences: it would be judged by less than it seems."""
+    if not any(planned.fault == "partitions-added" for planned in plan.faults):
+        return []
+    problems = []
+    if not scenario.load.keyed:
+        problems.append("partitions-added needs keyed records (load.keyed): others go to the partitions of the start")
+    if spec.claim.order == "key":
+        problems.append(
+            'partitions-added moves keys to other partitions, and order = "key" is judged inside each partition only'
+        )
+    return problems
 
 
 def check_protocol(spec: ConsumerSpec, version: str) -> None:

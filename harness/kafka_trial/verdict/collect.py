@@ -13,6 +13,7 @@ and before, during or after which fault.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kafka_trial.history.event import Event, from_line
@@ -57,7 +58,7 @@ def collect(
         ground=(*unknowns, *environment_failures(judgement), *no_control),
         unready=tuple(_unready(failed, at_work)),
         gaps=tuple(
-            coverage_gaps(coverage, scope, silent=trial_context.settings.silent)
+            coverage_gaps(coverage, _with_added(scope, trial_context.partitions), silent=trial_context.settings.silent)
             + faults_without_traffic(coverage, trial_context)
             + [plain(told(one)) for one in trial_context.lost_events]
         ),
@@ -68,6 +69,11 @@ def collect(
         | readings_counted(trial_context),
         notes=tuple(notes_of(judgement)),
     )
+
+
+def _with_added(scope: Scope, seen: int) -> Scope:
+    """Returns the scope with the partitions that were added in the trial: `seen` is how many the topic had at most."""
+    return scope if scope.partitions is None else replace(scope, partitions=max(scope.partitions, seen))
 
 
 def own_events(folder: RunFolder) -> Iterator[Event]:

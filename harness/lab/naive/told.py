@@ -22,7 +22,7 @@ LEAVES_UNANSWERED = (
 )
 LEAVES_ANSWERS_ALONE = (
     *("requests-held", "terminate", "restart", "join", "leave", "leader-move", "rolling-restart"),
-    *("broker-kill", "broker-restart", "broker-pause"),
+    *("broker-kill", "broker-restart", "broker-pause", "records-deleted", "partitions-added"),
 )
 
 
@@ -136,7 +136,7 @@ def _disturbed(trial: Trial, member: str) -> Iterator[tuple[float, float]]:
     waits_s = trial.settings.get("request_timeout_s")
     for fault in trial.of_kind("injected"):
         name, number = fault_kind(fault), fault.details.get("fault_no")
-        if fault.member not in (None, member) or name in ("join", "leader-move"):
+        if fault.member not in (None, member) or name in ("join", "leader-move", "records-deleted", "partitions-added"):
             continue
         began = [e.time_ns for e in trial.of_kind("injecting") if e.details.get("fault_no") == number]
         more_ns = (60 if waits_s is None else waits_s) * 1_000_000_000 if name in LEAVES_UNANSWERED else TOLERANCE_NS
