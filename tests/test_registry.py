@@ -23,6 +23,7 @@ SUITES = {
     "rolling-restart",
     "large-records",
     "aborted-records",
+    "overtaken",
 }
 
 

@@ -1,6 +1,6 @@
 """The committed sample of live trials: which consumers go through which suites on which Kafka in `make test`.
 
-Pairwise: every reference in at least two suites, every suite with at least two references, three on 3.9.2; eight sins
+Pairwise: every reference in at least two suites, every suite with at least two references, three on 3.9.2; nine sins
 in the suite their headers name, on and off. A dozen of them and the sins switched on are tried each time, the others
 take turns (`tiers.py`). The whole zoo, on the whole grid, is `make calibrate`.
 """
@@ -35,6 +35,7 @@ ALWAYS = (  # every suite; every client library with every protocol that it spea
     Sampled("aiokafka-long-orders", "rolling-deploy"),
     Sampled("python-batch-writers", "rebalance-storm"),
     Sampled("python-transactional", "aborted-records"),
+    Sampled("python-known-invoices", "overtaken"),
 )
 
 BY_TURNS = (
@@ -71,6 +72,8 @@ BY_TURNS = (
     Sampled("python-batch-writers", "control"),
     Sampled("python-dead-letters", "control"),
     Sampled("python-dead-letters", "member-killed"),
+    Sampled("python-eases-in", "overtaken"),
+    Sampled("python-eases-in", "member-paused"),
     Sampled("python-fair-turns", "control"),
     Sampled("python-fair-turns", "slow-network"),
     Sampled("python-long-orders", "control"),
@@ -85,6 +88,8 @@ BY_TURNS = (
     Sampled("python-asks-its-group", "rebalance-storm"),
     Sampled("python-asks-its-group", "coordinator-lost"),
     Sampled("python-transactional", "member-killed"),
+    Sampled("python-transactional", "overtaken"),
+    Sampled("kafka-python-at-least-once", "overtaken"),
     Sampled("python-known-invoices", "aborted-records"),
     Sampled("python-known-invoices", "stalled-network"),
     Sampled("python-upserts", "aborted-records"),
@@ -104,6 +109,7 @@ SINS = (
     "commits-before-processing",
     "commits-past-end",
     "drops-failed-record",
+    "leaves-its-backlog-to-retention",
     "processes-after-revoke",
     "reorders-one-key",
     "skips-batch-on-rebalance",
