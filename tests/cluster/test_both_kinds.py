@@ -162,4 +162,4 @@ def _leaders(admin: Admin, topic: str) -> set[int]:
 
 def _states(broker: BrokerHandle) -> set[str]:
     """Returns the letters of a broker's processes."""
-    return set(sampling.process(broker.pid, None, set(), namespaces=broker.namespaces).states)
+    return set(sampling.process(broker.pid, None, set(), container=broker.container_view).states)

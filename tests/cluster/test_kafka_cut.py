@@ -12,7 +12,7 @@ import pytest
 
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.kafka_cut import Arming, LaneCuts, cuts_on
-from kafka_trial.cluster.toxiproxy import BUILD, can_cut, find_go, toxiproxy_there, toxiproxy_version
+from kafka_trial.cluster.toxiproxy import BUILD, find_go, is_ours, toxiproxy_there, toxiproxy_version
 from kafka_trial.errors import StartError, UnjudgeableError
 
 LANE = Lane(0, "127.0.0.1:1,127.0.0.1:2", {0: "k-b0-lane0", 1: "k-b1-lane0"}, {0: 1, 1: 2})
@@ -108,7 +108,7 @@ def test_a_server_on_path_that_cannot_cut_is_not_taken(monkeypatch: pytest.Monke
     plain.chmod(0o755)
     monkeypatch.delenv("KAFKA_TRIAL_TOXIPROXY", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert (toxiproxy_version(plain), can_cut(plain)) == ("2.12.0", False)
+    assert (toxiproxy_version(plain), is_ours(plain)) == ("2.12.0", False)
     assert toxiproxy_there() != plain
     monkeypatch.setenv("KAFKA_TRIAL_TOXIPROXY", str(plain))
     assert toxiproxy_there() == plain

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -54,6 +55,40 @@ def test_a_toxic_is_added_changed_and_removed(toxiproxy: Toxiproxy) -> None:
     changed = toxiproxy.proxy("a").toxics[0]["attributes"]["latency"]
     toxiproxy.remove_toxic("a", "slow")
     assert (added, changed, toxiproxy.proxy("a").toxics) == (100, 200, ())
+
+
+@pytest.mark.cluster
+def test_it_tells_of_its_sockets_what_the_kernel_tells_us(toxiproxy: Toxiproxy) -> None:
+    """Here it is in our network: the same connections, with the same counters, in the states that were asked for."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+        with near, far:
+            near.sendall(b"x" * 1000)
+            ends = {near.getsockname()[1], listener.getsockname()[1]}
+            wait_until(lambda: 1001 in [one.bytes_acked for one in _of(ends, None)], within_s=5, what="the answer")
+            assert _of(ends, toxiproxy.sockets) == _of(ends, None)
+            assert sorted(one.state for one in _of(ends, toxiproxy.sockets)) == ["established", "established", "listen"]
+            listening = socket_table.sample([socket_table.LISTEN], dump=toxiproxy.sockets)
+    assert {one.state for one in listening} == {"listen"}
+
+
+def _of(ports: set[int], dump: socket_table.Dump | None) -> list[socket_table.Socket]:
+    found = [one for one in socket_table.sample(dump=dump) if one.sport in ports]
+    return [replace(one, last_data_received_ms=0) for one in found]
+
+
+@pytest.mark.cluster
+def test_a_wrong_question_about_its_sockets_is_refused(toxiproxy: Toxiproxy) -> None:
+    """No mask is no table of all."""
+    with pytest.raises(UnjudgeableError, match=r"GET /sockets.*→ 400: states"):
+        toxiproxy.sockets(-1)
+
+
+def test_a_server_that_is_not_ours_is_told_by_its_sockets() -> None:
+    """A plain one answers 404; this one answers something else than the kernel's messages."""
+    with _forgetful_server() as server, pytest.raises(UnjudgeableError, match="cannot be read by sock_diag"):
+        socket_table.sample(dump=server.sockets)
 
 
 @pytest.mark.cluster

@@ -451,4 +451,4 @@ server.serve_forever()
 
 def _states(member: Member) -> set[str]:
     """Returns the letters of a member's processes."""
-    return set(sampling.process(member.pid, None, set(), namespaces=member.namespaces).states)
+    return set(sampling.process(member.pid, None, set(), container=member.container_view).states)

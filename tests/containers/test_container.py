@@ -23,7 +23,6 @@ from kafka_trial.containers.private_engine import private_engine
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.nemesis import evidence, sampling
 from kafka_trial.nemesis.samples import ProcessSnapshot
-from kafka_trial.process.namespaces import is_frozen, processes_in
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import holds_for, wait_until
 from shell_image import shell_image
@@ -203,11 +202,11 @@ def test_a_frozen_one_is_seen_to_stand_still_and_a_thawed_one_to_go_on(container
     container.signal(SIGSTOP)  # twice is once
     inside = [_look(container), _look(container)]
     seen = evidence.paused(before, inside)
-    assert (is_frozen(container.pid), seen.bit) == (True, True)
+    assert (_is_frozen(container), seen.bit) == (True, True)
     assert seen.message == f"process {container.pid} was frozen with its container, used no CPU"
     container.signal(SIGCONT)
     container.signal(SIGCONT)
-    assert not is_frozen(container.pid)
+    assert not _is_frozen(container)
     wait_until(lambda: _look(container).cpu_s > inside[-1].cpu_s, within_s=10, what="it to compute again")
     assert not evidence.paused(before, [_look(container), _look(container)]).bit
 
@@ -252,8 +251,8 @@ def test_the_processes_of_one_that_has_ended_are_not_taken_from_the_next(contain
     first.kill()
     code = first.wait(within_s=ENDS_WITHIN_S)
     others = [containers.start(SLEEPS) for _ in range(3)]
-    assert first.namespaces is not None
-    assert list(processes_in(first.namespaces.pids)) == []
+    assert first.container_view is not None
+    assert first.container_view.processes() == []
     assert evidence.killed(before, _look(first, code)).bit
     assert [len(_look(other).states) for other in others] == [1, 1, 1]
 
@@ -404,7 +403,7 @@ def test_one_that_fills_the_disk_of_its_engine_is_removed_with_what_it_wrote(
 
 
 def _look(container: Container, code: int | None = None) -> ProcessSnapshot:
-    return sampling.process(container.pid, code, set(), namespaces=container.namespaces)
+    return sampling.process(container.pid, code, set(), container=container.container_view)
 
 
 def _inspect(container: Container) -> Any:
@@ -417,3 +416,8 @@ def _engine_says(container: Container) -> Any:
 
 def _settled() -> tuple[int, int]:
     return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+
+def _is_frozen(container: Container) -> bool:
+    assert container.container_view is not None
+    return container.container_view.is_frozen()

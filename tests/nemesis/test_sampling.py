@@ -21,6 +21,7 @@ from kafka_trial.nemesis.context import OffsetsLog, RequestLog
 from kafka_trial.nemesis.samples import REFUSED
 from kafka_trial.nemesis.sampling import GroupFold, RoutePorts
 from kafka_trial.process.children import ChildProcesses
+from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.waiting import wait_until
 from kafka_trial.witness import socket_table
 
@@ -129,6 +130,37 @@ def test_a_port_of_the_dead_that_another_uses_is_not_their_connection() -> None:
         wait_until(took_it, within_s=5, what=f"port {port} of the dead to be free")
         heir.connect(new.getsockname())
         assert sampling.process(child.pid, child.exit_code, inodes).sockets == 0
+
+
+def test_connections_of_a_container_are_told_by_its_address_or_its_ports() -> None:
+    """Of a member the proxies' ends, of a broker its own ends of what it accepted; closed they are its no longer."""
+    with socket.create_server(("127.0.0.2", 0)) as proxy, socket.create_server(("127.0.0.3", 0)) as broker:
+        member = socket.create_connection(proxy.getsockname(), source_address=("127.0.0.9", 0))
+        near, far = proxy.accept()[0], socket.create_connection(broker.getsockname())
+        accepted = broker.accept()[0]
+        here = Path("/nowhere")
+        places = {
+            "member": ContainerView(here, address="127.0.0.9"),
+            "broker": ContainerView(here, ports=frozenset([broker.getsockname()[1]])),
+            "neither": ContainerView(here),
+        }
+
+        def left() -> int:
+            look = sampling.process(1, None, both, container=places["member"], dump=socket_table.own_dump)
+            return look.sockets
+
+        held = {name: sampling.inodes_of(1, place, dump=socket_table.own_dump) for name, place in places.items()}
+        both = held["member"] | held["broker"]
+        with near, far:
+            assert held == {"member": {_inode(near)}, "broker": {_inode(accepted)}, "neither": set()}
+            assert left() == 2
+            member.close()
+            accepted.close()
+            wait_until(lambda: left() == 0, within_s=5, what="both to be closed")
+
+
+def _inode(end: socket.socket) -> int:
+    return os.fstat(end.fileno()).st_ino
 
 
 def _free_port_that_no_connection_is_given() -> int:

@@ -97,11 +97,11 @@ def context(tmp_path: Path) -> Iterator[FaultContext]:
         alive=True,
         process_group=0,
         address=None,
-        namespaces=None,
+        container_view=None,
         lane=SimpleNamespace(proxies={}),
     )
     ruined: list[str] = []
-    cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append, network_namespace=None)
+    cluster: Any = SimpleNamespace(brokers={}, ruined=ruined, ruin=ruined.append, socket_dump=None)
     group: Any = SimpleNamespace(members=[member], size=1)
     admin: Any = None
     with Recorder(tmp_path, "nemesis") as recorder:
@@ -299,7 +299,7 @@ def test_a_restart_is_journaled_when_it_hits(context: FaultContext) -> None:
     injection = injection_of(context, "restart", for_s=0.1)
     events: list[str] = []
     member = context.group.members[0]
-    member.pid, member.exit_code, member.namespaces = 2**22, None, None
+    member.pid, member.exit_code, member.container_view = 2**22, None, None
     context.group.leave = lambda _: events.append(f"asked to stop, {journal(context)[-1]}")  # type: ignore[method-assign]
     with suppress(StopIteration):
         next(find_fault("restart").play(injection))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import ChildProcesses
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
@@ -79,6 +81,31 @@ def test_only_the_states_asked_for_are_dumped() -> None:
         far.shutdown(socket.SHUT_WR)
         wait_until(lambda: _state(sport, socket_table.STATES) == "close-wait", within_s=5, what="the end to arrive")
         assert (_state(sport, [socket_table.ESTABLISHED]), _state(sport, [socket_table.LISTEN])) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("cut", "because"),
+    [
+        (slice(0, 0), "0 dumps of 2 are whole"),
+        (slice(0, -20), "1 dumps of 2 are whole"),  # without the end of the second
+        (slice(0, -30), "cannot be read"),
+        (slice(7, None), "cannot be read"),
+    ],
+)
+def test_a_dump_that_is_not_whole_is_an_error(cut: slice, because: str) -> None:
+    """What somebody hands on is believed only as far as the kernel's own marks of the end say that it is all."""
+    with connection(), connection(socket.AF_INET6):
+        whole = socket_table.own_dump(1 << socket_table.ESTABLISHED)
+    assert socket_table.sample(dump=lambda _: whole) != []
+    with pytest.raises(UnjudgeableError, match=because):
+        socket_table.sample(dump=lambda _: whole[cut])
+
+
+def test_the_kernels_refusal_is_an_error() -> None:
+    """It comes in the place of a dump: no table is no empty one."""
+    refusal = struct.pack("=IHHIIi16x", 36, 2, 0, 1, 0, -errno.EPERM)
+    with pytest.raises(UnjudgeableError, match="Operation not permitted"):
+        socket_table.sample(dump=lambda _: refusal)
 
 
 def _state(sport: int, states: Collection[int]) -> str | None:

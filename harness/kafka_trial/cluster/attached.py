@@ -8,7 +8,7 @@ holds them.
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.wiring import Wiring
 from kafka_trial.containers.network import ContainerNetwork
 from kafka_trial.errors import InputError, StartError, UnjudgeableError
-from kafka_trial.process.namespaces import Namespaces
+from kafka_trial.process.control_groups import ContainerView
 
 
 class AttachedBroker:
@@ -36,7 +36,7 @@ class AttachedBroker:
         self.request_log = folder / "requests.log"
         self.server_log = folder / "server.log"
         self.exit_code: int | None = None
-        self.namespaces: Namespaces | None = None
+        self.container_view: ContainerView | None = None
 
     @property
     def pid(self) -> int:
@@ -104,7 +104,7 @@ class AttachedCluster:
         self.ruined: str | None = None
         self.lost: str | None = None  # its holder would know
         self.rebuilt_because: str | None = None
-        self.network_namespace: Path | None = None
+        self.socket_dump: Callable[[int], bytes] | None = None
         self.container_network: ContainerNetwork | None = None
 
     def ruin(self, reason: str) -> None:

@@ -37,7 +37,6 @@ class BootedCluster:
         brokers: Mapping[int, OwnBroker],
         *,
         toxiproxy_died: Callable[[], str | None],
-        network_namespace: Path | None = None,
         container_network: ContainerNetwork | None = None,
     ) -> None:
         """`toxiproxy_died` says how Toxiproxy ended, if it did."""
@@ -47,12 +46,13 @@ class BootedCluster:
         self.wiring = wiring
         self.brokers = brokers
         self.host = wiring.host
-        self.network_namespace = network_namespace
         self.container_network = container_network
         self.observer_bootstrap = wiring.observer_bootstrap()
         self.toxiproxy = Toxiproxy(wiring.toxiproxy_port, host=wiring.host)
         self.ruined: str | None = None
         self.rebuilt_because: str | None = None
+        # In containers they have a network of their own.
+        self.socket_dump = self.toxiproxy.sockets if container_network else None
         self._free_lanes = list(range(wiring.lanes))
         self._lock = threading.Lock()
         self._toxiproxy_died = toxiproxy_died

@@ -7,7 +7,7 @@ disturbed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.containers.network import ContainerNetwork
-from kafka_trial.process.namespaces import Namespaces
+from kafka_trial.process.control_groups import ContainerView
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class BrokerHandle(Protocol):
     @property
     def exit_code(self) -> int | None: ...
     @property
-    def namespaces(self) -> Namespaces | None:
-        """Those of its container; None: it is a process among ours."""
+    def container_view(self) -> ContainerView | None:
+        """What this machine sees of its container; None: it is a process among ours."""
         ...
 
     @property
@@ -87,8 +87,9 @@ class Cluster(Protocol):
         ...
 
     @property
-    def network_namespace(self) -> Path | None:
-        """The file of the network namespace that proxies and brokers are in; None: they are in ours."""
+    def socket_dump(self) -> Callable[[int], bytes] | None:
+        """Asks the kernel, by a mask of TCP states, for the sockets of the network that proxies and brokers are in;
+        None: they are in ours."""
         ...
 
     @property

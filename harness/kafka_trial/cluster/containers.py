@@ -2,7 +2,8 @@
 
 All share one network namespace, that of Toxiproxy's container, which has one address on a network of our own: ports,
 proxies and names of brokers are those of a cluster of processes, and an address stays when a broker is started again.
-Clients of any container on that network, and this machine, reach it there. Nothing is published.
+Clients of any container on that network, and this machine, reach it there. Nothing is published. Into the namespace
+only root could look: what is in it Toxiproxy tells, which is inside.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
 
@@ -32,13 +34,16 @@ from kafka_trial.containers.network import (
 )
 from kafka_trial.errors import StartError, UnjudgeableError
 from kafka_trial.process.children import ChildProcesses
-from kafka_trial.process.namespaces import Namespaces, in_network
+from kafka_trial.process.control_groups import ContainerView, control_group_of
 from kafka_trial.process.threads import ThreadGroup
 
 FIRST_PORT = 20000  # in a network namespace of our own, where nobody else listens
 BOOT_WITHIN_S = 180.0  # an image that formats its storage starts a Java for it first
 ASKED_WITHIN_S = 60  # a machine that is busy starts a container in ten
 INSIDE = "/kafka-trial"  # a broker's folder, as its container has it
+# A broker's data: in a volume that the official image has there. What its user writes into folders of its own, only
+# that user and root could take away again.
+DATA = Path("/var/lib/kafka/data")
 CLUSTER_ID = "a2Fma2EtdHJpYWwtMDAwMA"
 HEAP = "-Xms256m -Xmx256m"
 PERFORMANCE = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.awt.headless=true"
@@ -47,13 +52,14 @@ PERFORMANCE = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.
 class ContainerBroker:
     """One broker in a container; `start` starts it again on its own data."""
 
-    def __init__(self, number: int, folder: Path, container: Container, network: Path) -> None:
+    def __init__(self, number: int, folder: Path, container: Container, ports: frozenset[int]) -> None:
+        """`ports`: those at which it listens."""
         self.id = number
         self.folder = folder
         self.request_log = folder / "requests.log"
         self.server_log = folder / "server.log"
         self._container = container
-        self._network = network
+        self._ports = ports
 
     @property
     def pid(self) -> int:
@@ -67,10 +73,10 @@ class ContainerBroker:
         return self._container.pid
 
     @property
-    def namespaces(self) -> Namespaces | None:
-        """Those of its container; its network is the cluster's, whether it runs or not."""
-        own = self._container.namespaces
-        return own and Namespaces(own.pids, self._network)
+    def container_view(self) -> ContainerView | None:
+        """What this machine sees of its container; it shares its address with the others."""
+        own = self._container.container_view
+        return own and replace(own, address=None, ports=self._ports)
 
     @property
     def alive(self) -> bool:
@@ -114,7 +120,7 @@ class ContainerBroker:
 def container_cluster(
     version: str, *, brokers: int = 3, lanes: int = LANES, kafka_image: str | None = None
 ) -> Iterator[BootedCluster]:
-    """Boots a cluster of containers and ends it; its data and logs are in a temporary folder, which goes with it.
+    """Boots a cluster of containers and ends it; its logs are in a temporary folder, which goes with it.
 
     `kafka_image`: that of the brokers; by default the official one of the version, or ours where the engine has none.
 
@@ -141,8 +147,7 @@ def container_cluster(
         toxiproxy = _toxiproxy(proxy_image, network, ports[0], threads)
         if toxiproxy.address is None:
             raise StartError(f"the container of Toxiproxy ended at once: {toxiproxy.last_words()}")
-        namespace = Path(f"/proc/{toxiproxy.pid}/ns/net")
-        _require_sight(namespace)
+        _require_sight(toxiproxy)
         remove_leftovers(client)  # who sees this engine's processes, sees which of them are gone
         with (place / "toxiproxy.log").open("ab") as log:
             threads.start("toxiproxy log", toxiproxy.copy_log, os.dup(log.fileno()))
@@ -150,7 +155,7 @@ def container_cluster(
         made = {}
         for number in range(brokers):
             container = _broker(number, kafka_image, known, place, wiring, toxiproxy, network, threads)
-            made[number] = ContainerBroker(number, place / f"b{number}", container, namespace)
+            made[number] = ContainerBroker(number, place / f"b{number}", container, wiring.ports_of(number))
         cluster = BootedCluster(
             name,
             version,
@@ -158,10 +163,10 @@ def container_cluster(
             wiring,
             made,
             toxiproxy_died=lambda: _end_of(toxiproxy),
-            network_namespace=namespace,
             container_network=network,
         )
         boot(cluster, within_s=BOOT_WITHIN_S)
+        _require_sockets(cluster)
         yield cluster
 
 
@@ -185,18 +190,33 @@ def _toxiproxy(image: str, network: ContainerNetwork, port: int, threads: Thread
     return container
 
 
-def _require_sight(namespace: Path) -> None:
-    """Makes sure that we can see what happens on the network: without that no fault has evidence.
+def _require_sight(container: Container) -> None:
+    """Makes sure that we can see what becomes of a container's processes: without that no fault has evidence.
 
     Raises:
-        StartError: we are not root, or the engine runs on another machine.
+        StartError: they are hidden from us, or not on this machine.
     """
     try:
-        in_network(namespace, lambda: None)
-    except OSError as error:
+        control_group_of(container.pid, container=container.id)
+    except UnjudgeableError as error:
         raise StartError(
-            f"the connections of containers cannot be seen ({error}): run kafka-trial as root, on the machine of the "
-            "container engine"
+            f"the processes of containers cannot be seen ({error}): run kafka-trial on the machine of the container "
+            "engine, not in a container of it, by a user from whom /proc hides no processes (hidepid)"
+        ) from error
+
+
+def _require_sockets(cluster: BootedCluster) -> None:
+    """Makes sure that we can see the connections of the cluster's network.
+
+    Raises:
+        StartError: Toxiproxy, which is inside, does not tell of them.
+    """
+    try:
+        cluster.toxiproxy.sockets(0)
+    except UnjudgeableError as error:
+        raise StartError(
+            f"the connections of containers cannot be seen ({error}): it takes the Toxiproxy that kafka-trial builds; "
+            "unset KAFKA_TRIAL_TOXIPROXY"
         ) from error
 
 
@@ -212,9 +232,8 @@ def _broker(
 ) -> Container:
     folder, inside = place / f"b{number}", Path(INSIDE)
     place.chmod(0o755)
-    for made in (folder, folder / "data"):
-        made.mkdir()
-        made.chmod(0o777)  # an image has a user of its own, whom this machine need not know
+    folder.mkdir()
+    folder.chmod(0o777)  # an image has a user of its own, whom this machine need not know
     (folder / "hosts").write_text(hosts_file(wiring.brokers))
     flag, text = logging_config(version, inside)
     (folder / "logging.xml").write_text(text)
@@ -224,7 +243,7 @@ def _broker(
         network=f"container:{toxiproxy.id}",
         labels=network.labels,
         env={
-            **environment_of(server_settings(wiring, version, number, inside / "data")),
+            **environment_of(server_settings(wiring, version, number, DATA)),
             "CLUSTER_ID": CLUSTER_ID,
             "KAFKA_HEAP_OPTS": HEAP,
             "KAFKA_JVM_PERFORMANCE_OPTS": PERFORMANCE,

@@ -25,7 +25,7 @@ from kafka_trial.cluster.versions import KNOWN, find_version
 from kafka_trial.cluster.wiring import LANES, Wiring, block_of_ports, hosts_file, logging_config, server_properties
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import Child, ChildProcesses
-from kafka_trial.process.namespaces import Namespaces
+from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.waiting import wait_until
 
 BOOT_WITHIN_S = 120.0
@@ -53,7 +53,7 @@ class Broker:
         self._child_processes = child_processes
         self._command = command
         self._child: Child | None = None
-        self.namespaces: Namespaces | None = None
+        self.container_view: ContainerView | None = None
 
     @property
     def pid(self) -> int:

@@ -1,6 +1,7 @@
 """Toxiproxy: its server, built once from the committed sources, or found, and the one place that speaks to it.
 
-What is built is Toxiproxy with one toxic more, `kafka-cut` (`kafka_cut.py`); a plain server does for every other fault.
+What is built is Toxiproxy with one toxic more, `kafka-cut` (`kafka_cut.py`), that also tells of the sockets of its
+network namespace; a plain server does for every other fault, and where it has no namespace of its own.
 
 Every change is read back and compared. The client library toxiproxy-python would not do: it swallows most error
 statuses, has no time-outs, and knows one server per process where two clusters may stand side by side. The API is 14
@@ -29,11 +30,12 @@ from kafka_trial.errors import InputError, StartError, UnjudgeableError
 
 TOXIPROXY_VERSION = "2.12.0"
 CUT = "kafka-cut"  # the type of the toxic that is ours; it is there for a whole trial, and no fault by itself
+SOCKETS = "sockets"  # what else our server can
 BUILD = Path(__file__).parent / "toxiproxy_build"
 
 
 def toxiproxy_server() -> Path:
-    """Returns Toxiproxy's server: $KAFKA_TRIAL_TOXIPROXY, one on PATH that can cut, else built from our sources.
+    """Returns Toxiproxy's server: $KAFKA_TRIAL_TOXIPROXY, one on PATH that is ours, else built from our sources.
 
     Raises:
         InputError: KAFKA_TRIAL_TOXIPROXY names something else.
@@ -63,7 +65,7 @@ def toxiproxy_there() -> Path | None:
             raise InputError("KAFKA_TRIAL_TOXIPROXY", f"expected {expected}, {given} is version {seen or 'unreadable'}")
         return Path(given)
     on_path = shutil.which("toxiproxy-server")
-    if on_path and toxiproxy_version(Path(on_path)) == TOXIPROXY_VERSION and can_cut(Path(on_path)):
+    if on_path and toxiproxy_version(Path(on_path)) == TOXIPROXY_VERSION and is_ours(Path(on_path)):
         return Path(on_path)
     built = _toxiproxy_place()
     return built if built.exists() else None
@@ -75,9 +77,10 @@ def toxiproxy_version(server: Path) -> str:
     return found[1] if found else ""
 
 
-def can_cut(server: Path) -> bool:
-    """Tells whether a `toxiproxy-server` is ours: one that has the toxic for cuts."""
-    return CUT in _version_line(server)
+def is_ours(server: Path) -> bool:
+    """Tells whether a `toxiproxy-server` is ours: one that has the toxic for cuts, and tells of its sockets."""
+    line = _version_line(server)
+    return CUT in line and SOCKETS in line
 
 
 def _version_line(server: Path) -> str:
@@ -131,7 +134,8 @@ def _build_toxiproxy(built: Path) -> None:
     temporary.rename(built)
 
 
-ANSWER_WITHIN_S = 30.0  # a frozen upstream blocks the API for 25 s
+ANSWER_WITHIN_S = 30.0  # a frozen upstream blocks the API for 25 s, but for its sockets
+SOCKETS_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,16 @@ class Toxiproxy:
         """Returns the server's version; also the question whether it answers."""
         answer = self._call("GET", "/version")
         return str(answer["version"] if isinstance(answer, dict) else answer)
+
+    def sockets(self, states: int) -> bytes:
+        """Returns what the kernel tells the server of its network namespace's TCP sockets in the states of a mask.
+
+        Sockets as sock_diag's messages: `witness/socket_table.py` decodes them.
+
+        Raises:
+            UnjudgeableError: the server does not answer, is not ours, or the kernel refuses it.
+        """
+        return self._ask("GET", f"/sockets?states={states}", within_s=SOCKETS_WITHIN_S)
 
     def populate(self, proxies: Iterable[tuple[str, int, int]]) -> None:
         """Makes proxies of (name, listening port, upstream port)."""
@@ -255,21 +269,24 @@ class Toxiproxy:
             raise UnjudgeableError(f"Toxiproxy on port {self.port}: expected {what}")
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
+        text = self._ask(method, path, body)
+        try:
+            return json.loads(text) if text else None
+        except json.JSONDecodeError:
+            return text.decode(errors="replace").strip()
+
+    def _ask(self, method: str, path: str, body: Any = None, *, within_s: float = ANSWER_WITHIN_S) -> bytes:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://{self.host}:{self.port}{path}", data=data, method=method)
         request.add_header("Content-Type", "application/json")
         try:
-            with _opener.open(request, timeout=ANSWER_WITHIN_S) as answer:
-                text = answer.read()
+            with _opener.open(request, timeout=within_s) as answer:
+                return bytes(answer.read())
         except urllib.error.HTTPError as error:
             said = error.read(500).decode(errors="replace")
             raise UnjudgeableError(f"Toxiproxy on port {self.port}: {method} {path} → {error.code}: {said}") from error
         except OSError as error:
             raise UnjudgeableError(f"Toxiproxy on port {self.port} does not answer {method} {path}: {error}") from error
-        try:
-            return json.loads(text) if text else None
-        except json.JSONDecodeError:
-            return text.decode(errors="replace").strip()
 
 
 # Neither loopback nor a network of ours goes through a proxy of the environment.

@@ -92,6 +92,11 @@ class Wiring:
     def server_port(self, broker: int, lane: int) -> int:
         return self._of(broker, 3 + self.lanes + lane)
 
+    def ports_of(self, broker: int) -> frozenset[int]:
+        """Returns the ports at which a broker listens."""
+        own = (self.controller_port(broker), self.internal_port(broker), self.observer_port(broker))
+        return frozenset([*own, *(self.server_port(broker, lane) for lane in range(self.lanes))])
+
     def lane(self, index: int, cluster: str) -> Lane:
         """Returns lane `index`: its bootstrap and its proxies' names, which carry the cluster's name."""
         ports = {broker: self.proxy_port(broker, index) for broker in range(self.brokers)}

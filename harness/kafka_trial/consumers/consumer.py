@@ -14,7 +14,7 @@ from typing import Protocol
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.consumers.spec import ConsumerSpec
 from kafka_trial.consumers.spec_toml import spec_from_toml
-from kafka_trial.process.namespaces import Namespaces
+from kafka_trial.process.control_groups import ContainerView
 
 __all__ = ["ConsumerSpec", "Group", "Member", "MemberFailure", "spec_from_toml"]
 
@@ -35,8 +35,8 @@ class Member(Protocol):
     @property
     def process_group(self) -> int: ...
     @property
-    def namespaces(self) -> Namespaces | None:
-        """Those of its container; None: it is a process among ours."""
+    def container_view(self) -> ContainerView | None:
+        """What this machine sees of its container; None: it is a process among ours."""
         ...
 
     @property

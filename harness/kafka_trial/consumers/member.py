@@ -26,7 +26,7 @@ from kafka_trial.consumers.wire import Wire
 from kafka_trial.errors import StartError
 from kafka_trial.history.recorder import Recorder
 from kafka_trial.history.store import RunFolder
-from kafka_trial.process.namespaces import Namespaces
+from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause
 
@@ -40,7 +40,7 @@ class Program(Protocol):
     @property
     def pid(self) -> int: ...
     @property
-    def namespaces(self) -> Namespaces | None: ...
+    def container_view(self) -> ContainerView | None: ...
     @property
     def address(self) -> str | None: ...
     @property
@@ -92,9 +92,9 @@ class ProcessMember:
         return self.child.pid
 
     @property
-    def namespaces(self) -> Namespaces | None:
-        """Those of its container; None: it is a process among ours."""
-        return self.child.namespaces
+    def container_view(self) -> ContainerView | None:
+        """What this machine sees of its container; None: it is a process among ours."""
+        return self.child.container_view
 
     @property
     def address(self) -> str | None:

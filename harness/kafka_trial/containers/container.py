@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_trial.containers.engine import innermost
 from kafka_trial.errors import StartError, UnjudgeableError
-from kafka_trial.process.namespaces import NO_LONGER, Namespaces, hold_pid_namespace, namespaces_of
+from kafka_trial.process.control_groups import NO_LONGER, ContainerView, control_group_of
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import wait_until
 
@@ -75,10 +75,9 @@ class Container:
         self._signalling = threading.RLock()
         self._exit_code: int | None = None
         self._pid = 0
-        self._held: int | None = None
         self._paused = False
         self._killed = False
-        self.namespaces: Namespaces | None = None
+        self.container_view: ContainerView | None = None
         self.address: str | None = None
         self.oom_killed = False
         self.lost: str | None = None
@@ -204,30 +203,22 @@ class Container:
         """Ends it and takes it away; nothing to do where it is gone."""
         with suppress(UnjudgeableError), engine_errors(f"container {self.spec.name} cannot be removed"):
             self._container.remove(force=True, v=True)
-        self._let_go()
 
     def _attached(self) -> Any:
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}
         return self._client.api.attach_socket(self.id, params=wanted)
 
     def _look(self) -> None:
-        """Takes down what it is on this machine: its first process, whose namespaces, its address."""
+        """Takes down what it is on this machine: its first process, its address, its control group."""
         state = self._client.api.inspect_container(self.id)
         self._pid = int(state["State"]["Pid"])
         networks = state["NetworkSettings"]["Networks"] or {}
         addresses = [one["IPAddress"] for one in networks.values() if one.get("IPAddress")]
         self.address = addresses[0] if addresses else None
-        self._let_go()
         try:
-            self._held = hold_pid_namespace(self._pid)
-            self.namespaces = namespaces_of(self._pid)
-        except UnjudgeableError:  # it has ended already; or we are not root, and see the proxies' halves only
-            self.namespaces = NO_LONGER
-
-    def _let_go(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
+            self.container_view = ContainerView(control_group_of(self._pid, container=self.id), self.address)
+        except UnjudgeableError:  # it has ended already
+            self.container_view = NO_LONGER
 
     def _freeze(self, *, frozen: bool) -> None:
         """Freezes or thaws it, unless it is so already: a frozen one that is signalled is thawed by the engine."""

@@ -32,7 +32,7 @@ from kafka_trial.nemesis.samples import (
     to_details,
 )
 from kafka_trial.nemesis.targets import Target, member_named
-from kafka_trial.process.namespaces import Namespaces
+from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import pause, wait_until
 
@@ -89,8 +89,8 @@ class Actor(Protocol):
     @property
     def exit_code(self) -> int | None: ...
     @property
-    def namespaces(self) -> Namespaces | None:
-        """Those of its container; None: it has none."""
+    def container_view(self) -> ContainerView | None:
+        """What this machine sees of its container; None: it has none."""
         ...
 
 
@@ -215,7 +215,7 @@ class Injection:
         """Routes on which an own request was seen to reach the broker while the fault is in force."""
         live = self._links(self._routes).routes()
         return sampling.requests_that_pass(
-            [self._routes[route] for route in live], network=self.context.cluster.network_namespace
+            [self._routes[route] for route in live], dump=self.context.cluster.socket_dump
         )
 
     def process(self, phase: str) -> ProcessSnapshot:
@@ -226,10 +226,11 @@ class Injection:
 
     def process_of(self, phase: str, actor: Actor) -> ProcessSnapshot:
         """The process group that a member or broker leads, or its container."""
-        pid, namespaces = actor.pid, actor.namespaces
+        pid, container, dump = actor.pid, actor.container_view, self.context.cluster.socket_dump
         if phase == "before":
-            self._inodes_before = sampling.inodes_of(pid, namespaces)
-        return self.keep(phase, sampling.process(pid, actor.exit_code, self._inodes_before, namespaces=namespaces))
+            self._inodes_before = sampling.inodes_of(pid, container, dump=dump)
+        before = self._inodes_before
+        return self.keep(phase, sampling.process(pid, actor.exit_code, before, container=container, dump=dump))
 
     def topic(self, phase: str) -> TopicSnapshot:
         """What the brokers say of leaders, coordinator and controller, over the observer's listener.
@@ -363,7 +364,7 @@ class Injection:
     def _links(self, routes: sampling.Routes) -> LinkSnapshot:
         running = [member for member in self.context.group.members if member.alive]
         clients = {member.name: member.address or member.process_group for member in running}
-        return sampling.links(routes, clients, network=self.context.cluster.network_namespace)
+        return sampling.links(routes, clients, dump=self.context.cluster.socket_dump)
 
 
 def _size(log: Path) -> int:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from kafka_trial.cluster.wiring import CONSUMER_SESSION_TIMEOUT_S
-from kafka_trial.errors import UnjudgeableError
 from kafka_trial.nemesis.context import WORKLOAD, FaultContext, OffsetsLog
 from kafka_trial.nemesis.samples import (
     BROKER,
@@ -30,9 +29,10 @@ from kafka_trial.nemesis.samples import (
     Probe,
     ProcessSnapshot,
 )
-from kafka_trial.process.namespaces import Namespaces, is_frozen, processes_in
+from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.waiting import pause
 from kafka_trial.witness import socket_table
+from kafka_trial.witness.socket_table import Dump
 
 HOST = "127.0.0.1"
 FROZEN = "F"  # of a process whose control group is frozen; /proc has no letter for it that is the same everywhere
@@ -74,17 +74,17 @@ def routes_of(context: FaultContext, wanted: Sequence[tuple[str, int]]) -> Route
     }
 
 
-def links(routes: Routes, clients: Clients, *, network: Path | None = None) -> LinkSnapshot:
+def links(routes: Routes, clients: Clients, *, dump: Dump | None = None) -> LinkSnapshot:
     """Returns every established half of the clients' connections on `routes`, from one dump of the socket table.
 
-    `network`: the network namespace of the proxies; None: ours. Members are told by their process groups or addresses;
-    whoever uses the lane of the load is the load. The look's time is that of the dump: on a busy machine it takes a
-    while to find whose sockets they are.
+    `dump` asks the kernel about the network of the proxies; None: that is ours. Members are told by their process
+    groups or addresses; whoever uses the lane of the load is the load. The look's time is that of the dump: on a busy
+    machine it takes a while to find whose sockets they are.
     """
-    table, taken_ns = socket_table.sample([socket_table.ESTABLISHED], network=network), time.monotonic_ns()
+    table, taken_ns = socket_table.sample([socket_table.ESTABLISHED], dump=dump), time.monotonic_ns()
     process_groups = {client: place for client, place in clients.items() if isinstance(place, int)}
     own_inodes = socket_table.inodes_of_groups(process_groups.values())
-    elsewhere = network is not None and process_groups
+    elsewhere = dump is not None and process_groups
     ours = socket_table.sample([socket_table.ESTABLISHED]) if elsewhere else table
     own_ports = {
         client: {entry.sport for entry in ours if entry.inode in own_inodes[pgid]}
@@ -117,54 +117,60 @@ def probe(route: RoutePorts, *, within_s: float) -> Probe:
     return Probe(route.client, route.broker, answer_s * 1000)
 
 
-def requests_that_pass(routes: Sequence[RoutePorts], *, network: Path | None = None) -> set[tuple[str, int]]:
+def requests_that_pass(routes: Sequence[RoutePorts], *, dump: Dump | None = None) -> set[tuple[str, int]]:
     """Returns the routes on which an own request reaches the broker: seen on the proxy's new socket towards it."""
     live = [socket_table.ESTABLISHED]
-    old = {(entry.sport, entry.dport) for entry in socket_table.sample(live, network=network)}
+    old = {(entry.sport, entry.dport) for entry in socket_table.sample(live, dump=dump)}
     with ExitStack() as opened:
         for route in routes:
             with suppress(OSError):  # a route that refuses does not pass
                 link = opened.enter_context(socket.create_connection((route.host, route.proxy_port), timeout=1.0))
                 link.sendall(PROBE_REQUEST)
         pause(PROBE_SETTLE_S)
-        new = [e for e in socket_table.sample(live, network=network) if (e.sport, e.dport) not in old]
+        new = [e for e in socket_table.sample(live, dump=dump) if (e.sport, e.dport) not in old]
     by_broker = {route.broker_port: (route.client, route.broker) for route in routes}
     return {by_broker[e.dport] for e in new if e.dport in by_broker and e.bytes_acked >= len(PROBE_REQUEST)}
 
 
 def process(
-    pid: int, exit_code: int | None, inodes: set[int], *, namespaces: Namespaces | None = None
+    pid: int,
+    exit_code: int | None,
+    inodes: set[int],
+    *,
+    container: ContainerView | None = None,
+    dump: Dump | None = None,
 ) -> ProcessSnapshot:
     """Returns a process group, or all of a container, at one instant; `inodes` are its sockets of old, counted while
     still established.
 
     A socket is told by its inode, which whoever inherited it shares; its port may be somebody else's within a second.
+    `dump` asks the kernel about the network that they are in; None: ours.
     """
     states, cpu_s = [], 0.0
-    frozen = namespaces is not None and is_frozen(pid)
-    for state, used_s in _stats_of_group(pid) if namespaces is None else _stats_in(namespaces):
+    frozen = container is not None and container.is_frozen()
+    for state, used_s in _stats_of_group(pid) if container is None else _stats_in(container):
         if state not in "ZX":  # a zombie waits only for its parent
             states.append(FROZEN if frozen else state)
             cpu_s += used_s
-    kept = sum(entry.inode in inodes for entry in _established(None if namespaces is None else namespaces.network))
+    kept = sum(entry.inode in inodes for entry in socket_table.sample([socket_table.ESTABLISHED], dump=dump))
     return ProcessSnapshot(time.monotonic_ns(), pid, tuple(sorted(states)), cpu_s, exit_code, kept)
 
 
-def _established(network: Path | None) -> Sequence[socket_table.Socket]:
-    """Returns the live sockets of a network; none where it is gone: it goes with the last process in it."""
-    try:
-        return socket_table.sample([socket_table.ESTABLISHED], network=network)
-    except UnjudgeableError:
-        if network is None or network.exists():
-            raise
-        return []
+def inodes_of(pid: int, container: ContainerView | None = None, *, dump: Dump | None = None) -> set[int]:
+    """Returns the inodes of every socket that a process group holds.
 
-
-def inodes_of(pid: int, namespaces: Namespaces | None = None) -> set[int]:
-    """Returns the inodes of every socket that a process group, or a container, holds."""
-    if namespaces is None:
+    Who else's descriptors may be looked into, only root would know. Of a container they are those of its connections as
+    the network of the proxies has them: the proxies' own ends of a member's, a broker's ends of those that it accepted.
+    When it has died they are established no longer.
+    """
+    if container is None:
         return socket_table.inodes_of_groups([pid])[pid]
-    return socket_table.inodes_of_processes(processes_in(namespaces.pids))
+    table = socket_table.sample([socket_table.ESTABLISHED], dump=dump)
+    return {
+        entry.inode
+        for entry in table
+        if entry.sport in container.ports or (container.address is not None and entry.dst == container.address)
+    }
 
 
 class GroupFold:
@@ -243,9 +249,9 @@ def _stats_of_group(pgid: int) -> list[tuple[str, float]]:
     return [(state, cpu_s) for state, group, cpu_s in (one for one in stats if one) if group == pgid]
 
 
-def _stats_in(namespaces: Namespaces) -> list[tuple[str, float]]:
+def _stats_in(container: ContainerView) -> list[tuple[str, float]]:
     """State letter and CPU seconds of each process of a container."""
-    stats = (_stat(Path(f"/proc/{pid}/stat")) for pid in processes_in(namespaces.pids))
+    stats = (_stat(Path(f"/proc/{pid}/stat")) for pid in container.processes())
     return [(state, cpu_s) for state, _, cpu_s in (one for one in stats if one)]
 
 

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from kafka_trial.errors import StartError
 from kafka_trial.process import supervisor
-from kafka_trial.process.namespaces import Namespaces
+from kafka_trial.process.control_groups import ContainerView
 from kafka_trial.process.waiting import wait_until
 
 
@@ -31,7 +31,7 @@ class Child:
     def __init__(self, name: str, pid: int, child_processes: ChildProcesses) -> None:
         self.name = name
         self.pid = pid
-        self.namespaces: Namespaces | None = None  # as a container has them
+        self.container_view: ContainerView | None = None  # as a container has one
         self.address: str | None = None
         self.oom_killed = False  # nobody tells; the run counts what the kernel killed
         self.lost: str | None = None

@@ -1,7 +1,8 @@
 """The kernel's socket table, and an own round trip to a broker: what the network did, as nobody's client tells it.
 
-`sample` is one dump by netlink sock_diag (Linux, no privilege), with TCP's own counters for each connection; the
-nemesis compares dumps from before, inside and after a fault. `api_versions_round_trip` is the one request a broker
+`sample` is one dump by netlink sock_diag (Linux, no privilege), with TCP's own counters for each connection, of this
+machine's own network or of whichever another process asks the same from inside; the nemesis compares dumps from before,
+inside and after a fault. `api_versions_round_trip` is the one request a broker
 answers before anything else, sent on a fresh connection. Reads, and judges nothing.
 """
 
@@ -12,15 +13,14 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address
-from pathlib import Path
 
 from kafka_trial.errors import UnjudgeableError
-from kafka_trial.process.namespaces import in_network
 
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
 ESTABLISHED, LISTEN = 1, 10
 STATES = {
     ESTABLISHED: "established",
@@ -82,20 +82,25 @@ class Socket:
         return self.state == STATES[ESTABLISHED]
 
 
-def sample(states: Collection[int] = STATES, *, network: Path | None = None) -> list[Socket]:
+Dump = Callable[[int], bytes]  # from a mask of states to sock_diag's messages, of IPv4 and then of IPv6
+
+
+def sample(states: Collection[int] = STATES, *, dump: Dump | None = None) -> list[Socket]:
     """Returns every TCP socket in one of `states`: IPv4, and IPv6, in which Java's sockets are.
 
-    `network`: the file of the network namespace they are in; None: those of this machine itself.
+    `dump`: who asks the kernel, from inside the network that is wanted; None: we do, of our own.
 
     One dump for each family. A machine that opens a connection for each of many requests has thousands of sockets in
     time-wait: who needs only live ones asks for `[ESTABLISHED]`, and the kernel leaves the others out.
 
     Raises:
-        UnjudgeableError: this system has no sock_diag, or refuses it; the namespace is gone.
+        UnjudgeableError: this system has no sock_diag, or refuses it; `dump` does not answer, or not with whole dumps.
     """
-    if not hasattr(socket, "AF_NETLINK"):
-        raise UnjudgeableError("the kernel's socket table is read by netlink sock_diag, which only Linux has")
-    return [entry for family in (socket.AF_INET, socket.AF_INET6) for entry in _dump(family, states, network)]
+    messages = (dump or own_dump)(sum(1 << state for state in states))
+    try:
+        return [_socket(message) for message in _messages(memoryview(messages))]
+    except (OSError, struct.error, IndexError) as error:
+        raise UnjudgeableError(f"the kernel's socket table cannot be read by sock_diag: {error}") from error
 
 
 def inodes_of_groups(pgids: Collection[int]) -> dict[int, set[int]]:
@@ -105,11 +110,6 @@ def inodes_of_groups(pgids: Collection[int]) -> dict[int, set[int]]:
         if pgid in inodes:
             inodes[pgid].update(_socket_inodes(pid))
     return inodes
-
-
-def inodes_of_processes(pids: Iterable[int]) -> set[int]:
-    """Returns the inodes of all sockets that some processes hold."""
-    return {inode for pid in pids for inode in _socket_inodes(pid)}
 
 
 def api_versions_round_trip(host: str, port: int, timeout_s: float) -> float:
@@ -153,36 +153,58 @@ def _received(connection: socket.socket, size: int, deadline_s: float) -> bytes:
     return taken
 
 
-def _dump(family: int, states: Collection[int], network: Path | None) -> list[Socket]:
-    mask = sum(1 << state for state in states)
-    request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, mask)
+def own_dump(states: int) -> bytes:
+    """Asks the kernel for the sockets of our own network."""
+    if not hasattr(socket, "AF_NETLINK"):
+        raise UnjudgeableError("the kernel's socket table is read by netlink sock_diag, which only Linux has")
     try:
-        with in_network(network, _netlink) as netlink:
-            netlink.settimeout(_ANSWER_WITHIN_S)
-            netlink.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
-            return [_socket(message) for message in _messages(netlink)]
+        return b"".join(_dump(family, states) for family in FAMILIES)
     except OSError as error:
         raise UnjudgeableError(f"the kernel's socket table cannot be read by sock_diag: {error}") from error
 
 
-def _netlink() -> socket.socket:
-    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
+def _dump(family: int, states: int) -> bytes:
+    """Returns the kernel's messages about one family, the last of which says that they are all."""
+    request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, states)
+    parts: list[bytes] = []
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as netlink:
+        netlink.settimeout(_ANSWER_WITHIN_S)
+        netlink.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
+        while not parts or not _ended(parts[-1]):
+            parts.append(netlink.recv(_RECEIVE_BYTES))
+    return b"".join(parts)
 
 
-def _messages(netlink: socket.socket) -> Iterator[memoryview]:
-    while True:
-        answer = memoryview(netlink.recv(_RECEIVE_BYTES))
-        place = 0
-        while place < len(answer):
-            size, kind, _, _, _ = _HEADER.unpack_from(answer, place)
-            body = answer[place + _HEADER.size : place + size]
-            if kind == _DONE:
-                return
-            if kind == _ERROR:
-                number = -struct.unpack_from("=i", body)[0]
-                raise OSError(number, os.strerror(number))
+def _ended(part: bytes) -> bool:
+    return any(kind in (_DONE, _ERROR) for kind, _ in _headed(memoryview(part)))
+
+
+def _messages(dumps: memoryview) -> Iterator[memoryview]:
+    """Yields what each message about a socket holds.
+
+    Raises:
+        OSError: the kernel refused, or a dump has no end.
+    """
+    ends = 0
+    for kind, body in _headed(dumps):
+        if kind == _ERROR:
+            number = -struct.unpack_from("=i", body)[0]
+            raise OSError(number, os.strerror(number))
+        if kind == _DONE:
+            ends += 1
+        else:
             yield body
-            place += _aligned(size)
+    if ends != len(FAMILIES):
+        raise OSError(f"{ends} dumps of {len(FAMILIES)} are whole")
+
+
+def _headed(messages: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Yields each message's kind and what follows its header."""
+    place = 0
+    while place < len(messages):
+        size, kind, _, _, _ = _HEADER.unpack_from(messages, place)
+        yield kind, messages[place + _HEADER.size : place + size]
+        place += _aligned(max(size, _HEADER.size))
 
 
 def _socket(message: memoryview) -> Socket:
