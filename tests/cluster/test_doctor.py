@@ -1,5 +1,6 @@
 """`doctor`: every part with its place, its version and what to do; it looks and makes nothing."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,46 @@ from kafka_trial.cluster.kafka_jars import kafka_jars
 from kafka_trial.cluster.toxiproxy import TOXIPROXY_VERSION
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.errors import InputError, StartError
+
+
+class _Engine:
+    """An engine that answers."""
+
+    def info(self) -> dict[str, str]:
+        """Returns what one tells of itself."""
+        return {"DockerRootDir": "/var/lib/docker", "ServerVersion": "20.10"}
+
+    def close(self) -> None:
+        """Lets go."""
+
+
+@pytest.mark.parametrize(
+    ("user", "hidden", "said"),
+    [
+        (0, False, ""),
+        (1000, False, "this user is not root: images are tried with the same evidence, but"),
+        (1000, True, "this user cannot try images: /proc hides"),
+    ],
+)
+def test_what_a_user_gets_of_a_container_engine_is_told(
+    user: int, hidden: bool, said: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root has all; others have what the kernel shows them."""
+    monkeypatch.setattr(doctor, "connect", _Engine)
+    monkeypatch.setattr(doctor, "others_are_hidden", lambda: hidden)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    found = next(one for one in examine() if one.part == "container engine")
+    assert (found.ok, found.where, found.version) == (True, "/var/lib/docker", "20.10")
+    assert found.remedy.startswith(said)
+    assert bool(found.remedy) is bool(said)
+
+
+def test_without_a_container_engine_all_is_well(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only images need one; what is to be done stands beside it."""
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    found = next(one for one in examine() if one.part == "container engine")
+    assert (found.ok, found.where) == (True, "not there")
+    assert "no container engine answers where DOCKER_HOST says" in found.remedy
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -37,12 +38,19 @@ from kafka_trial.cluster.toxiproxy import (
 from kafka_trial.cluster.user_cache import cache_folder
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN, find_version
 from kafka_trial.cluster.wiring import FIRST_PORT, LAST_PORT
+from kafka_trial.containers.engine import connect
 from kafka_trial.errors import KafkaTrialError, StartError
 from kafka_trial.process import supervisor
+from kafka_trial.process.control_groups import others_are_hidden
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "pyspark", "pyarrow", "numpy", "psutil", "orjson")
 DISK_FREE_MIN_BYTES = 3 * 10**9
 MEMORY_FREE_MIN_BYTES = 2 * 10**9
+WITHOUT_ROOT = (
+    "this user is not root: images are tried with the same evidence, but where a container has several processes, the "
+    "memory of the largest alone is known; only root starts a private engine"
+)
+HIDDEN = "this user cannot try images: /proc hides the processes of others from it (hidepid)"
 EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -67,7 +75,7 @@ def examine(*, fetch: Sequence[str] = ()) -> list[Finding]:
     for version in [find_version(given) for given in fetch]:
         _fetch(version)
     findings: list[Finding] = []
-    for look in (_python, _java, _spark, _toxiproxy, _kafka, _postgres, _machine, _clusters):
+    for look in (_python, _java, _spark, _toxiproxy, _kafka, _postgres, _container_engine, _machine, _clusters):
         findings += look()
     return [*findings, *(Finding(one.what, True, one.where, "", one.remedy) for one in leftovers())]
 
@@ -164,6 +172,19 @@ def _postgres() -> Iterator[Finding]:
         yield Finding("PostgreSQL", True, "not there", "", str(error))
     else:
         yield Finding("PostgreSQL", True, str(found.postgres), found.version)
+
+
+def _container_engine() -> Iterator[Finding]:
+    """An engine is needed for images alone: without it all commands can be tried."""
+    part = "container engine"
+    try:
+        with closing(connect()) as client:
+            about = client.info()
+    except StartError as error:
+        yield Finding(part, True, "not there", "", str(error))
+    else:
+        remedy = "" if os.geteuid() == 0 else HIDDEN if others_are_hidden() else WITHOUT_ROOT
+        yield Finding(part, True, str(about["DockerRootDir"]), str(about["ServerVersion"]), remedy)
 
 
 def _machine() -> Iterator[Finding]:
