@@ -90,30 +90,10 @@ def test_the_job_ends_as_certify_does(ci: str, status: int, word: str, tmp_path:
 
 @pytest.mark.parametrize("ci", SHELL)
 def test_an_image_goes_to_the_command_as_it_is(ci: str, tmp_path: Path) -> None:
-    """As one word, by root."""
-    tools, image = _tools(tmp_path, id="echo 0"), "team/orders:1.4 and more"
-    done = job_of(ci, tmp_path, PATH=tools, **{IMAGE[ci]: image})
+    """As one word."""
+    image = "team/orders:1.4 and more"
+    done = job_of(ci, tmp_path, **{IMAGE[ci]: image})
     assert done.stdout.startswith(f"certify|--consumer|my consumer.toml|--consumer-image|{image}|--budget|90s|"), done
-
-
-@pytest.mark.parametrize("image", ["", "team/orders:1.4"])
-def test_only_an_image_makes_the_action_root(image: str, tmp_path: Path) -> None:
-    """By sudo, with this user's PATH, HOME and variables; what is left is given back, and the status is certify's."""
-    says = 'echo "sudo $1 $2 $3" >>"$SAID"; case $1 in --preserve-env) shift; exec "$@" ;; esac'
-    path, said = _tools(tmp_path, id="echo 1000", sudo=says), tmp_path / "said"
-    said.touch()
-    done = job_of("github", tmp_path, 1, IMAGE=image, PATH=path, SAID=str(said))
-    assert (done.returncode, done.stdout.startswith("certify|--consumer|my consumer.toml|")) == (1, True), done.stderr
-    wanted = ["sudo --preserve-env env PATH=" + path, "sudo chown -R 1000:1000"] if image else []
-    assert said.read_text().splitlines() == wanted
-
-
-def _tools(folder: Path, **shell: str) -> str:
-    """Returns a PATH that begins with these tools, each of them some shell."""
-    for name, text in shell.items():
-        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (folder / name).chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
 
 
 def test_what_is_kept_between_jobs_is_what_the_harness_and_pip_keep(monkeypatch: pytest.MonkeyPatch) -> None:
