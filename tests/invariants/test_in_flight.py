@@ -22,6 +22,7 @@ from histories import (
     healed,
     judged,
     on,
+    read_late,
     started,
     with_settings,
 )
@@ -100,6 +101,16 @@ def test_a_crash_long_after_excuses_nothing(seconds: float, *, soon: bool) -> No
 def test_what_no_fetch_can_have_brought_was_not_in_flight(fetches: Lines, *, flight: bool) -> None:
     """Record 1 is committed over, and the member crashes: the request log knows what it had."""
     assert excused([*fetches, after(1), TWO, CRASHED]) == [flight]
+
+
+@pytest.mark.parametrize(("late_s", "flight"), [(0.4, True), (1.0, True), (5.4, True), (6.0, False)])
+def test_a_fetch_that_its_broker_stamped_after_the_crash_brought_what_was_in_flight(
+    late_s: float, *, flight: bool
+) -> None:
+    """A busy broker stamps its line late; whoever has crashed asks for nothing more."""
+    stamped = read_late(fetched("m0", 0, size_bytes=9), -late_s)
+    found = finding("skipped", [assigned("m0"), stamped, TWO, CRASHED], settings=SETTINGS)
+    assert [one.attributes["in_flight_at_crash"] for one in found.instances] == [flight, flight]
 
 
 def test_a_record_that_was_passed_over_was_not_in_flight() -> None:

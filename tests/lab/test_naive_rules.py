@@ -34,6 +34,7 @@ from histories import (
     owner,
     phase,
     processed,
+    read_late,
     revoked,
     said,
     waited,
@@ -346,6 +347,14 @@ def test_only_what_was_fetched_is_in_flight(lines: Lines, *, in_flight: bool) ->
     skipped = says(story, WITH_SINK | {"delivery": "at-most-once", "no_effect": ["done"]}, records=2)
     places = [(found[2], dict(found[3])["in_flight_at_crash"]) for found in skipped.anomalies["skipped"]]
     assert places == [(1, in_flight)]
+
+
+@pytest.mark.parametrize(("late_s", "in_flight"), [(6.0, True), (7.0, False)])
+def test_what_a_broker_stamped_after_the_crash_may_have_been_fetched_before(late_s: float, *, in_flight: bool) -> None:
+    """m0 commits 1, and is killed a second later; the stamp of its fetch is up to five seconds late after that."""
+    story = [assigned("m0"), read_late(fetched("m0", 0, size_bytes=9), -late_s), committed(1, by="m0"), after(1), CRASH]
+    skipped = says(story, WITH_SINK | {"delivery": "at-most-once"}, records=1)
+    assert [dict(found[3])["in_flight_at_crash"] for found in skipped.anomalies["skipped"]] == [in_flight]
 
 
 # --- overlap across files --------------------------------------------------------------------------------------------

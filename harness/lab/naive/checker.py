@@ -41,6 +41,7 @@ DECIDING = {
     *("class", "found_in", "over_limit", "repeats"),
 }  # attributes that a claim looks at
 LOG_TOLERANCE_NS = 50_000_000  # between request log and offsets log
+STAMPED_LATE_NS_MAX = 5 * SECOND_NS  # a broker's stamp that is later than this is believed
 # Faults on the way of a member's answers: they come late, or are held and cut off.
 DELAYING = ("latency", "slow-link", "pause")
 CUTTING = ("stall", "answers-held", "half-open", "close", "refused", "kill", "crash-point")
@@ -1036,7 +1037,7 @@ class Partition:
             mine = [(r.seq, _place(c)) for r, c in in_time if _connection(r) == _connection(request)]
             fits = all((seq < request.seq) == (place < _place(last)) for seq, place in mine)
             known = [one for one in late.values() if one.details["commit"] == last.name]
-            if fits and not known and _wall(last) >= begun_ns - 5 * SECOND_NS:
+            if fits and not known and _wall(last) >= begun_ns - STAMPED_LATE_NS_MAX:
                 about = {**request.details, "duration_ms": 0, "commit": last.name}
                 late[request.source, request.seq] = replace(request, source_wall_ns=_wall(last), details=about)
         return late
@@ -1538,11 +1539,12 @@ def _in_flight(p: Partition, commit: Commit, offset: int) -> bool:
 
 
 def _may_have_had(p: Partition, commit: Commit, offset: int) -> bool:
-    """Some fetch of the incarnation that crashed can have brought the record, or the request log cannot tell."""
+    """Some fetch of the incarnation that crashed can have brought the record, or the request log cannot tell; a broker
+    may have stamped late what it had answered before the crash."""
     source = _file_of(p, commit)
-    ends = [e for e in p.trial.of_kind("exited") if e.source == source]
-    last = replace(ends[0], offset=offset) if ends else None
-    return last is None or not p._fetches_are_known(last) or p._may_have_fetched(last)
+    ends = [replace(e, offset=offset) for e in p.trial.of_kind("exited") if e.source == source][:1]
+    ends += [replace(end, time_ns=end.time_ns + STAMPED_LATE_NS_MAX) for end in ends]
+    return not ends or any(not p._fetches_are_known(end) or p._may_have_fetched(end) for end in ends)
 
 
 def _crashed_soon(p: Partition, commit: Commit) -> bool:
