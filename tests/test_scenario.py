@@ -45,7 +45,7 @@ def test_values_that_make_no_sense_are_told() -> None:
     table = {"name": "x", "topic": {"replication_factor": 4}, "load": load, "schedule": steps}
     _, problems = scenario_from_table(table)
     assert problems == [
-        "load.keys = 'gauss' is none of: uniform, zipf, hot",
+        "load.keys = 'gauss' is none of: uniform, zipf, hot, runs",
         "load.aborted_ratio must be at least 0 and below 1",
         "topic.replication_factor must be between 1 and brokers",
         "schedule[0] (kill): at_s and for_s must not be negative",

@@ -44,7 +44,8 @@ class Burst:
 class Load:
     """The workload: an opening burst, then a steady rate until the faults are healed.
 
-    keys: uniform | zipf | hot (one key takes half) over `key_count` keys; `keyed = false` sends records without a key.
+    keys: uniform | zipf | hot (one key takes half) | runs (every key once, then 200 to 300 records of
+    one, and again) over `key_count` keys; `keyed = false` sends records without a key.
     Sizes are of the value in bytes: uniform between `size_bytes_min` and `size_bytes_max` (equal: fixed).
     `aborted_ratio`: which part of the steady load is written in transactions that are aborted. `quiet_after_s`: so many
     seconds into the faults phase the load ends for good; what is not committed by then, no later record commits.
@@ -107,7 +108,7 @@ class Scenario:
     min_faults_s: float = 0.0
 
 
-KEYS = ("uniform", "zipf", "hot")
+KEYS = ("uniform", "zipf", "hot", "runs")
 COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd")
 FORMATS = ("json", "bytes")
 STABLE, HEALED = "stable", "healed"

@@ -4,8 +4,11 @@ from collections import Counter
 from dataclasses import replace
 from itertools import groupby
 from random import Random
+from zlib import crc32
 
-from kafka_trial.scenario import SIZE_BYTES_LIMIT, Burst, Load
+import pytest
+
+from kafka_trial.scenario import KEYS, SIZE_BYTES_LIMIT, Burst, Load
 from kafka_trial.workload.workload import LoadWorkload, Op
 
 LOAD = Load(opening_burst=20, rate_per_s=10, records_max=2000, key_count=50)
@@ -61,6 +64,27 @@ def test_uniform_keys_are_level() -> None:
     assert (len(counts), max(counts) < 80) == (50, True)
 
 
+def test_runs_are_bursts_of_one_key() -> None:
+    """`runs`: every key once, then 200 to 300 records of one; only the last run is cut off."""
+    ops = _ops(replace(LOAD, keys="runs"))
+    assert len({op.key for op in ops[:50]}) == 50
+    sizes = [len(list(run)) for _, run in groupby(ops, key=lambda op: op.key)]
+    long = [size for size in sizes if size > 2]
+    assert {1} <= {size for size in sizes if size not in long} <= {1, 2}
+    assert {*long[:-1]} <= set(range(200, 303))
+    assert len({*long[:-1]}) > 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "digest"),
+    [("uniform", "fed9718c"), ("zipf", "6f2ec95a"), ("hot", "28dde7bd"), ("runs", "5334a725")],
+)
+def test_the_draws_of_a_seed_stay(keys: str, digest: str) -> None:
+    """Stored trials are replayed by their seed: its keys and sizes are the same in every version."""
+    ops = _ops(replace(LOAD, keys=keys, size_bytes_max=5000))
+    assert f"{crc32(repr([(op.key, op.size_bytes) for op in ops]).encode()):08x}" == digest
+
+
 def test_sizes_cover_their_range() -> None:
     """Sizes lie in the range, up to 10 MB, and use both of its halves."""
     sizes = [op.size_bytes for op in _ops(replace(LOAD, size_bytes_min=64, size_bytes_max=SIZE_BYTES_LIMIT))]
@@ -80,7 +104,7 @@ def test_records_with_a_key_are_placed_by_it() -> None:
 
 def test_one_key_is_enough_for_every_distribution() -> None:
     """A single key has no others to share with."""
-    loads = [replace(LOAD, keys=keys, key_count=1) for keys in ("uniform", "zipf", "hot")]
+    loads = [replace(LOAD, keys=keys, key_count=1) for keys in KEYS]
     assert {key for load in loads for key, _ in groupby(_ops(load), key=lambda op: op.key)} == {"k0"}
 
 

@@ -26,6 +26,7 @@ from kafka_trial.scenario import Load
 OPENING_BURST, STEADY, BURST = "opening-burst", "steady", "burst"
 DRAW = 1024  # random choices are drawn this many at a time: five times cheaper than one by one
 ZIPF_EXPONENT = 1.1
+RUN_RECORDS = (200, 300)  # how many records of one key follow one another, at least and at most
 T = TypeVar("T")
 
 
@@ -78,7 +79,16 @@ def _keys(load: Load, rng: Random) -> Iterator[str | None]:
     if not load.keyed:
         return repeat(None)
     names = [f"k{number}" for number in range(load.key_count)]
+    if load.keys == "runs":
+        return _runs(rng, names)
     return _drawn(rng, names, list(accumulate(_weights(load.keys, load.key_count))))
+
+
+def _runs(rng: Random, names: Sequence[str]) -> Iterator[str]:
+    """Yields bursts of hot keys: every key once, in some order, then one of them so many times in a row; and again."""
+    while True:
+        yield from rng.sample(names, len(names))
+        yield from repeat(rng.choice(names), rng.randint(*RUN_RECORDS))
 
 
 def _weights(keys: str, count: int) -> list[float]:
