@@ -74,6 +74,7 @@ SINS = (
     "storm",
     "lazy",
     "starve",
+    "block",
     "rogue",
     "paused",
     "swallowed",
@@ -159,7 +160,7 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
     """Draws what one history shall contain; a sin that needs a handover gets members for it."""
     sin = draw(st.sampled_from(sins))
     needs_two = sin in SINS_WITH_HANDOVER or sin == "rogue"
-    starves = sin == "starve"  # one member with three partitions or four, and records enough to go round
+    starves = sin in ("starve", "block")  # one member with three partitions or four, and records enough to go round
     members = draw(st.integers(2 if needs_two else 1, 1 if starves else 3))
     handovers = draw(st.lists(st.sampled_from(HANDOVERS), max_size=0 if sin == "rogue" else 2)) if members > 1 else []
     second = sorted(set(COMMIT_SINS) - set(SINS_WITH_HANDOVER if members == 1 else ()))
@@ -286,7 +287,7 @@ class World:
         self.told_ms = random.Random(f"{plan.seed} told").choice(((None, None), (3000, 5000), (4000, 300_000)))
         self.policy = self.aside.choice(("delete", "delete", "compact,delete"))
         self.reading = random.Random(f"{plan.seed} reading")  # for where members are seen to fetch, and to ask
-        unread = (*FETCHES_KNOWN, *WITNESSED_SINS, "rogue", "starve")
+        unread = (*FETCHES_KNOWN, *WITNESSED_SINS, "rogue", "starve", "block")
         self.reads_seen = plan.sin not in unread and self.reading.random() < 0.5
         self.witnessed = random.Random(f"{plan!r} witnessed")  # for what brokers tell of assignments, and of outputs
         maybe = plan.sin is None and not self.reads_seen and self.witnessed.random() < 0.5
@@ -1009,19 +1010,35 @@ class World:
             self.position[tp] = self.end(tp)
             self.fetch(member, [tp])
 
-    def fetch(self, member: Member, tps: list[Slice], *, complete: bool | None = None, size_bytes: int = 0) -> None:
+    def fetch(
+        self,
+        member: Member,
+        tps: list[Slice],
+        *,
+        complete: bool | None = None,
+        size_bytes: int = 0,
+        duration_ms: float = 5.0,
+    ) -> None:
         """A fetch from where the members stand, on the first broker's one connection."""
         self.pass_ms(1, 20)
-        self._fetched(member, tps, complete=complete, size_bytes=size_bytes)
+        self._fetched(member, tps, complete=complete, size_bytes=size_bytes, duration_ms=duration_ms)
 
-    def _fetched(self, member: Member, tps: list[Slice], *, complete: bool | None, size_bytes: int) -> None:
+    def _fetched(
+        self,
+        member: Member,
+        tps: list[Slice],
+        *,
+        complete: bool | None,
+        size_bytes: int,
+        duration_ms: float = 5.0,
+    ) -> None:
         lane = {"lane": member.index, "connection": f"c{member.index}", "group": None, "complete": complete}
         entries = [
             {"topic": t, "partition": p, "offset": self.position[t, p], "size_bytes": size_bytes, "error": 0}
             for t, p in tps
         ]
         fields = {name: value for name, value in lane.items() if value is not None}
-        where = {"api": "FETCH", "source_wall_ns": self.wall(), "error": 0, "duration_ms": 5.0}
+        where = {"api": "FETCH", "source_wall_ns": self.wall(), "error": 0, "duration_ms": duration_ms}
         self.emit("requests-b0", "request", entries=entries, **where, **fields)
 
     def leave_undone(self, tp: Slice) -> None:
@@ -1977,6 +1994,31 @@ def _starve(world: World) -> None:
     world.batch(tp, 1)
 
 
+def _block(world: World) -> None:
+    """Does one record at a time of a partition, each long after the one before, though it has nothing else to do; now
+    and then it has, or a record in hand, or it waits for brokers or for a processor."""
+    member, tp = _sinner(world)
+    chance, broker_ms = world.draw.random(), world.draw.choice((5.0, 5.0, 5.0, 5.0, 900.0))
+    for other in world.slices if chance > 0.08 else ():
+        world.batch(other, len(world.left(other)) if other != tp else 0)
+    world.observe()
+    if 0.08 < chance < 0.14:
+        world.fault("broker-kill", None)
+    for _ in range(world.draw.randint(6, 8)):
+        world.pass_ms(*world.draw.choice(((1_300, 2_600), (1_300, 2_600), (1_300, 2_600), (100, 900))))
+        if 0.14 < chance < 0.2:
+            world.emit("run", "scheduling_delay", delay_ns=800 * MS)
+        if 0.2 < chance < 0.26:
+            world.emit("run", "cpu_wait", member_ns=1_000 * MS, broker_ns=0, over_ns=2_000 * MS)
+        if chance > 0.3 or world.draw.random() < 0.5:
+            world.fetch(member, [tp], size_bytes=900, duration_ms=broker_ms)
+        if 0.26 < chance < 0.3:
+            for offset in world.left(tp)[:1]:
+                world.deliver(member, tp, offset)
+                world.pass_ms(1_300, 2_600)
+        world.batch(tp, 1)
+
+
 def _rogue(world: World) -> None:
     """Reads a partition that is another's, for longer than W or nearly; now and then it commits there, or is hit."""
     tp = world.sinned
@@ -2004,5 +2046,6 @@ VITAL_SINS: dict[str, Callable[[World], None]] = {
     "storm": _storm,
     "lazy": _lazy,
     "starve": _starve,
+    "block": _block,
     "rogue": _rogue,
 }

@@ -29,6 +29,7 @@ from histories import (
     healed,
     history,
     holds,
+    log_end,
     lost,
     own_time,
     owner,
@@ -581,3 +582,31 @@ def test_what_it_may_finish_is_zombie_work_and_excused() -> None:
     assert found("zombie-work", lines) == [1, 1]
     assert found("reordered-key", lines, records=ALIKE) == []
     assert found("reordered-key", [*TAKEN, *handled("m1", 2), *refused(2), *BEGINS], records=ALIKE) == [1]
+
+
+# --- blocked by what is empty ------------------------------------------------------------------------------------
+
+THERE: Lines = [assigned("m0", 0, 1), log_end(8), fetched("m0", 0, size_bytes=9)]
+
+
+def by_turns(seconds: float, *, work_s: float = 0.01) -> Lines:
+    """Seven records of partition 0, each so long after the one before, and so long in hand."""
+    return [[after(seconds), delivered("m0", one), after(work_s), processed("m0", one)] for one in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "frame", "blocked"),
+    [
+        ([*THERE, *by_turns(2)], {}, [1]),
+        ([*THERE, *by_turns(0.1)], {}, []),
+        ([*THERE, *by_turns(0.1, work_s=2)], {}, []),
+        ([*THERE, *by_turns(2)], {"partitions": 2}, []),
+        ([assigned("m0"), *THERE[1:], *by_turns(2)], {}, []),
+        ([*THERE[:2], *by_turns(2)], {}, []),
+        ([*THERE, fault("broker-kill", None), *by_turns(2)], {}, []),
+    ],
+    ids=["broken", "quick", "slow handler", "the other lags", "no other", "nobody saw a fetch", "under a fault"],
+)
+def test_whoever_has_nothing_else_to_do_is_blocked(lines: Lines, frame: dict[str, Any], blocked: list[int]) -> None:
+    """For twelve seconds a record lies there, and its member holds none most of the time."""
+    assert found("head-of-line-blocking", lines, **{"records": 8, "old": True} | frame) == blocked

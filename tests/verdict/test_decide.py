@@ -110,6 +110,9 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
         (AT_LEAST_ONCE, name, {}, "pass")
         for name in ("starved-partition", "rebalance-storm", "uncommitted-progress", "retried")
     ),
+    (AT_LEAST_ONCE, "head-of-line-blocking", {"lasted_ms": 16000}, "pass"),
+    (replace(AT_LEAST_ONCE, converge_within_s=16.0), "head-of-line-blocking", {"lasted_ms": 16000}, "pass"),
+    (replace(AT_LEAST_ONCE, converge_within_s=15.9), "head-of-line-blocking", {"lasted_ms": 16000}, "fail"),
     (UNCLAIMED, "memory-over-limit", {}, "pass"),
     (replace(UNCLAIMED, memory_max_bytes=9), "memory-over-limit", {}, "fail"),
     (UNCLAIMED, "oom-killed", {"over_limit": False}, "pass"),
@@ -303,6 +306,12 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
             "starved-partition",
             {"offset": 7, "lasted_ms": 16000, "member": "m0"},
             "record 7 of partition 1 waited 16000 ms while m0 did those of its others",
+        ),
+        (
+            "head-of-line-blocking",
+            {"offset": 7, "lasted_ms": 16000, "idle_ms": 12000, "member": "m0"},
+            "partition 1 lagged for 16000 ms, from record 7 on; for 12000 ms of that m0 held no record of it, and its "
+            "other partitions had nothing to do",
         ),
         (
             "rebalance-storm",

@@ -72,6 +72,11 @@ def fencing_claimed(claim: Claim) -> bool:
     return claim.fenced
 
 
+def convergence_claimed(claim: Claim) -> bool:
+    """It breaks claims of a time within which the group converges."""
+    return claim.converge_within_s is not None
+
+
 def memory_claimed(claim: Claim) -> bool:
     """It breaks claims of a limit of memory."""
     return claim.memory_max_bytes is not None

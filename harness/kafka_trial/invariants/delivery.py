@@ -117,7 +117,7 @@ def skipped(batch: Batch) -> Findings:
     severity=30,
     rule=Rule(under("at-least-once", "exactly-once"), core=("at-least-once", "exactly-once")),
     message="record {offset} of {place} was never processed, although the drain was over",
-    follows={"stuck-partition": on_the_partition},
+    follows={"stuck-partition": on_the_partition, "head-of-line-blocking": on_the_partition},
 )
 def unseen(batch: Batch) -> Findings:
     """A record was not committed past, and not handled by the end of the drain.

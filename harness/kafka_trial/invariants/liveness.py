@@ -11,6 +11,7 @@ still at work. A bound that the team claims is not stretched.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,6 +54,9 @@ class Group:
     snapshot_ns: int
     waits: Table
     worked: Table
+    idle_waits: Table
+    lags: Table
+    holdings: Table
     commit_slowdown: float = 1.0  # how many times as long brokers took for a commit in the drain as before the faults
     cpu_wait_s: float = 0.0  # how much longer it waited for a processor in the drain than while its rate was measured
 
@@ -133,8 +137,8 @@ class Group:
         return max(gaps, default=0) > self.trial_context.session_timeout_s / 4 * SECOND_NS
 
 
-def group_of(slices: Table, trial_context: TrialContext, *, waits: Table, worked: Table) -> Group:
-    """Returns the group of all slices' summaries, with what `starvation.py` gathers beside them."""
+def group_of(slices: Table, trial_context: TrialContext, gathered: Mapping[str, Table]) -> Group:
+    """Returns the group of all slices' summaries, with what is gathered beside them (`judge/findings.py`)."""
     timing = timing_of(
         trial_context.settings,
         told=trial_context.told,
@@ -150,8 +154,7 @@ def group_of(slices: Table, trial_context: TrialContext, *, waits: Table, worked
         timing=with_faults(timing, trial_context),
         drain_ns=snapshot_ns if drain_ns is None else drain_ns,
         snapshot_ns=snapshot_ns,
-        waits=waits,
-        worked=worked,
+        **gathered,
         commit_slowdown=_commit_slowdown(slices),
         cpu_wait_s=cpu_wait_excess_s(trial_context, snapshot_ns),
     )
@@ -265,6 +268,7 @@ def stuck_partition(group: Group) -> Findings:
     severity=210,
     rule=Rule(always),
     message="{place} had not converged within {within}, {convergence}",
+    follows={"head-of-line-blocking": on_the_partition},
 )
 def late_convergence(group: Group) -> Findings:
     """A partition was not done, or its position not at the end, within B of the healing, and it is neither stuck nor in

@@ -100,8 +100,9 @@ def never_fetched(batch: Batch, lines: Table) -> Bools:
 
 
 def fetches(batch: Batch) -> Table:
-    """Returns the fetches of members' processes: slice, group (slice and incarnation as one), begun_ns, fetch_position,
-    got (bytes), next_position, next_ns (what the same process asked for next, and when; NEVER: nothing).
+    """Returns the fetches of members' processes: slice, group (slice and incarnation as one), begun_ns, answered_ns,
+    fetch_position, got (bytes), next_position, next_ns (what the same process asked for next, and when; NEVER:
+    nothing).
 
     Sorted by (group, begun_ns).
     """
@@ -110,12 +111,13 @@ def fetches(batch: Batch) -> Table:
     begun_ns = batch.monotonic(asks["answered_wall_ns"], asks["time_ns"]) - lasted_ns
     member = members_of(batch, asks["lane"], otherwise=-1)
     incarnation = at_or_before(batch.incarnations["member"], batch.incarnations["started_ns"], member, begun_ns)
+    asks = asks.having(answered_ns=begun_ns + lasted_ns)
     asks = asks.having(
         incarnation=incarnation, begun_ns=begun_ns, group=asks["slice"] * (len(batch.incarnations) + 1) + incarnation
     )
     asks = asks.take(incarnation >= 0).sorted_by("group", "begun_ns", "source", "seq")
     following = next_in(asks["group"])
-    return asks.only("slice", "group", "begun_ns", "fetch_position").having(
+    return asks.only("slice", "group", "begun_ns", "answered_ns", "fetch_position").having(
         got=(asks["answered_bytes"] > 0) & (asks["error_code"] == 0),
         next_position=picked(asks["fetch_position"], following, NEVER),
         next_ns=picked(asks["begun_ns"], following, NEVER),

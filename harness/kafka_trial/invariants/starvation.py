@@ -129,7 +129,7 @@ def worked(batch: Batch) -> Table:
     """Returns slice (as in the trial context), source, member (see `client_attribution.group_members`) and round, once
     for each round in which it finished a record."""
     done = own_words(batch).take(own_words(batch)["kind"] == Kind.PROCESSED)
-    done = done.take(done["time_ns"] <= _snapshot_ns(batch))
+    done = done.take(done["time_ns"] <= snapshot_ns_in(batch))
     number = done["time_ns"] // _round_ns(window_ns_of(batch.trial_context))
     member = group_members(batch, done)
     order = ordered(done["slice"], done["source"], member, number)
@@ -151,7 +151,7 @@ def waits(batch: Batch) -> Table:
     snapshot.
     """
     found = _gaps(batch)
-    found = found.take(~_in_hand(batch, found))
+    found = found.take(~in_hand(batch, found))
     row = _waiting_record(batch, found)
     found, row = found.take(row >= 0), row[row >= 0]
     records = batch.records.take(row)
@@ -180,7 +180,7 @@ def _round_ns(window_ns: int) -> int:
 
 def _gaps(batch: Batch) -> Table:
     """Returns slice, source, member, since_ns, until_ns, end_source, end_seq of the stretches without a move."""
-    snapshot_ns, held = _snapshot_ns(batch), ownership_epochs(batch)
+    snapshot_ns, held = snapshot_ns_in(batch), ownership_epochs(batch)
     moves = batch.of(Kind.DELIVERED, Kind.PROCESSED, Kind.EFFECT).sorted_by("slice", "time_ns", "source", "seq")
     until_ns = np.minimum(held["close_ns"], snapshot_ns)
     first, end = between(moves["slice"], moves["time_ns"], held["slice"], held["open_ns"], until_ns + 1)
@@ -212,7 +212,7 @@ def _stretches(batch: Batch, moves: Table, ownership_epoch: Ints, move: Ints) ->
     )
 
 
-def _in_hand(batch: Batch, gaps: Table) -> Bools:
+def in_hand(batch: Batch, gaps: Table) -> Bools:
     """Returns where the gap's own member had a record of the partition in its handler all the while."""
     work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
     work = work.take(ordered(work["file"], work["offset"]))
@@ -239,6 +239,6 @@ def _waiting_record(batch: Batch, gaps: Table) -> Ints:
     return picked(rows, picked(least, found, -1), -1)
 
 
-def _snapshot_ns(batch: Batch) -> int:
+def snapshot_ns_in(batch: Batch) -> int:
     at_ns = batch.trial_context.snapshot_ns
     return NEVER - 1 if at_ns is None else at_ns

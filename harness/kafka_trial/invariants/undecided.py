@@ -39,6 +39,7 @@ class Undecided(StrEnum):
         "a busy machine may explain it: in the drain the group and brokers waited {waited:.1f} s longer for a "
         "processor than while its rate was measured: {what}, and {waited:.1f} s"
     )
+    NO_PROCESSOR = "threads of its member, or of a broker, may have waited for a processor all the while"
     # Whose a commit is, and in which order it stands.
     COMMITTER_UNKNOWN = "nobody knows who made a commit on the partition meanwhile"
     BACKWARD_COMMITTER_UNKNOWN = "nobody knows who made the backward commit"

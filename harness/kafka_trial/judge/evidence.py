@@ -14,13 +14,14 @@ ELSEWHERE = {
     "nonmonotonic-poll": Unjudged.ORDER_BY_EFFECTS,
     "poll-skip": Unjudged.SKIPS_BY_EFFECTS,
     "overlapping-handlers": Unjudged.NO_HANDLER_STARTS,
+    "head-of-line-blocking": Unjudged.BLOCKING_AS_LATE,
     "false-lag": Unjudged.LAG_BY_COMMITS,
     "work-after-revoke": Unjudged.CALLBACKS_BY_COMMITS,
 }
 # Of a consumer that prints nothing, and writes to a table, what was done again is seen only where it changed a row:
 # whether a claim about it stays open.
 ABSORBED = {"redelivered": True, "illegal-redelivery": False}
-BY_COMMITS = ("false-lag", "work-after-revoke")
+BY_COMMITS = ("false-lag", "work-after-revoke", "head-of-line-blocking")
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,16 @@ def _commit_times(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return NotJudged(Unjudged.COMMIT_TIMES_UNKNOWN, {"names": names})
 
 
+def _turns(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Since when a record could be read, when its member asked for it, and when it had nothing else in hand."""
+    if trial_context.settings.progress == "transaction":
+        return NotJudged(Unjudged.IN_HAND_IN_TRANSACTION)
+    if trial_context.aborted_records:
+        return NotJudged(Unjudged.READABLE_UNKNOWN)
+    unseen = _log_ends(trial_context, seen) or _requests(trial_context, seen) or _handler_starts(trial_context, seen)
+    return unseen or (None if trial_context.fetching else NotJudged(Unjudged.NO_FETCHES))
+
+
 def _callbacks(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     workers = [incarnation for incarnation in trial_context.incarnations if incarnation.works]
     told = not workers or any(incarnation.assigns for incarnation in workers)
@@ -281,6 +292,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "handler starts": _handler_starts,
     "commit times": _commit_times,
     "callbacks": _callbacks,
+    "turns": _turns,
     "sends": _sends,
     "ids": _ids,
     "effects": _effects,
@@ -299,6 +311,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
 }
 MAY_LACK = (
     "callbacks",
+    "turns",
     "memory limit",
     "exits",
     "oom counter",

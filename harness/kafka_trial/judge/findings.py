@@ -6,7 +6,7 @@ cases, counts, summaries and series out. An invariant that crashes is named, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import orjson
@@ -14,19 +14,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_trial.invariants.batch import Batch
+from kafka_trial.invariants.head_of_line import HOLDINGS, IDLE_WAITS, LAGS, holdings, idle_waits, lags
 from kafka_trial.invariants.invariant import Invariant, instances, judged, list_invariants, per_slice
 from kafka_trial.invariants.rows import NUMBERS
-from kafka_trial.invariants.starvation import waits, worked
+from kafka_trial.invariants.starvation import WAITS, WORKED, waits, worked
 from kafka_trial.invariants.summaries import summaries
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import TrialContext
 from kafka_trial.judge.coverage import coverage
 from kafka_trial.judge.lag_series import series
 
-# `what` is anomaly, count, undecided, crashed, summary, wait, worked, coverage or series; `body` is JSON.
+# `what` is anomaly, count, undecided, crashed, summary, coverage, series or one of GATHERED; `body` is JSON.
 FOUND = pa.schema([("slice", pa.int64()), ("what", pa.string()), ("name", pa.string()), ("body", pa.string())])
 SLICE_ROWS_MAX = 50_000_000  # a slice must fit into one call: about 5 GB of columns
 Row = tuple[int, str, str, bytes]
+# What is looked at of all slices at once, beside their summaries: by which invariant, its columns, and how it is made.
+GATHERED: Mapping[str, tuple[str, Sequence[str], Callable[[Batch], Table]]] = {
+    "waits": ("starved-partition", WAITS, waits),
+    "worked": ("starved-partition", WORKED, worked),
+    "idle_waits": ("head-of-line-blocking", IDLE_WAITS, idle_waits),
+    "lags": ("head-of-line-blocking", LAGS, lags),
+    "holdings": ("head-of-line-blocking", HOLDINGS, holdings),
+}
 
 
 def find(rows: pa.Table, trial_context: TrialContext, *, only: str | None = None) -> pa.Table:
@@ -48,8 +57,8 @@ def _found(batch: Batch, only: str | None) -> Iterator[Row]:
     for invariant in [one for one in list_invariants() if one.of == "slice" and only in (None, one.name)]:
         yield from _guarded(invariant.name, lambda one=invariant: _of_invariant(one, batch))  # type: ignore[misc]
     yield from _guarded("liveness", lambda: _rows("summary", "liveness", summaries(batch)))
-    yield from _guarded("starved-partition", lambda: _rows("wait", "liveness", waits(batch)))
-    yield from _guarded("starved-partition", lambda: _columns("worked", "liveness", worked(batch)))
+    for what, (name, _, made) in GATHERED.items():
+        yield from _guarded(name, lambda what=what, made=made: _columns(what, "liveness", made(batch)))  # type: ignore[misc]
     yield from _guarded(
         "coverage", lambda: ((at, "coverage", "coverage", orjson.dumps(body)) for at, body in coverage(batch))
     )

@@ -22,7 +22,6 @@ from kafka_trial.invariants.claim_rule import Anomaly
 from kafka_trial.invariants.invariant import Findings, Invariant, instances, list_invariants
 from kafka_trial.invariants.liveness import group_of
 from kafka_trial.invariants.rows import NOWHERE
-from kafka_trial.invariants.starvation import WAITS, WORKED
 from kafka_trial.invariants.summaries import SUMMARY
 from kafka_trial.invariants.table import Table
 from kafka_trial.invariants.trial_context import Settings, TrialContext
@@ -31,7 +30,7 @@ from kafka_trial.judge.cache import slice_rows
 from kafka_trial.judge.consumer_settings import settings_of
 from kafka_trial.judge.coverage import WORK
 from kafka_trial.judge.evidence import Seen, missing_evidence, partly_missing
-from kafka_trial.judge.findings import find
+from kafka_trial.judge.findings import GATHERED, find
 from kafka_trial.judge.history_defects import sink_missing, strangers
 from kafka_trial.judge.judgement import (
     SERIES,
@@ -123,8 +122,7 @@ def judgement_of(
     group = group_of(
         _table(parts["summary"], SUMMARY),
         trial_context,
-        waits=_table(parts["wait"], WAITS),
-        worked=_table(parts["worked"], WORKED),
+        {what: _table(parts[what], columns) for what, (_, columns, _) in GATHERED.items()},
     )
     for one in list_invariants():
         if one.of == "group":

@@ -31,6 +31,9 @@ class Unjudged(StrEnum):
     NO_HANDLER_STARTS = (
         f"{_SILENT}: when its handlers began nobody can see, and its order is judged by its first effects"
     )
+    BLOCKING_AS_LATE = (
+        f"{_SILENT}: whether it held a record nobody can see, and a partition that lags is judged as late"
+    )
     LAG_BY_COMMITS = f"{_SILENT}: what it has left at the end is judged by its commits, as stuck or late"
     CALLBACKS_BY_COMMITS = (
         f"{_SILENT}: it tells of no callback, and what it did to others' partitions is judged by commits"
@@ -52,6 +55,11 @@ class Unjudged(StrEnum):
     COMMIT_TIMES_UNKNOWN = (
         "nobody knows when {names} handled what was committed: buffered lines without time_ms or commit_requested"
     )
+    IN_HAND_IN_TRANSACTION = (
+        "it has records in hand until its transaction ends, whatever it says of them (progress: transaction)"
+    )
+    READABLE_UNKNOWN = "records of the topic were taken back: nobody knows since when those before them could be read"
+    NO_FETCHES = "no member was seen to fetch on a lane of its own"
     NO_CALLBACKS = "no member tells of rebalance callbacks"
     # What the harness and the brokers do not tell.
     CONTROL_READ = "the control read of the topic is {state}"

@@ -294,6 +294,7 @@ def breaks(rule: Rule) -> list[str]:
         "order": Claim("unclaimed", order="key"),
         'order = "partition"': Claim("unclaimed", order="partition"),
         "fenced": Claim("unclaimed", order="none", fenced=True),
+        "converge_within_s": Claim("unclaimed", order="none", converge_within_s=1.0),
         "memory_max_bytes": Claim("unclaimed", order="none", memory_max_bytes=1),
     }
     return [key for key, claim in keys.items() if rule.claimed(claim)][:1]

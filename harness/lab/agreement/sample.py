@@ -21,7 +21,7 @@ MORE_EXAMPLES = {
     32: ("below-floor", "storm", "unassigned", "outside"),
     36: ("corrupt", "dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
     42: ("invents", "torn", "late", "rogue", "hanging"),
-    48: ("starve", "retry"),
+    48: ("starve", "retry", "block"),
     60: ("false-lag",),
     150: ("expired",),
 }

@@ -24,6 +24,7 @@ from kafka_trial.history.event import Event
 from lab.naive import assignments as naive_assignments
 from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
+from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import slowdown as naive_slowdown
 from lab.naive import told as naive_told
@@ -85,6 +86,7 @@ ANOMALIES = (
     "duplicate-effect",
     "uncommitted-progress",
     "starved-partition",
+    "head-of-line-blocking",
     "rebalance-storm",
     "crash-loop",
     "unbounded-close",
@@ -99,10 +101,19 @@ ANOMALIES = (
 NEED_CONTROL_READ = (
     *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
     *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition"),
+    "head-of-line-blocking",
 )
 NEED_SNAPSHOT = (
     *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
-    *("starved-partition", "rebalance-storm", "memory-over-limit", "commit-lost", "orphan-partition", "rogue-reader"),
+    *(
+        "head-of-line-blocking",
+        "starved-partition",
+        "rebalance-storm",
+        "memory-over-limit",
+        "commit-lost",
+        "orphan-partition",
+        "rogue-reader",
+    ),
     "hanging-transaction",
 )
 NOT_OF_TRANSACTIONS = ("stale-generation",)
@@ -2809,6 +2820,15 @@ def starved_partition(p: Partition) -> Iterator[Found | None]:
                 yield None if _stood_still(p.trial, since_ns, end_ns) else p.found(oldest)
 
 
+def head_of_line_blocking(p: Partition) -> Iterator[Found | None]:
+    """Lags for a window, and its member has nothing in hand most of the time, nor anything else to do."""
+    for offset, begin_ns, end_ns, spare_ns in naive_head_of_line.blocked(p, _window_of(p.trial)):
+        if _hindered(p.trial, begin_ns, end_ns):
+            continue
+        waited_ns = naive_head_of_line.waited_ns(p, begin_ns, end_ns)
+        yield None if _stood_still(p.trial, begin_ns, end_ns) or waited_ns >= spare_ns else p.found(offset)
+
+
 def _stretches_without_work(p: Partition, ownership_epoch: OwnershipEpoch) -> list[tuple[int, int]]:
     """The stretches of an ownership epoch in which nobody delivered, finished or put out a record; over by the
     snapshot."""
@@ -3092,6 +3112,7 @@ CHECKS = {
     "offset-outside-transaction": offset_outside_transaction,
     "uncommitted-progress": uncommitted_progress,
     "starved-partition": starved_partition,
+    "head-of-line-blocking": head_of_line_blocking,
     "rogue-reader": rogue_reader,
     "skipped": skipped,
     "unseen": unseen,
