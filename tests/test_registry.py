@@ -12,6 +12,7 @@ from kafka_trial.scenario import Load, Scenario, Step, scenario_to_table
 
 SUITES = {
     "control",
+    "hot-runs",
     "member-killed",
     "member-paused",
     "rebalance-storm",
@@ -28,7 +29,7 @@ SUITES = {
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The twelve suites are there, and each scenario has its suite's name."""
+    """The thirteen suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

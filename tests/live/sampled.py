@@ -36,6 +36,7 @@ ALWAYS = (  # every suite; every client library with every protocol that it spea
     Sampled("python-batch-writers", "rebalance-storm"),
     Sampled("python-transactional", "aborted-records"),
     Sampled("python-known-invoices", "overtaken"),
+    Sampled("aiokafka-long-orders", "hot-runs"),
 )
 
 BY_TURNS = (
@@ -99,6 +100,7 @@ BY_TURNS = (
     Sampled("python-position-in-table", "aborted-records"),
     Sampled("python-position-in-table", "member-paused"),
     Sampled("python-renders-pages", "member-paused"),
+    Sampled("python-at-least-once", "hot-runs"),
 )
 
 SOUND = (*ALWAYS, *BY_TURNS)
