@@ -222,3 +222,44 @@ def test_a_committer_that_no_log_tells_is_whoever_failed() -> None:
 def test_a_request_that_arrived_when_its_client_had_given_up_is_in_flight() -> None:
     """It was held on its way; whoever has given up waiting throws the answer away."""
     assert excused([fault("requests-held", "m0"), commit("m0", 2), commit("m0", 2, "fail"), after(1), TWO]) == [True]
+
+
+def on_connection(line: Line, name: str) -> Line:
+    return replace(line, fields=line.fields | {"connection": name})
+
+
+def accepted_on(name: str) -> Lines:
+    """A commit of 2 that stands, and its request on a connection."""
+    stored, request = committed(2, by="m0")
+    return [stored, on_connection(request, name)]
+
+
+REFUSED_2 = asked("OFFSET_COMMIT", "m0", 2, error=25)
+
+
+@pytest.mark.parametrize(
+    ("answers", "flight"),
+    [
+        ([*accepted_on("c1"), on_connection(REFUSED_2, "c2")], True),
+        ([*accepted_on("c1"), *accepted_on("c2"), on_connection(REFUSED_2, "c3")], True),
+        ([*accepted_on("c1"), on_connection(REFUSED_2, "c1")], False),
+        ([on_connection(REFUSED_2, "c2"), *accepted_on("c1")], False),
+        ([*accepted_on("c1"), on_connection(asked("OFFSET_COMMIT", "m1", 2, error=25), "c2")], False),
+        ([*accepted_on("c1"), on_connection(asked("OFFSET_COMMIT", "m0", 1, error=25), "c2")], False),
+        (accepted_on("c1"), False),
+    ],
+    ids=[
+        "asked again on another connection",
+        "asked again twice",
+        "on the same one it heard the first",
+        "refused before",
+        "another member was refused",
+        "another place was refused",
+        "its word alone",
+    ],
+)
+def test_who_asks_again_elsewhere_and_is_refused_has_not_heard(answers: Lines, *, flight: bool) -> None:
+    """A client that closes a connection begins its commit anew: what it hears is the refusal. It leaves the record, and
+    nobody could have told it that the commit stood."""
+    lines = [commit("m0", 2), after(1), *answers, after(1), commit("m0", 2, "fail")]
+    assert excused(lines) == ([True] if flight else [False])

@@ -358,6 +358,26 @@ def test_what_a_broker_stamped_after_the_crash_may_have_been_fetched_before(late
     assert [dict(found[3])["in_flight_at_crash"] for found in skipped.anomalies["skipped"]] == [in_flight]
 
 
+def on_connection(line: Line, name: str) -> Line:
+    return replace(line, fields=line.fields | {"connection": name})
+
+
+@pytest.mark.parametrize(
+    ("refused_on", "member", "in_flight"),
+    [("c2", "m0", True), ("c1", "m0", False), ("c2", "m1", False), (None, "m0", False)],
+    ids=["elsewhere", "on the same connection", "another member", "nobody"],
+)
+def test_who_asks_again_elsewhere_and_is_refused_has_not_heard(
+    refused_on: str | None, member: str, *, in_flight: bool
+) -> None:
+    """m0 commits 2 on c1, asks for it again, is refused, and leaves record 1."""
+    stored, request = committed(2, by="m0")
+    again = [on_connection(asked("OFFSET_COMMIT", member, 2, error=25), refused_on)] if refused_on else []
+    story = [assigned("m0"), *handled("m0", 0), commit("m0", 2), after(1), stored, on_connection(request, "c1"), *again]
+    skipped = says([*story, after(1), commit("m0", 2, "fail")], SETTINGS | {"delivery": "at-most-once"}, records=2)
+    assert [dict(found[3])["in_flight_at_crash"] for found in skipped.anomalies["skipped"]] == [in_flight]
+
+
 # --- overlap across files --------------------------------------------------------------------------------------------
 
 

@@ -1,8 +1,10 @@
 """Indeterminate commits: those that stood in the log, and of which their member cannot have known that they do.
 
 By its own word the attempt failed, and no witness says that the answer was heard; or the answer was held or cut off,
-and the member never says that it had one. That ends when the same ownership epoch has a commit at the place, or behind
-it, accepted and the answer heard: by its own word, or by the request log.
+and the member never says that it had one. Nor was it heard by a client that asks for the same place once more, on
+another connection, and is then refused (librdkafka closes a connection on which another request timed out, and begins
+its commit anew). That ends when the same ownership epoch has a commit at the place, or behind it, accepted and the
+answer heard: by its own word, or by the request log.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def unknown(batch: Batch) -> Bools:
     failed = _failures(batch)
     sent_ns = picked(answers["sent_ns"], request, NEVER)
     in_time = sent_ns <= batch.earliest(failed["time_ns"]) - TOLERANCE_NS
-    surely = (picked(sure, request, 0) == 1) & in_time
+    asked_again = picked(_refused_elsewhere(batch, asked).astype(np.int64), request, 0) == 1
+    surely = (picked(sure, request, 0) == 1) & in_time & ~asked_again
     never_heard = picked(maybe, request, 1) == 0
     return ((failed["source"] >= 0) & ~surely) | never_heard
 
@@ -108,10 +111,28 @@ def _logged(batch: Batch) -> Table:
     asked = commit_requests(batch)
     asked = asked.having(member=members_of(batch, asked["lane"], otherwise=-1))
     asked = asked.take((asked["error_code"] == 0) & (asked["answered_wall_ns"] != NONE) & (asked["member"] >= 0))
-    asked = asked.take(response_delivery.surely_heard(batch.trial_context, response_delivery.answers_of(batch, asked)))
+    sure = response_delivery.surely_heard(batch.trial_context, response_delivery.answers_of(batch, asked))
+    asked = asked.take(sure & ~_refused_elsewhere(batch, asked))
     at_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
     source = picked(batch.incarnations["source"], incarnation_at(batch, asked["member"], at_ns), -1)
     return _accepted(asked["slice"], source, at_ns, asked["committed_offset"])
+
+
+def _refused_elsewhere(batch: Batch, accepted: Table) -> Bools:
+    """Returns whether the lane of each accepted request asked for the same place again, after the answer, on another
+    connection, and was refused; of several that were refused the last counts."""
+    asked = commit_requests(batch)
+    refused = asked.take((asked["error_code"] != 0) & (asked["answered_wall_ns"] != NONE))
+    code = joined(*(np.concatenate([refused[name], accepted[name]]) for name in ("slice", "lane", "committed_offset")))
+    mine, wanted = code[: len(refused)], code[len(refused) :]
+    order = ordered(mine, refused["answered_wall_ns"])
+    last = at_or_before(
+        mine[order], refused["answered_wall_ns"][order], wanted, np.full(len(accepted), NEVER, dtype=np.int64)
+    )
+    later = picked(refused["answered_wall_ns"][order], last, NONE) > accepted["answered_wall_ns"]
+    other, own = picked(refused["connection"][order], last, NONE), accepted["connection"]
+    elsewhere: Bools = (last >= 0) & later & (other >= 0) & (own >= 0) & (other != own)
+    return elsewhere
 
 
 def _accepted(slices: Array, sources: Array, time_ns: Array, committed_offsets: Array) -> Table:

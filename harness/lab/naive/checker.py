@@ -1633,10 +1633,27 @@ def _unknown_to_member(p: Partition, commit: Commit) -> bool:
         return True
     if failure is None:
         return False
-    if request is None or not _surely_heard(p.trial, request):
+    if request is None or not _surely_heard(p.trial, request) or _refused_elsewhere(p, request, commit.value):
         return True
     sent_ns = p.trial.mono_ns(request.source_wall_ns, request.time_ns)
     return sent_ns > p.trial.earliest_ns(failure.time_ns) - TOLERANCE_NS
+
+
+def _refused_elsewhere(p: Partition, request: Event, value: int | None) -> bool:
+    """The last refusal of the same place on its lane came after the answer, on another connection: it asked again."""
+    refused = [
+        line
+        for line in p.trial.of_kind("request")
+        if line.details.get("api") in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
+        and line.details.get("lane") == request.details.get("lane")
+        for entry in p.trial.entries(line, p.tp)
+        if entry["committed_offset"] == value and entry["error"] and line.source_wall_ns is not None
+    ]
+    last = max(refused, key=lambda line: line.source_wall_ns or 0, default=None)
+    if last is None or (last.source_wall_ns or 0) <= (request.source_wall_ns or 0):
+        return False
+    here, there = (line.details.get("connection") for line in (request, last))
+    return here is not None and there is not None and here != there
 
 
 def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
@@ -1658,6 +1675,8 @@ def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
         after = at_ns >= since_ns
         if request is not None:
             after = at_ns > p.trial.mono_ns(request.source_wall_ns, request.time_ns)
+        if _refused_elsewhere(p, line, entry["committed_offset"]):
+            continue
         if member and after and _incarnation(p, member, at_ns) == source and _surely_heard(p.trial, line):
             heard.append((at_ns, entry["committed_offset"]))
     begins_ns = ownership_epoch.opened.time_ns if ownership_epoch else -FOREVER
