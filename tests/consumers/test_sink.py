@@ -141,6 +141,27 @@ def test_an_armed_crash_point_kills_and_never_answers(world: World) -> None:
     assert world.post("/crash-point/after-effect") == 204
 
 
+def test_a_crash_point_waits_for_the_nth_that_asks(world: World) -> None:
+    """Those before it pass, those of other members do not count, and the third is killed."""
+    point = world.sink.arm("after-effect", member="m1", nth=3)
+    assert [world.post("/crash-point/after-effect") for _ in range(2)] == [204, 204]
+    others = world.connect()
+    others.request("POST", urlsplit(world.sink.url("m0")).path + "/crash-point/after-effect")
+    assert others.getresponse().status == 204
+    assert not world.sink.was_reached(point)
+    with ask(world, "/crash-point/after-effect") as link:
+        link.sendall(b"\r\n")
+        wait_until(lambda: world.killed, within_s=ANSWER_WITHIN_S, what="the kill")
+    assert (world.killed, world.sink.was_reached(point)) == (["m1"], True)
+
+
+def test_where_effects_go_elsewhere_there_are_crash_points_only(tmp_path: Path) -> None:
+    """An effect is answered 404 and not recorded; who asks at a crash point is."""
+    with running_sink(tmp_path, takes_effects=False) as world:
+        assert (world.post("/effect", **{"KT-Id": "r1"}), world.post("/crash-point/here")) == (404, 204)
+        assert [event["kind"] for event in world.events()] == ["crash_point"]
+
+
 def test_a_crash_point_is_reached_once_or_disarmed(world: World) -> None:
     """Whoever armed it learns whether somebody was killed there; disarmed, it lets everybody pass."""
     disarmed, reached = world.sink.arm("after-effect"), world.sink.arm("after-effect")

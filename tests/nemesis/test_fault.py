@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_trial.errors import InputError
-from kafka_trial.nemesis.fault import SCOPES, find_fault, list_faults
+from kafka_trial.nemesis.fault import SCOPES, find_fault, list_faults, step_problems
 from kafka_trial.nemesis.targets import ROLES
 
 EXPECTED = (
@@ -33,6 +33,12 @@ def test_each_fault_says_what_it_does() -> None:
 def test_only_half_open_does_not_heal() -> None:
     """A fault that cannot heal live connections says so."""
     assert [spec.name for spec in list_faults().values() if not spec.heals] == ["half-open"]
+
+
+def test_a_crash_point_has_a_first_time() -> None:
+    """The zeroth time that a member asks is none."""
+    assert step_problems("crash-point", "member", {"nth": 0}) == ["crash-point: nth must be 1 or more, not 0"]
+    assert step_problems("crash-point", "member", {"nth": 3}) == []
 
 
 def test_an_unknown_fault_names_the_valid_ones() -> None:

@@ -47,8 +47,9 @@ def test_an_exact_replay_of_names_that_do_not_exist_is_refused(tmp_path: Path, r
 def test_crash_points_want_a_sink(tmp_path: Path) -> None:
     """Members ask at its URL: a consumer without one is refused, with what to write."""
     scenario = Scenario(name="s", schedule=(Step("crash-point", "member", for_s=1),))
-    with pytest.raises(InputError, match='sink = "http"'):
+    with pytest.raises(InputError, match='sink = "http" or "postgres"'):
         make_trial_spec(scenario, CONSUMER, seed=1)
+    assert make_trial_spec(scenario, registry.find_consumer("python-postgres-positions"), seed=1).plan.faults
     with_sink = tmp_path / "consumer.toml"
     text = CONSUMER.read_text().replace('events = "jsonl"', 'events = "jsonl"\nsink = "http"')
     with_sink.write_text(text.replace('"main.py"', f'"{CONSUMER.parent / "main.py"}"'))

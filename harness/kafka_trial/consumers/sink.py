@@ -45,12 +45,16 @@ NOT_FOUND = Answer(404, "POST or PUT .../effect, or POST .../crash-point/<name>"
 REFUSED = Answer(503, "the sink refuses on purpose; nothing was done")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CrashPoint:
-    """A place members ask about; armed once, for one member, or for whoever comes first."""
+    """A place members ask about; armed once, for one member, or for whoever comes first.
+
+    `passes`: how many more of those that ask there go on.
+    """
 
     name: str
     member: str | None = None
+    passes: int = 0
 
 
 class Sink:
@@ -64,8 +68,10 @@ class Sink:
         header: str,
         json_path: str,
         kill: Callable[[str], object] | None,
+        takes_effects: bool = True,
     ) -> None:
         self._recorder = recorder
+        self._takes_effects = takes_effects
         self._listener = listener
         self._id_headers = tuple(dict.fromkeys((header.lower(), ID_HEADER)))
         self._json_path = json_path
@@ -91,9 +97,9 @@ class Sink:
     def serves(self) -> bool:
         return self._end is not None
 
-    def arm(self, name: str, *, member: str | None = None) -> CrashPoint:
-        """Has the next member that asks at the crash point `name` (that one, if given) killed with -9; once."""
-        point = CrashPoint(name, member)
+    def arm(self, name: str, *, member: str | None = None, nth: int = 1) -> CrashPoint:
+        """Has the nth that asks at the crash point `name` from now on (that member, if given) killed with -9; once."""
+        point = CrashPoint(name, member, passes=nth - 1)
         with self._lock:
             self._armed.append(point)
         self._recorder.record("crash_point", name=name, member=member, state="armed")
@@ -187,7 +193,7 @@ class Sink:
         if head.method not in ("POST", "PUT"):
             return NOT_FOUND
         match head.path:
-            case (_, member, "effect"):
+            case (_, member, "effect") if self._takes_effects:
                 return await self._effect(member, head, body)
             case (_, member, "crash-point", name):
                 return self._crash_point(member, name)
@@ -234,6 +240,9 @@ class Sink:
             armed = next(
                 (point for point in self._armed if point.name == name and point.member in (None, member)), None
             )
+            if armed is not None and armed.passes:
+                armed.passes -= 1
+                armed = None
             if armed is not None:
                 self._armed.remove(armed)
         if armed is None or self._kill is None:
@@ -256,8 +265,11 @@ def start_sink(
     header: str | None = None,
     json_path: str | None = None,
     kill: Callable[[str], object] | None = None,
+    takes_effects: bool = True,
 ) -> Iterator[Sink]:
     """Yields a sink that serves at the address `host`, recording into `recorder`.
+
+    Without `takes_effects` it has crash points only: the effects are seen elsewhere.
 
     An effect's id stands in the HTTP header `header` or KT-Id, else at `json_path` of its body. `kill` kills a member
     by name, without waiting.
@@ -268,7 +280,8 @@ def start_sink(
     """
     path_steps(json_path or ID_FIELD)
     with _listening(host) as listener, ThreadGroup("sink") as thread_group:
-        sink = Sink(recorder, listener, header=header or ID_HEADER, json_path=json_path or ID_FIELD, kill=kill)
+        names = {"header": header or ID_HEADER, "json_path": json_path or ID_FIELD}
+        sink = Sink(recorder, listener, **names, kill=kill, takes_effects=takes_effects)
         thread_group.start("serve", sink.serve)
         wait_until(
             lambda: sink.serves,

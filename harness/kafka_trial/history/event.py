@@ -110,6 +110,7 @@ nemesis             injecting injected healing healed   fault_no fault target(ro
                                       acts_as? (injected: the fault whose consequences it has, where it is not its own)
                     armed             fault_no fault target   (one that waits for what it is to hit: not in force yet)
                     sample            fault_no phase(before|inside|after) witness(S|P|O|R|process|metadata|toxics) details
+                    crash_point       name member? state(armed|passed|killed)   (where the effects go to a table)
                     evidence          fault_no fault target bit(true|false) heals healed_traffic? healed_after_s? message details
 run                 phase             phase(prepare|steady|faults|heal|drain|snapshot|stop) message?
                     clock             wall_ns read_ns?  (once a second: both clocks at one moment; without read_ns the
@@ -256,7 +257,7 @@ _WORDS = {
     "requests": "request client_named undecodable unreadable",
     "observer": "topic log_start log_end last_stable leader coordinator controller group_state record control_read "
     "unanswered",
-    "nemesis": "armed injecting injected healing healed sample evidence",
+    "nemesis": "armed injecting injected healing healed sample evidence crash_point",
     "run": "phase clock wall_jump scheduling_delay reading_delay resources cpu_wait oom_kills group_named topic_named "
     "calibrated window consumer_failure control_member environment audit unread end",
 }

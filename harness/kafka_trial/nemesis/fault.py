@@ -47,8 +47,8 @@ class FaultSpec:
 
     `choices`: the values of options that are words; `broker_choices`: those with which a fault of members breaks a
     broker. One that `waits` is armed when its step begins, and injects itself when what it waits for comes. `check`
-    returns what is wrong with options that are each allowed, in sentences. One that `needs_http_sink` is played at our
-    HTTP sink: consumers that have none cannot be hit.
+    returns what is wrong with options that are each allowed, in sentences. One with `sinks` is played at our
+    HTTP server: consumers whose sink is none of them cannot be hit.
     `complete` adds, after healing, the evidence that brokers write late (a session that expired, an ISR that came
     back); it may take `bit` away, never give it without samples.
     """
@@ -66,7 +66,7 @@ class FaultSpec:
     broker_choices: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
     check: Callable[[Mapping[str, Any]], list[str]] | None = None
-    needs_http_sink: bool = False
+    sinks: tuple[str, ...] = ()
 
     def scope_of(self, options: Mapping[str, Any]) -> str:
         """Returns what it breaks when it is played with these options."""
@@ -90,7 +90,7 @@ def fault(
     broker_choices: Mapping[str, str] | None = None,
     waits: bool = False,
     check: Callable[[Mapping[str, Any]], list[str]] | None = None,
-    needs_http_sink: bool = False,
+    sinks: tuple[str, ...] = (),
 ) -> Callable[[Any], Any]:
     """Registers the decorated generator as the fault called `name`."""
     if scope not in SCOPES:
@@ -109,7 +109,7 @@ def fault(
             broker_choices=broker_choices or {},
             waits=waits,
             check=check,
-            needs_http_sink=needs_http_sink,
+            sinks=sinks,
         )
         return play
 

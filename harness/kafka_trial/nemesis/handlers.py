@@ -25,7 +25,7 @@ def _complete(injection: Injection, seen: Evidence) -> Evidence:
     return seen.with_details(**injection.group_since())
 
 
-@fault("handler-slow", targets=MEMBERS, scope="members", heals=True, complete=_complete, needs_http_sink=True)
+@fault("handler-slow", targets=MEMBERS, scope="members", heals=True, complete=_complete, sinks=("http",))
 def handler_slow(
     injection: Injection, *, delay_s: float = 2.0, records: int = 0, expire_poll_interval: bool = False
 ) -> Iterator[Evidence]:
@@ -43,14 +43,14 @@ def handler_slow(
         yield judge(looks[-1], delay_s=min(delay_s, injection.for_s / 2))  # one comes when a record does
 
 
-@fault("handler-failing", targets=MEMBERS, scope="members", heals=True, needs_http_sink=True)
+@fault("handler-failing", targets=MEMBERS, scope="members", heals=True, sinks=("http",))
 def handler_failing(injection: Injection) -> Iterator[Evidence]:
     """Refuses every effect (503): nothing is done, and whoever handles a record is told so."""
     with _treated(injection, Treatment(Manner.REFUSING, members=injection.target.members)) as watch:
         yield handler_evidence.handlers_failing(injection.hold(lambda: _look(injection, watch))[-1])
 
 
-@fault("poison-record", targets=MEMBERS, scope="members", heals=True, needs_http_sink=True)
+@fault("poison-record", targets=MEMBERS, scope="members", heals=True, sinks=("http",))
 def poison_record(injection: Injection) -> Iterator[Evidence]:
     """Refuses the effect of one record (503), the next that comes, whenever and from whomever it comes again."""
     poison = Treatment(Manner.REFUSING, members=injection.target.members, records_max=1, for_everybody=True)

@@ -5,9 +5,9 @@ Signals are judged from that process group itself, forced rebalances from the of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafka_trial.errors import UnjudgeableError, WaitTimeout
 from kafka_trial.nemesis import evidence
@@ -84,11 +84,23 @@ def restart(injection: Injection) -> Iterator[Evidence]:
     yield evidence.replaced(before, after)
 
 
-@fault("crash-point", targets=("member",), scope="members", heals=True, complete=_complete, needs_http_sink=True)
-def crash_point(injection: Injection, *, point: str = "before-commit") -> Iterator[Evidence]:
+def _crash_point_problems(options: Mapping[str, Any]) -> list[str]:
+    return [f"nth must be 1 or more, not {options['nth']}"] if options.get("nth", 1) < 1 else []
+
+
+@fault(
+    "crash-point",
+    targets=("member",),
+    scope="members",
+    heals=True,
+    complete=_complete,
+    sinks=("http", "postgres"),
+    check=_crash_point_problems,
+)
+def crash_point(injection: Injection, *, point: str = "before-commit", nth: int = 1) -> Iterator[Evidence]:
     """Kills a member with -9 exactly where it asks at a crash point; its next incarnation starts when it heals.
 
-    It asks by `POST {sink_url}/crash-point/<point>` and gets no answer.
+    It asks by `POST {sink_url}/crash-point/<point>`, and gets no answer the nth time.
 
     Raises:
         UnjudgeableError: the consumer has no sink to ask.
@@ -97,13 +109,13 @@ def crash_point(injection: Injection, *, point: str = "before-commit") -> Iterat
     if sink is None:
         raise UnjudgeableError("crash points are asked for at the sink, and this consumer has none")
     before = injection.process("before")
-    armed = sink.arm(point, member=injection.target.name)
+    armed = sink.arm(point, member=injection.target.name, nth=int(nth))
     try:
         try:
             wait_until(
                 lambda: injection.stop.is_set() or sink.was_reached(armed),
                 within_s=ASKED_WITHIN_S,
-                what=f"{injection.target.name} to ask at the crash point {point}",
+                what=f"{injection.target.name} to ask at the crash point {point}, time {int(nth)}",
                 every_s=0.01,
             )
         except WaitTimeout as error:
@@ -111,7 +123,7 @@ def crash_point(injection: Injection, *, point: str = "before-commit") -> Iterat
             yield Evidence(False, str(error))
             return
         injection.injected()
-        yield evidence.killed(before, _after_exit(injection)).with_details(crash_point=point)
+        yield evidence.killed(before, _after_exit(injection)).with_details(crash_point=point, nth=int(nth))
     finally:
         sink.disarm(armed)
         injection.member_again()

@@ -56,6 +56,7 @@ from kafka_trial.witness.samplers import sample_clock, sample_resources
 from kafka_trial.witness.witness import SinkTableRead, SinkTopicRead
 from kafka_trial.workload.payload import OURS, PayloadFiles, keep_payload, payload_digest
 
+ASKED_AT = ("http", "postgres")  # sinks with a URL at which members may ask at crash points
 RECORD_BYTES_MAX = 12 * 1024 * 1024
 
 
@@ -104,7 +105,8 @@ def _opened(
     run.record("topic_named", topic=topic)
     run.record("group_named", group=group_name, consumer_session_timeout_ms=round(CONSUMER_SESSION_TIMEOUT_S * 1000))
     host = cluster.container_network.gateway if cluster.container_network else LOOPBACK
-    sink = _sink(stack, trial_spec, folder, host, lambda name: group.kill_now(name))  # noqa: PLW0108 - it is made below
+    nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
+    sink = _sink(stack, trial_spec, folder, host, nemesis, lambda name: group.kill_now(name))  # noqa: PLW0108 - it is made below
     postgres = _postgres(stack, trial_spec, folder, host)
     launch_context = LaunchContext(
         topic,
@@ -136,7 +138,6 @@ def _opened(
         "vitals",
         lambda: sample_resources(run, lambda: group.members, thread_group.stop, brokers=lambda: _broker_pids(cluster)),
     )
-    nemesis = stack.enter_context(Recorder(folder.history, "nemesis"))
     context = FaultContext(
         *(cluster, group, admin, nemesis, topic, group_name, folder.history, lanes[-1], sink),
         progress_in_kafka=trial_spec.consumer.progress.kind in ("kafka", "transaction"),
@@ -307,10 +308,19 @@ def _group_name(rng: random.Random, cluster: Cluster, admin: Admin, lanes: Seque
 
 
 def _sink(
-    stack: ExitStack, trial_spec: TrialSpec, folder: RunFolder, host: str, kill: Callable[[str], None]
+    stack: ExitStack,
+    trial_spec: TrialSpec,
+    folder: RunFolder,
+    host: str,
+    nemesis: Recorder,
+    kill: Callable[[str], None],
 ) -> Sink | None:
-    if trial_spec.consumer.evidence.sink != "http":
+    """Starts the HTTP sink; where the effects go to a table it is there for crash points only, and the nemesis writes
+    down who asked."""
+    if trial_spec.consumer.evidence.sink not in ASKED_AT:
         return None
+    if trial_spec.consumer.evidence.sink == "postgres":
+        return stack.enter_context(start_sink(nemesis, host=host, kill=kill, takes_effects=False))
     recorder = stack.enter_context(Recorder(folder.history, "sink"))
     identity = trial_spec.consumer.identity
     return stack.enter_context(

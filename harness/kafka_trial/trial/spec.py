@@ -91,9 +91,12 @@ def make_trial_spec(
         plan = make_plan(scenario.schedule, seed=drawn, where=f"scenario {scenario.name}")
     else:
         plan = plan_from_table(read_json(schedule), where=str(schedule))
-    at_sink = [planned.fault for planned in plan.faults if find_fault(planned.fault).needs_http_sink]
-    if spec.evidence.sink != "http" and at_sink:
-        raise InputError(str(consumer), f'the fault {at_sink[0]} needs [evidence] sink = "http": it is played there')
+    for planned in plan.faults:
+        sinks = find_fault(planned.fault).sinks
+        if sinks and spec.evidence.sink not in sinks:
+            needed = " or ".join(f'"{sink}"' for sink in sinks)
+            because = f"the fault {planned.fault} needs [evidence] sink = {needed}: it is played there"
+            raise InputError(str(consumer), because)
     if problems := _added_problems(spec, scenario, plan):
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
