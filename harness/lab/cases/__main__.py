@@ -1,0 +1,57 @@
+"""`python -m lab.cases`: what `make cases` runs. Example: `python -m lab.cases --minutes 60`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from kafka_trial.errors import PASS, InputError, unknown_name
+from kafka_trial.trial.console import Console
+from lab.cases.crash_campaign import try_again, try_missing
+from lab.cases.crash_matrix import Cell, cells
+from lab.cases.crash_page import write_page
+from lab.repository import exit_status
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Tries what is missing and writes the page; 1 where a verdict does not agree with what was delivered."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.cases", description="Measures the cases that docs/cases tells of; resumable."
+    )
+    parser.add_argument("--minutes", type=float, help="stop beginning new trials after this long")
+    parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: one)")
+    parser.add_argument("--only", nargs="+", default=(), metavar="CELL", help="only cells whose names begin so")
+    parser.add_argument("--page", action="store_true", help="only write the page again from the rows")
+    parser.add_argument("--again", metavar="CELL", help="try one cell again, with its report; writes no row")
+    parser.add_argument("--seed", type=int, default=1, help="of --again (default 1)")
+    options = parser.parse_args(arguments)
+    if options.page:
+        return exit_status("cases", write_page)
+    if options.again:
+        return exit_status("cases", lambda: _again(options.again, options.seed))
+    return exit_status("cases", lambda: _all(options))
+
+
+def _all(options: argparse.Namespace) -> int:
+    until_s = None if options.minutes is None else time.monotonic() + options.minutes * 60
+    with Console() as console:
+        try_missing(list(cells(options.only)), until_s=until_s, side_by_side=options.side_by_side, say=console.say)
+    return write_page()
+
+
+def _again(name: str, seed: int) -> int:
+    print(try_again(_cell(name), seed))
+    return PASS
+
+
+def _cell(name: str) -> Cell:
+    known = {cell.name: cell for cell in cells()}
+    if name not in known:
+        raise InputError("--again", unknown_name("cell", name, known))
+    return known[name]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The page of case 2: its story, and the crash matrix as it was measured; made of the rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kafka_trial import registry
+from kafka_trial.errors import FAIL, PASS
+from lab.cases.crash_matrix import FROZEN, PATTERNS, POINTS, PROTOCOLS, Cell, Pattern, cells
+from lab.cases.crash_rows import INCLUDES, ROWS_NAME, CrashRow, read_rows, weakest
+from lab.repository import reports_folder
+
+PAGE = Path("docs") / "cases" / "2.md"
+NAMES = {"classic": "classic", "consumer": "KIP-848"}
+STORY = """# Case 2: where may a consumer die?
+
+A consumer reads a record, does something (its *effect*: a row, a message, a payment), and at some time commits the
+position after it. Effect and commit are two steps in two places, and a process can die between them. In which order
+it takes them decides what its death costs, and it is decided long before anybody thinks of deaths.
+
+- **Early**: commit, then process. If it dies *before the commit*, the record comes again, and nothing has happened
+  yet. If it dies *after the commit, before the effect*, nobody ever does it: a loss. That is at-most-once.
+- **Late**: process, then commit. If it dies *before processing*, the record comes again, and nothing has happened
+  yet. If it dies *after the effect, before the commit*, the effect is done twice. That is at-least-once, and so is
+  the client's own auto-commit, as long as only what is done is handed to it.
+- To have each effect exactly once, the two steps must become one (position and result in one transaction of a
+  database, or of Kafka), or the second time must change nothing (an upsert by the record's id). An upsert by a
+  *business key* (a row for each customer, say) comes out right in the end, but where two orders of a customer come
+  again, the row goes back to the first of them for a while: that counts as a second effect.
+- A position in the database wants a *condition*: it may move only if it still is what this member left there. No
+  crash shows why: who is dead writes no more. A member that was frozen does, when it wakes, and others have gone on
+  meanwhile.
+
+Below, every way is tried at every one of the four places, by both group protocols. A member is killed with -9 exactly
+there, and not the first time it comes by, but the n-th (n is drawn from the seed: 2 to 4). Where a request marks the
+place, a [cut](../cuts.md) kills it there, and the consumer knows nothing of it; inside a transaction of a database,
+where no request of Kafka's is, it asks at [crash points](../consumers.md#effects-sink--http). That it was there is
+*proven*, from the sink's effects, the offsets log and the lines of the member: was the effect there at the kill, was
+the commit? A crash that landed elsewhere fills no cell.
+"""
+LEGEND = """
+A cell says what was delivered in that trial: *exactly-once* (nothing lost, nothing doubled), *at-least-once* (effects
+were doubled), *at-most-once* (records were lost), *none* (both). The last column is what is left of all cells of the
+row: the guarantee that this way gives. `never`: its program cannot be at that point, which was tried, and the crash
+landed elsewhere, as it says below. `-` was not reached or not tried. *Elsewhere*: not at stake at the kill, but lost or
+doubled in the same trial for another reason, such as a rebalance of a busy machine. **Bold**: the verdict does not
+agree with what was claimed and delivered.
+"""
+
+
+def write_page() -> int:
+    """Writes the page; 1 where a verdict does not agree with what was delivered."""
+    rows = newest(read_rows(reports_folder() / ROWS_NAME))
+    file = registry.CHECKOUT / PAGE
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(page_of(rows))
+    return FAIL if any(row.contradictions for row in rows if row.reached) else PASS
+
+
+def newest(rows: Sequence[CrashRow]) -> list[CrashRow]:
+    """Returns the row that stands for each cell, of the harness and the consumer of the newest: the last one that was
+    reached, else the last one."""
+    last = {row.cell: row.consumer_digest for row in rows}
+    same = [row for row in rows if row.source_digest == rows[-1].source_digest]
+    own = [row for row in same if row.consumer_digest == last[row.cell]]
+    tried = {row.cell: row for row in own}
+    return list({**tried, **{row.cell: row for row in own if row.reached}}.values())
+
+
+def page_of(rows: Sequence[CrashRow]) -> str:
+    """Returns the page of the rows that stand for their cells."""
+    standing = {row.cell: row for row in rows}
+    reached = [row for row in rows if row.reached]
+    commits = ", ".join(sorted({row.commit for row in rows})) or "no commit"
+    versions = ", ".join(sorted({row.kafka_version for row in rows}))
+    agreeing = sum(not row.contradictions for row in reached)
+    counted = (
+        f"{len(rows)} places tried on Kafka {versions}, measured at {commits}. {len(reached)} landed at a point; "
+        f"in {agreeing} of them the verdict agrees with what was delivered, and the judge's counts with the raw events."
+    )
+    return "\n".join(
+        [STORY, "## The matrix", "", counted, LEGEND, *_matrix(standing), *_frozen(standing), *_list(rows)]
+    )
+
+
+def _matrix(standing: dict[str, CrashRow]) -> Iterator[str]:
+    yield "| way | protocol | claimed | " + " | ".join(POINTS) + " | delivered |"
+    yield "| --- | --- | --- |" + " --- |" * len(POINTS) + " --- |"
+    for pattern in PATTERNS:
+        for protocol in PROTOCOLS:
+            own = _at_points(standing, pattern, protocol)
+            claim = next((row.claim for row in standing.values() if _is_of(row, pattern, protocol)), "-")
+            tried = {place.name for place in pattern.places if Cell(pattern, protocol, place).name in standing}
+            words = [_word(own.get(point), "never" if _never(pattern, point, tried) else "-") for point in POINTS]
+            left = _left(pattern, list(own.values()), claim)
+            yield f"| {pattern.title} | {NAMES[protocol]} | {claim} | {' | '.join(words)} | {left} |"
+    yield ""
+
+
+def _at_points(standing: dict[str, CrashRow], pattern: Pattern, protocol: str) -> dict[str, CrashRow]:
+    rows = (standing.get(Cell(pattern, protocol, place).name) for place in pattern.places)
+    return {row.proof.point: row for row in rows if row is not None and row.reached and row.proof.point != FROZEN}
+
+
+def _never(pattern: Pattern, point: str, tried: set[str]) -> bool:
+    """Tells whether a program cannot be at a point, and every place that would be there was tried."""
+    places = {place.name for place in pattern.places if point in place.points}
+    return point in pattern.never and places <= tried
+
+
+def _word(row: CrashRow | None, otherwise: str) -> str:
+    if row is None:
+        return otherwise
+    words = zip(row.elsewhere, ("lost", "doubled"), strict=True)
+    besides = "".join(f" ({count} {word} elsewhere)" for count, word in words if count)
+    return (f"**{row.delivered}, and {row.verdict}**" if row.contradictions else row.delivered) + besides
+
+
+def _left(pattern: Pattern, own: Sequence[CrashRow], claim: str) -> str:
+    """Says what is left of all cells of a row; less than all of them give no guarantee."""
+    wanted = [point for point in POINTS if point not in pattern.never]
+    if len(own) < len(wanted):
+        return f"- ({len(own)} of {len(wanted)} cells)"
+    left = weakest([row.delivered for row in own])
+    if left == claim:
+        return left
+    return f"{left} (more than claimed, here)" if claim in INCLUDES[left] else f"**{left}**"
+
+
+def _frozen(standing: dict[str, CrashRow]) -> Iterator[str]:
+    frozen = [(cell, standing[cell.name]) for cell in cells() if FROZEN in cell.place.points and cell.name in standing]
+    if not frozen:
+        return
+    yield "### Not a crash: frozen with records in hand"
+    yield ""
+    yield "The member is paused as records reach it, beyond its session; when it wakes, others have its partitions."
+    yield ""
+    yield "| way | protocol | claimed | delivered | verdict | doubled effects |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for cell, row in frozen:
+        doubled = row.anomalies.get("duplicate-effect", 0)
+        told = row.delivered if row.reached else "-"
+        cut = f"{cell.pattern.title} | {NAMES[cell.protocol]} | {row.claim}"
+        yield f"| {cut} | {told} | {row.verdict} | {doubled} |"
+    yield ""
+
+
+def _list(rows: Sequence[CrashRow]) -> Iterator[str]:
+    order = {cell.name: number for number, cell in enumerate(cells())}
+    yield "## Every trial"
+    yield ""
+    yield "One again: `.venv/bin/python -m lab.cases --again CELL --seed SEED`. What is missing: `make cases`."
+    yield ""
+    yield "| cell | seed | n | verdict | found | at the kill |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for row in sorted(rows, key=lambda row: order.get(row.cell, len(order))):
+        found = ", ".join(f"{name} × {count}" for name, count in row.anomalies.items()) or "-"
+        point = f"**{row.proof.point}**" if row.proof.point else "not reached"
+        yield f"| {row.cell} | {row.seed} | {row.nth} | {row.verdict} | {found} | {point}: {row.proof.because} |"
+    yield ""
+
+
+def _is_of(row: CrashRow, pattern: Pattern, protocol: str) -> bool:
+    return row.cell.startswith(f"{pattern.name}/{protocol}/")
