@@ -1,4 +1,4 @@
-"""`python -m lab.cases`: what `make cases` runs. Example: `python -m lab.cases --minutes 60`."""
+"""`python -m lab.cases`: what `make cases` runs. Example: `python -m lab.cases --case 0 --minutes 60`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from collections.abc import Sequence
 
 from kafka_trial.errors import PASS, InputError, unknown_name
 from kafka_trial.trial.console import Console
+from lab.cases import stuck_partition, stuck_partition_page
 from lab.cases.crash_campaign import try_again, try_missing
 from lab.cases.crash_matrix import Cell, cells
 from lab.cases.crash_page import write_page
 from lab.repository import exit_status
 
+STUCK_PARTITION, CRASHES = CASES = (0, 2)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tries what is missing and writes the page; 1 where a verdict does not agree with what was delivered."""
+    """Tries what is missing and writes the pages; 1 where a verdict does not agree with what was delivered."""
     parser = argparse.ArgumentParser(
         prog="python -m lab.cases", description="Measures the cases that docs/cases tells of; resumable."
     )
+    parser.add_argument("--case", type=int, nargs="+", choices=CASES, default=list(CASES), help="only these cases")
     parser.add_argument("--minutes", type=float, help="stop beginning new trials after this long")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: one)")
     parser.add_argument("--only", nargs="+", default=(), metavar="CELL", help="only cells whose names begin so")
-    parser.add_argument("--page", action="store_true", help="only write the page again from the rows")
-    parser.add_argument("--again", metavar="CELL", help="try one cell again, with its report; writes no row")
+    parser.add_argument("--page", action="store_true", help="only write the pages again from the rows")
+    parser.add_argument("--again", metavar="CELL", help="try one cell of case 2 again, with its report; writes no row")
     parser.add_argument("--seed", type=int, default=1, help="of --again (default 1)")
     options = parser.parse_args(arguments)
-    if options.page:
-        return exit_status("cases", write_page)
     if options.again:
         return exit_status("cases", lambda: _again(options.again, options.seed))
     return exit_status("cases", lambda: _all(options))
@@ -36,9 +38,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _all(options: argparse.Namespace) -> int:
     until_s = None if options.minutes is None else time.monotonic() + options.minutes * 60
-    with Console() as console:
-        try_missing(list(cells(options.only)), until_s=until_s, side_by_side=options.side_by_side, say=console.say)
-    return write_page()
+    tries = {STUCK_PARTITION: (_try_stuck, stuck_partition_page.write_page), CRASHES: (_try_crashes, write_page)}
+    statuses = [PASS]
+    for case in options.case:
+        try_case, write = tries[case]
+        if not options.page:
+            with Console() as console:
+                try_case(options, until_s, console)
+        statuses.append(write())
+    return max(statuses)
+
+
+def _try_stuck(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
+    every = [*stuck_partition.grid(), *stuck_partition.sweep()]
+    wanted = [cell for cell in every if not options.only or cell.name.startswith(tuple(options.only))]
+    stuck_partition.try_missing(wanted, until_s=until_s, side_by_side=options.side_by_side, say=console.say)
+
+
+def _try_crashes(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
+    try_missing(list(cells(options.only)), until_s=until_s, side_by_side=options.side_by_side, say=console.say)
 
 
 def _again(name: str, seed: int) -> int:

@@ -1,0 +1,96 @@
+"""Figures of one trial of case 0, read from its history: what a rebalance moved, and what was worked on twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_trial.history.event import Event
+from kafka_trial.history.store import Follower, RunFolder
+
+Place = tuple[str, int]  # a topic's name or id, and a partition
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the faults phase and all after it came to, until members were stopped.
+
+    `rebalances`: new generations or epochs of the group. `moved`: partitions that went from one member to another in
+    them, counted each time. `done_twice`: handlers that ended beyond the first of their record. `wasted_s`: the seconds
+    that those had run.
+    """
+
+    rebalances: int
+    moved: int
+    done_twice: int
+    wasted_s: float
+
+
+def figures_of(folder: RunFolder) -> Figures:
+    """Returns the figures of a run.
+
+    Raises:
+        UnjudgeableError: its history cannot be read.
+    """
+    from_ns, until_ns = _window(Follower(folder.history, "run.jsonl").new_events())
+    epochs, moved = _moves(Follower(folder.history, "offsets.jsonl").new_events(), from_ns, until_ns)
+    done_twice, wasted_ns = _repeats(Follower(folder.history, "consumer-*.jsonl").new_events())
+    return Figures(epochs, moved, done_twice, round(wasted_ns / 1e9, 3))
+
+
+def _window(events: Iterable[Event]) -> tuple[int, int]:
+    began = {event.details["phase"]: event.time_ns for event in events if event.kind == "phase"}
+    return began["faults"], began.get("stop", 1 << 62)
+
+
+def _moves(events: Iterable[Event], from_ns: int, until_ns: int) -> tuple[int, int]:
+    """Counts new epochs and changes of hands; the owner of a partition stays its last one while nobody has it."""
+    owners: dict[Place, str] = {}
+    clients: dict[str, str] = {}
+    epochs = moved = 0
+    for event in events:
+        clients |= _clients(event.details)
+        inside = from_ns <= event.time_ns < until_ns
+        if event.kind == "group_epoch" or (event.kind == "group" and event.details.get("protocol") == "classic"):
+            epochs += inside
+        for place, member_id in _given(event):
+            owner = clients.get(member_id, member_id)
+            moved += inside and owners.get(place, owner) != owner
+            owners[place] = owner
+    return epochs, moved
+
+
+def _clients(details: Mapping[str, Any]) -> dict[str, str]:
+    """Which client each member id is of: one that joins again under another id is the same member."""
+    members = [*details.get("members", ()), details]
+    return {one["member_id"]: one["client_id"] for one in members if one.get("member_id") and one.get("client_id")}
+
+
+def _given(event: Event) -> Iterator[tuple[Place, str]]:
+    """Yields which partitions a record of the group gives to whom."""
+    if event.kind not in ("group", "member_assignment"):
+        return
+    for entry in event.details.get("entries", ()):
+        topic = entry.get("topic") or entry.get("topic_id", "")
+        yield (topic, entry["partition"]), entry.get("member_id") or event.details.get("member_id", "")
+
+
+def _repeats(events: Iterable[Event]) -> tuple[int, int]:
+    """Counts handlers that ended beyond the first of their record, and the nanoseconds that they ran."""
+    begun: dict[tuple[str | None, int, int], int] = {}
+    ended = Counter[tuple[int, int]]()
+    repeats = wasted_ns = 0
+    for event in sorted(events, key=lambda one: one.time_ns):
+        if event.kind not in ("delivered", "processed") or event.partition is None or event.offset is None:
+            continue
+        place = event.partition, event.offset
+        if event.kind == "delivered":
+            begun[event.member, *place] = event.time_ns
+            continue
+        ended[place] += 1
+        if ended[place] > 1:
+            repeats += 1
+            wasted_ns += event.time_ns - begun.get((event.member, *place), event.time_ns)
+    return repeats, wasted_ns

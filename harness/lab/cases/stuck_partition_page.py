@@ -1,0 +1,137 @@
+"""The page of case 0, `docs/cases/0.md`: the story, and tables made of the rows and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Final
+
+from kafka_trial.errors import PASS
+from lab.cases.stuck_partition import CURES, PROVOCATIONS, ROWS_NAME, SWEPT, Row, read_rows
+from lab.repository import reports_folder
+
+PAGE_NAME: Final = "0.md"
+HEAD: Final = Path(__file__).with_name("stuck_partition.md")
+STORIES: Final = {
+    "frozen": "the process stands still (SIGSTOP) for longer than its session",
+    "stalled": "its network stands still for longer than its session",
+    "long-order": "the order takes longer than the poll interval while another thread polls, and a member joins",
+    "rejoins": "members come and go, and it joins again with the order in hand",
+    "parallel": "no rebalance: one of four workers takes long, the others commit later orders of its partition",
+}
+CURED_BY: Final = {
+    "none": "none (range)",
+    "guard-before-processing": "guard before processing",
+    "guard-before-commit": "guard before the commit",
+    "both-guards": "both guards",
+    "hand-over": "both, and gives back only what is finished",
+    "sticky": "sticky assignor (eager, kafka-python)",
+    "cooperative-sticky": "cooperative-sticky assignor",
+    "consumer-protocol": "consumer protocol (KIP-848)",
+    "one-at-a-time": "one order at a time, in the poll loop",
+}
+
+
+def write_page() -> int:
+    """Writes the page of the rows there are."""
+    reports = reports_folder()
+    folder = reports.parent / "docs" / "cases"
+    folder.mkdir(exist_ok=True)
+    (folder / PAGE_NAME).write_text(page(read_rows(reports / ROWS_NAME)))
+    return PASS
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Returns the page of the newest rows."""
+    newest = [row for row in rows if row.digest == rows[-1].digest] if rows else []
+    grid = [row for row in newest if not row.swept]
+    swept = [row for row in newest if row.swept]
+    parts = [HEAD.read_text(), _provocations(), _cures(grid), _costs(grid)]
+    if swept:
+        parts.append(_sweep(swept))
+    return "\n".join([*parts, _measured(newest)])
+
+
+def _provocations() -> str:
+    lines = [f"- `{name}`: {STORIES[name]}." for name in PROVOCATIONS]
+    return "\n".join([*lines, ""])
+
+
+def _cures(rows: Sequence[Row]) -> str:
+    """How many trials ended with a false lag, of those that can say anything."""
+    table = [["cure", *PROVOCATIONS]]
+    table += [
+        [CURED_BY[cure], *(_stuck([row for row in rows if _of(row, cure, name)]) for name in PROVOCATIONS)]
+        for cure in CURES
+    ]
+    said = (
+        "Trials that ended with a false lag, of those tried. In brackets: in how many more the committed offset fell "
+        "(`commit-regression`) and was raised again by a later commit. `-`: not tried, or it can say nothing."
+    )
+    return "\n".join(["## Which cure stops which provocation", "", said, "", *_table(table), ""])
+
+
+def _of(row: Row, cure: str, provocation: str) -> bool:
+    return row.cure == cure and row.provocation == provocation
+
+
+def _stuck(rows: Sequence[Row]) -> str:
+    told = [row for row in rows if row.told]
+    if not told:
+        return "-"
+    stuck = sum(row.stuck for row in told)
+    fell = sum(bool(row.counts.get("commit-regression")) and not row.stuck for row in told)
+    return f"{stuck} of {len(told)}" + (f" ({fell})" if fell else "")
+
+
+def _costs(rows: Sequence[Row]) -> str:
+    """What rebalances moved, and what was worked on twice, by cure; without the provocation that has no rebalance."""
+    columns: dict[str, Callable[[Sequence[Row]], str]] = {
+        "partitions moved per rebalance": lambda own: _ratio(own, "moved", "rebalances"),
+        "handled twice": lambda own: f"{mean(row.done_twice for row in own):.0f}",
+        "seconds of handlers spent on them": lambda own: f"{mean(row.wasted_s for row in own):.1f}",
+        "worked on after it was revoked": lambda own: _found(own, "work-after-revoke"),
+        "pass": lambda own: f"{sum(row.verdict == 'pass' for row in own)} of {len(own)}",
+    }
+    table = [["cure", *columns]]
+    for cure in CURES:
+        own = [row for row in rows if row.cure == cure and row.told and row.rebalances]
+        table.append([CURED_BY[cure], *(figure(own) if own else "-" for figure in columns.values())])
+    said = "Means over the trials that had a rebalance; each order costs 2 ms of processor time and what it waits for."
+    return "\n".join(["## What it costs", "", said, "", *_table(table), ""])
+
+
+def _ratio(rows: Sequence[Row], above: str, below: str) -> str:
+    return f"{sum(getattr(row, above) for row in rows) / sum(getattr(row, below) for row in rows):.1f}"
+
+
+def _found(rows: Sequence[Row], anomaly: str) -> str:
+    return f"{sum(bool(row.counts.get(anomaly)) for row in rows)} of {len(rows)}"
+
+
+def _sweep(rows: Sequence[Row]) -> str:
+    counts = sorted({row.partitions for row in rows})
+    table = [["cure", *(f"{count} partitions" for count in counts)]]
+    for cure in dict.fromkeys(row.cure for row in rows):
+        own = [row for row in rows if row.cure == cure]
+        table.append([CURED_BY[cure], *(_stuck([row for row in own if row.partitions == n]) for n in counts)])
+    said = f"Three members, and more or fewer partitions for each; provocation `{SWEPT}`."
+    return "\n".join(["## Partitions for each consumer", "", said, "", *_table(table), ""])
+
+
+def _table(rows: Iterable[Sequence[str]]) -> list[str]:
+    head, *rest = (f"| {' | '.join(row)} |" for row in rows)
+    return [head, "|" + " --- |" * (head.count("|") - 1), *rest]
+
+
+def _measured(rows: Sequence[Row]) -> str:
+    commits = ", ".join(dict.fromkeys(row.commit for row in rows))
+    seeds = ", ".join(str(seed) for seed in sorted({row.seed for row in rows}))
+    versions = ", ".join(sorted({row.kafka for row in rows if row.kafka}))
+    untold = sum(not row.told for row in rows)
+    return (
+        f"{len(rows)} trials on Kafka {versions}, seeds {seeds}, measured at {commits}; {untold} of them say nothing: "
+        "unknown, or a fault without effect. Made by `make cases` of the rows in "
+        "`reports/stuck_partition.jsonl`, and of nothing else.\n"
+    )
