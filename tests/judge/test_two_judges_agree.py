@@ -12,7 +12,7 @@ from lab.agreement.sample import Sample, every_kind, measured, slept
 from lab.agreement.sayings import Sayings, both_say, naive_says, vectorised_says
 from lab.naive.checker import ANOMALIES, judge
 
-CLEAN_EXAMPLES = 180
+CLEAN_EXAMPLES = 198
 QUARTERS = 4
 SLEPT_EXAMPLES_PER_SIN = 4
 COUNTED_ONLY = {

@@ -168,7 +168,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
         sitting, tmp_path, suites=["large-records", "control", "aborted-records"], budget_s=60, side_by_side=1
     )
     assert (certificate.suites, certificate.exit, certificate.missing) == (["control", "aborted-records"], PASS, [])
-    assert certificate.told == "python-at-least-once on Kafka 4.3.1, only 2 of 13 suites, 2 trials: 2 pass"
+    assert certificate.told == "python-at-least-once on Kafka 4.3.1, only 2 of 14 suites, 2 trials: 2 pass"
     assert certificate.covers.startswith(
         "covers control, aborted-records; left out: large-records (no room in a budget of 60 s); coordinator-lost, "
     )
@@ -186,7 +186,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
 def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path: Path) -> None:
     """And has no need to name them in its verdict."""
     certificate = go(Sitting(judged), tmp_path, suites=())
-    assert (certificate.left_out, certificate.told.split(", ")[1]) == ({}, "13 trials: 13 pass")
+    assert (certificate.left_out, certificate.told.split(", ")[1]) == ({}, "14 trials: 14 pass")
 
 
 def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolder, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_p
     words = {"control": "fail", "member-killed": "unknown", "stalled-network": "not begun"}
     go(Sitting(judged, words), tmp_path, kafka_versions=["4.3.1", "3.9.2"], seeds=(1, 2))
     table = orjson.loads((tmp_path / CERTIFICATE).read_bytes())
-    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 10]
+    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 11]
     assert list(schema.iter_errors(table)) == []
     table["trials"][0] |= {"verdict": "innocent", "stranger": 1}
     table["trials"][0]["files"] |= {"run.json": "abc"}

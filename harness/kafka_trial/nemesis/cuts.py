@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 NOTHING, KILL, PAUSE, KILL_BROKER = "nothing", "kill", "pause", "kill-broker"
 THEN: Final = (NOTHING, KILL, PAUSE, KILL_BROKER)
 LEAVE_GROUP = "LeaveGroup"
+GONE_WITHIN_S = 5.0  # on a busy machine; otherwise milliseconds
 LOOK_EVERY_S = 0.005
 LOGGED_WITHIN_S = 5.0
 LOGGED_LATE_NS: Final = 1_000_000_000  # a line is written, and stamped, after its answer: on a busy machine much later
@@ -197,6 +198,13 @@ def cut(
             act(seen.cut, victim)
             after = injection.hold(lambda: injection.process_of("inside", victim))
             yield _acted(spec, process, after, injection, seen.cut).with_details(spec=asdict(spec))
+        with suppress(WaitTimeout):  # the connection lets go a moment after it is told to
+            wait_until(
+                lambda: _gone(cuts.seen(name)),
+                within_s=GONE_WITHIN_S,
+                what=f"the end of the cut of {api}",
+                every_s=LOOK_EVERY_S,
+            )
         injection.lane_after = injection.lane_seen("after", name)  # the next cut of this lane forgets it
 
 
@@ -243,6 +251,10 @@ def judge(spec: CutSpec, cut: CutRequest, answered_ns: Sequence[int], seen: Evid
 def _whom(spec: CutSpec, cut: CutRequest | None) -> dict[str, Any]:
     """Whom it hits besides its member: a broker that dies is lost to all of them."""
     return {"member": None, "broker": cut.broker} if cut is not None and spec.then == KILL_BROKER else {}
+
+
+def _gone(seen: LaneSeen) -> bool:
+    return seen.cut is None or bool(seen.cut.gone_ns)
 
 
 def _hit(seen: LaneSeen) -> bool:
