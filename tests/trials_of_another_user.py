@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,19 @@ from kafka_trial.cluster.containers import container_cluster
 from kafka_trial.cluster.toxiproxy import Toxiproxy
 from kafka_trial.cluster.versions import DEFAULT_VERSION
 from kafka_trial.containers.container import Container
+from kafka_trial.scenario import Scenario, Step
 from kafka_trial.trial.session import Session, Trialed
 from kafka_trial.trial.spec import make_trial_spec
 
-SUITES = ("member-paused", "member-killed", "stalled-network")
+SUITES = tuple(registry.find_scenario(name) for name in ("member-paused", "member-killed", "stalled-network"))
+AT_ONCE = Scenario(  # the faults of the suites, each on a member of its own: what does nothing needs no turns
+    "at-once",
+    schedule=(
+        Step("pause", "member:0", at_s=1, for_s=3),
+        Step("kill", "member:1", at_s=1, for_s=3),
+        Step("stall", "member:2", at_s=1, for_s=3),
+    ),
+)
 CONSUMER = registry.CHECKOUT / "fixtures" / "images" / "python-orders" / "consumer.toml"
 
 
@@ -37,15 +46,15 @@ def main(then: str, *arguments: str) -> None:
         return
     out = Path(arguments[0])
     with Session() as session:
-        as_it_is = tried(session, out / "as-it-is", retry_unknown=1)
+        as_it_is = tried(session, SUITES, out / "as-it-is", retry_unknown=1)
         with without_injections():
-            sabotaged = tried(session, out / "sabotaged", retry_unknown=0)
+            sabotaged = tried(session, [AT_ONCE], out / "sabotaged", retry_unknown=0)
     print(json.dumps({"user": os.getuid(), "rights": _rights(), "as it is": as_it_is, "sabotaged": sabotaged}))
 
 
-def tried(session: Session, out: Path, *, retry_unknown: int) -> dict[str, Any]:
-    """Returns what came out of a trial on each suite, one after the other on one cluster."""
-    specs = {name: make_trial_spec(registry.find_scenario(name), CONSUMER, seed=1) for name in SUITES}
+def tried(session: Session, scenarios: Sequence[Scenario], out: Path, *, retry_unknown: int) -> dict[str, Any]:
+    """Returns what came out of a trial of each scenario, one after the other on one cluster."""
+    specs = {scenario.name: make_trial_spec(scenario, CONSUMER, seed=1) for scenario in scenarios}
     return {
         name: _table(session.try_spec(spec, out=out / name, retry_unknown=retry_unknown))
         for name, spec in specs.items()

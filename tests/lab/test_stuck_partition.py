@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kafka_trial.history.store import RunFolder
-from lab.cases.stuck_partition import CURES, PROVOCATIONS, Row, grid, read_rows, sweep
+from lab.cases.stuck_partition import CURES, PROVOCATIONS, StuckPartitionRow, grid, read_rows, sweep
 from lab.cases.stuck_partition_figures import Figures, figures_of
 from lab.cases.stuck_partition_page import page
 
@@ -92,9 +92,9 @@ def test_every_cell_of_the_grid_can_be_asked_for() -> None:
     assert {cell.trial_spec().scenario.topic.partitions for cell in sweep([1])} == {3, 6, 12, 24}
 
 
-def row(**fields: Any) -> Row:
+def row(**fields: Any) -> StuckPartitionRow:
     told = {"provocation": "frozen", "cure": "none", "seed": 1, "partitions": 12, "verdict": "fail", "bit": True}
-    return Row(**(told | {"digest": "d", "commit": "abc1234", "kafka": "4.3.1"} | fields))
+    return StuckPartitionRow(**(told | {"digest": "d", "commit": "abc1234", "kafka": "4.3.1"} | fields))
 
 
 def test_the_page_counts_what_can_say_something() -> None:

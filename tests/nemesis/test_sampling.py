@@ -207,6 +207,21 @@ def test_the_group_is_folded_from_the_offsets_log(tmp_path: Path) -> None:
     assert (consumer.epoch, consumer.member_ids) == (4, {"b", "c"})
 
 
+def test_the_longest_poll_interval_of_the_members_is_known(tmp_path: Path) -> None:
+    """They tell it as the time that a rebalance waits for them, in either protocol; who has gone does not count."""
+    with Recorder(tmp_path, "offsets") as log:
+        fold = GroupFold(OffsetsLog(Follower(tmp_path, "offsets.jsonl"), "g"))
+        seen = [fold.poll_interval_s()]
+        told = [{"member_id": name, "rebalance_timeout_ms": ms} for name, ms in (("a", 300_000), ("b", 10_000))]
+        for members in (told, told[1:], [{"member_id": "a", "rebalance_timeout_ms": -1}]):
+            log.record("group", group="g", protocol="classic", epoch=3, members=members)
+            seen.append(fold.poll_interval_s())
+        log.record("member", group="g", member_id="c", rebalance_timeout_ms=60_000)
+        seen.append(fold.poll_interval_s())
+        log.record("group_tombstone", group="g", record_type=5, member_id="c")
+        assert [*seen, fold.poll_interval_s()] == [None, 300.0, 10.0, None, 60.0, None]
+
+
 def test_the_longest_session_of_the_members_is_known(tmp_path: Path) -> None:
     """Classic members ask for theirs; those of KIP-848 get the cluster's; who has gone does not count."""
     with Recorder(tmp_path, "offsets") as log:

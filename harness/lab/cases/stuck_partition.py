@@ -50,7 +50,7 @@ LANES: Final = 18
 
 
 @dataclass(frozen=True)
-class Row:
+class StuckPartitionRow:
     """One trial. `counts`: how often each anomaly of `COUNTED` was found; `false_lag`: the sentence that tells for how
     long and how much, empty where there is none. The rest as in `Figures`."""
 
@@ -85,7 +85,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StuckPartitionCell:
     """One trial that is asked for; `partitions` None: as many as the provocation says."""
 
     provocation: str
@@ -125,16 +125,21 @@ class Cell:
         return TrialRequest(self.trial_spec(), folder)
 
 
-def grid(seeds: Sequence[int] = SEEDS) -> Iterator[Cell]:
+def grid(seeds: Sequence[int] = SEEDS) -> Iterator[StuckPartitionCell]:
     """Yields every provocation with every cure that there is a consumer for, one seed after the other."""
-    cells = (Cell(provocation, cure, seed) for seed in seeds for provocation in PROVOCATIONS for cure in CURES)
+    cells = (
+        StuckPartitionCell(provocation, cure, seed) for seed in seeds for provocation in PROVOCATIONS for cure in CURES
+    )
     return (cell for cell in cells if cell.consumer.exists())
 
 
-def sweep(seeds: Sequence[int] = SEEDS) -> Iterator[Cell]:
+def sweep(seeds: Sequence[int] = SEEDS) -> Iterator[StuckPartitionCell]:
     """Yields the sweep over partitions for each consumer."""
     return (
-        Cell(SWEPT, cure, seed, partitions) for seed in seeds for partitions in SWEPT_PARTITIONS for cure in SWEPT_CURES
+        StuckPartitionCell(SWEPT, cure, seed, partitions)
+        for seed in seeds
+        for partitions in SWEPT_PARTITIONS
+        for cure in SWEPT_CURES
     )
 
 
@@ -144,7 +149,11 @@ def digest() -> str:
 
 
 def try_missing(
-    cells: Sequence[Cell], *, until_s: float | None, side_by_side: int | None, say: Callable[[str], object]
+    cells: Sequence[StuckPartitionCell],
+    *,
+    until_s: float | None,
+    side_by_side: int | None,
+    say: Callable[[str], object],
 ) -> None:
     """Tries what has no row of today yet, and appends its rows; begins none after `until_s`."""
     file = reports_folder() / ROWS_NAME
@@ -161,25 +170,25 @@ def try_missing(
             say(f"{number}/{len(todo)} {asked[request].name} seed {row.seed}: {told}")
 
 
-def read_rows(file: Path) -> list[Row]:
+def read_rows(file: Path) -> list[StuckPartitionRow]:
     """Returns the rows of a file, the oldest first; none where there is no file. A torn last line is left out."""
     lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
     return [_of_table(orjson.loads(line)) for line in lines]
 
 
-def _of_table(table: dict[str, Any]) -> Row:
-    return Row(**(table | {name: tuple(table[name]) for name in ("violations", "reasons")}))
+def _of_table(table: dict[str, Any]) -> StuckPartitionRow:
+    return StuckPartitionRow(**(table | {name: tuple(table[name]) for name in ("violations", "reasons")}))
 
 
-def _key(row: Row) -> tuple[str, str, int, int | None]:
+def _key(row: StuckPartitionRow) -> tuple[str, str, int, int | None]:
     return row.provocation, row.cure, row.seed, row.partitions if row.swept else None
 
 
-def _partitions(cell: Cell) -> int:
+def _partitions(cell: StuckPartitionCell) -> int:
     return cell.partitions or registry.find_scenario(str(cell.scenario)).topic.partitions
 
 
-def _row(cell: Cell, outcome: Trialed | KafkaTrialError) -> Row:
+def _row(cell: StuckPartitionCell, outcome: Trialed | KafkaTrialError) -> StuckPartitionRow:
     about: dict[str, Any] = {
         "provocation": cell.provocation,
         "cure": cell.cure,
@@ -190,10 +199,10 @@ def _row(cell: Cell, outcome: Trialed | KafkaTrialError) -> Row:
         "commit": git_revision(),
     }
     if isinstance(outcome, KafkaTrialError):
-        return Row(verdict="not begun", reasons=(str(outcome),), **about)
+        return StuckPartitionRow(verdict="not begun", reasons=(str(outcome),), **about)
     verdict = outcome.verdict
     sentences = [one.sentence for one in verdict.violations if one.anomaly == "false-lag"]
-    return Row(
+    return StuckPartitionRow(
         verdict=verdict.verdict,
         violations=tuple(sorted({one.anomaly for one in verdict.violations})),
         reasons=tuple(verdict.reasons),

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Final
 
 from kafka_trial.errors import PASS
-from lab.cases.stuck_partition import CURES, PROVOCATIONS, ROWS_NAME, SWEPT, Row, read_rows
+from lab.cases.stuck_partition import CURES, PROVOCATIONS, ROWS_NAME, SWEPT, StuckPartitionRow, read_rows
 from lab.repository import reports_folder
 
 PAGE_NAME: Final = "0.md"
@@ -42,7 +42,7 @@ def write_page() -> int:
     return PASS
 
 
-def page(rows: Sequence[Row]) -> str:
+def page(rows: Sequence[StuckPartitionRow]) -> str:
     """Returns the page of the newest rows."""
     newest = [row for row in rows if row.digest == rows[-1].digest] if rows else []
     grid = [row for row in newest if not row.swept]
@@ -58,7 +58,7 @@ def _provocations() -> str:
     return "\n".join([*lines, ""])
 
 
-def _cures(rows: Sequence[Row]) -> str:
+def _cures(rows: Sequence[StuckPartitionRow]) -> str:
     """How many trials ended with a false lag, of those that can say anything."""
     table = [["cure", *PROVOCATIONS]]
     table += [
@@ -72,11 +72,11 @@ def _cures(rows: Sequence[Row]) -> str:
     return "\n".join(["## Which cure stops which provocation", "", said, "", *_table(table), ""])
 
 
-def _of(row: Row, cure: str, provocation: str) -> bool:
+def _of(row: StuckPartitionRow, cure: str, provocation: str) -> bool:
     return row.cure == cure and row.provocation == provocation
 
 
-def _stuck(rows: Sequence[Row]) -> str:
+def _stuck(rows: Sequence[StuckPartitionRow]) -> str:
     told = [row for row in rows if row.told]
     if not told:
         return "-"
@@ -85,9 +85,9 @@ def _stuck(rows: Sequence[Row]) -> str:
     return f"{stuck} of {len(told)}" + (f" ({fell})" if fell else "")
 
 
-def _costs(rows: Sequence[Row]) -> str:
+def _costs(rows: Sequence[StuckPartitionRow]) -> str:
     """What rebalances moved, and what was worked on twice, by cure; without the provocation that has no rebalance."""
-    columns: dict[str, Callable[[Sequence[Row]], str]] = {
+    columns: dict[str, Callable[[Sequence[StuckPartitionRow]], str]] = {
         "partitions moved per rebalance": lambda own: _ratio(own, "moved", "rebalances"),
         "handled twice": lambda own: f"{mean(row.done_twice for row in own):.0f}",
         "seconds of handlers spent on them": lambda own: f"{mean(row.wasted_s for row in own):.1f}",
@@ -102,15 +102,15 @@ def _costs(rows: Sequence[Row]) -> str:
     return "\n".join(["## What it costs", "", said, "", *_table(table), ""])
 
 
-def _ratio(rows: Sequence[Row], above: str, below: str) -> str:
+def _ratio(rows: Sequence[StuckPartitionRow], above: str, below: str) -> str:
     return f"{sum(getattr(row, above) for row in rows) / sum(getattr(row, below) for row in rows):.1f}"
 
 
-def _found(rows: Sequence[Row], anomaly: str) -> str:
+def _found(rows: Sequence[StuckPartitionRow], anomaly: str) -> str:
     return f"{sum(bool(row.counts.get(anomaly)) for row in rows)} of {len(rows)}"
 
 
-def _sweep(rows: Sequence[Row]) -> str:
+def _sweep(rows: Sequence[StuckPartitionRow]) -> str:
     counts = sorted({row.partitions for row in rows})
     table = [["cure", *(f"{count} partitions" for count in counts)]]
     for cure in dict.fromkeys(row.cure for row in rows):
@@ -125,7 +125,7 @@ def _table(rows: Iterable[Sequence[str]]) -> list[str]:
     return [head, "|" + " --- |" * (head.count("|") - 1), *rest]
 
 
-def _measured(rows: Sequence[Row]) -> str:
+def _measured(rows: Sequence[StuckPartitionRow]) -> str:
     commits = ", ".join(dict.fromkeys(row.commit for row in rows))
     seeds = ", ".join(str(seed) for seed in sorted({row.seed for row in rows}))
     versions = ", ".join(sorted({row.kafka for row in rows if row.kafka}))
