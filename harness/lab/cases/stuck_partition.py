@@ -23,6 +23,7 @@ from kafka_trial.trial.setup import folder_digest
 from kafka_trial.trial.spec import TrialSpec, make_trial_spec
 from lab.calibration.source_digests import judging_digest, making_digest
 from lab.cases.stuck_partition_figures import figures_of
+from lab.cases.timelines import append_timeline, timeline_row
 from lab.repository import git_revision, reports_folder
 
 ROWS_NAME: Final = "stuck_partition.jsonl"
@@ -46,6 +47,8 @@ SEEDS: Final = (1, 2, 3)
 SWEPT: Final = "frozen"  # over these numbers of partitions, with these cures
 SWEPT_PARTITIONS: Final = (3, 6, 12, 24)
 SWEPT_CURES: Final = ("none", "cooperative-sticky")
+CASE: Final = 0
+DRAWN: Final = ("frozen/none", "frozen/guard-before-commit")  # with their first seed: what the page has a plot of
 LANES: Final = 18
 
 
@@ -166,6 +169,12 @@ def try_missing(
             row = _row(asked[request], outcome)
             with file.open("ab") as rows:
                 rows.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS))
+            if isinstance(outcome, Trialed) and asked[request].name in DRAWN and row.seed == SEEDS[0] and row.told:
+                append_timeline(
+                    timeline_row(
+                        outcome.folder, case=CASE, cell=asked[request].name, seed=row.seed, anomaly="false-lag"
+                    )
+                )
             told = ", ".join([row.verdict, *row.violations])
             say(f"{number}/{len(todo)} {asked[request].name} seed {row.seed}: {told}")
 

@@ -8,7 +8,9 @@ from statistics import mean
 from typing import Final
 
 from kafka_trial.errors import PASS
-from lab.cases.stuck_partition import CURES, PROVOCATIONS, ROWS_NAME, SWEPT, StuckPartitionRow, read_rows
+from lab.cases.plots import shown
+from lab.cases.stuck_partition import CASE, CURES, DRAWN, PROVOCATIONS, ROWS_NAME, SWEPT, StuckPartitionRow, read_rows
+from lab.cases.timelines import TimelineRow, draw_timeline, newest_timeline
 from lab.repository import reports_folder
 
 PAGE_NAME: Final = "0.md"
@@ -38,16 +40,19 @@ def write_page() -> int:
     reports = reports_folder()
     folder = reports.parent / "docs" / "cases"
     folder.mkdir(exist_ok=True)
-    (folder / PAGE_NAME).write_text(page(read_rows(reports / ROWS_NAME)))
+    curves = [row for cell in DRAWN if (row := newest_timeline(CASE, cell)) is not None]
+    for row in curves:
+        draw_timeline(row, _plot_name(row))
+    (folder / PAGE_NAME).write_text(page(read_rows(reports / ROWS_NAME), curves))
     return PASS
 
 
-def page(rows: Sequence[StuckPartitionRow]) -> str:
-    """Returns the page of the newest rows."""
+def page(rows: Sequence[StuckPartitionRow], curves: Sequence[TimelineRow] = ()) -> str:
+    """Returns the page of the newest rows, and of what one partition went through in the trials that are drawn."""
     newest = [row for row in rows if row.digest == rows[-1].digest] if rows else []
     grid = [row for row in newest if not row.swept]
     swept = [row for row in newest if row.swept]
-    parts = [HEAD.read_text(), _provocations(), _cures(grid), _costs(grid)]
+    parts = [HEAD.read_text(), _provocations(), *([_curves(curves)] if curves else []), _cures(grid), _costs(grid)]
     if swept:
         parts.append(_sweep(swept))
     return "\n".join([*parts, _measured(newest)])
@@ -56,6 +61,20 @@ def page(rows: Sequence[StuckPartitionRow]) -> str:
 def _provocations() -> str:
     lines = [f"- `{name}`: {STORIES[name]}." for name in PROVOCATIONS]
     return "\n".join([*lines, ""])
+
+
+def _curves(curves: Sequence[TimelineRow]) -> str:
+    """What one partition went through, without a cure and with one."""
+    lines = ["## What the operator sees", ""]
+    for row in curves:
+        provocation, cure = row.cell.split("/")
+        says = f"{provocation}, {CURED_BY[cure]}, seed {row.seed}: {row.verdict} (measured at {row.commit})"
+        lines += [f"{says[0].upper()}{says[1:]}.", "", shown(_plot_name(row), says), ""]
+    return "\n".join(lines)
+
+
+def _plot_name(row: TimelineRow) -> str:
+    return f"{CASE}-{row.cell.replace('/', '-')}"
 
 
 def _cures(rows: Sequence[StuckPartitionRow]) -> str:
