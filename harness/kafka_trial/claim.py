@@ -24,11 +24,13 @@ class Claim:
     order: str = "partition"
     commits: str = "settling"
     fenced: bool = False
+    no_rogue_reader: bool = False
     converge_within_s: float | None = None
     memory_max_bytes: int | None = None
     redelivered_max_ratio: float | None = None
 
 
+SWITCHES = ("fenced", "no_rogue_reader")
 CHOICES = {"delivery": DELIVERY, "order": ORDER, "commits": COMMITS}
 
 
@@ -41,8 +43,11 @@ def claim_problems(table: dict[str, Any]) -> list[str]:
     for key, choices in CHOICES.items():
         if key in table and table[key] not in choices:
             problems.append(none_of(f"[claim] {key}", table[key], choices))
-    if not isinstance(table.get("fenced", False), bool):
-        problems.append(f"[claim] fenced = {table['fenced']!r} must be true or false")
+    problems += [
+        f"[claim] {key} = {table[key]!r} must be true or false"
+        for key in SWITCHES
+        if not isinstance(table.get(key, False), bool)
+    ]
     return problems + [
         f"[claim] {key} = {table[key]!r} must be a positive number"
         for key in ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")

@@ -97,6 +97,8 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
     (AT_LEAST_ONCE, "zombie-commit", {"fell": False, "skipped_record": True}, "fail"),
     (AT_LEAST_ONCE, "zombie-work", {}, "pass"),
     (replace(AT_LEAST_ONCE, fenced=True), "zombie-work", {}, "fail"),
+    (AT_LEAST_ONCE, "rogue-reader", {}, "pass"),
+    (replace(AT_LEAST_ONCE, no_rogue_reader=True), "rogue-reader", {}, "fail"),
     *((UNCLAIMED, name, {}, "fail") for name in ("corrupt", "misplaced")),
     (UNCLAIMED, "corrupt", {"found_in": "effect"}, "fail"),
     *((claim, "lost-write", {}, "unknown") for claim in (UNCLAIMED, AT_LEAST_ONCE, Claim("exactly-once"))),
@@ -249,11 +251,10 @@ def test_what_a_killed_member_had_in_hand_is_moot_for_at_most_once() -> None:
 
 def test_a_claim_nobody_looks_at_cannot_pass() -> None:
     """A judge without the invariant that a claim rests on leaves it open."""
-    seen = VerdictInput(
-        tuple(AnomalyResult(name) for name in NAMES if name not in ("duplicate-effect", "memory-over-limit"))
-    )
-    reasons = decide(seen, Claim("exactly-once", memory_max_bytes=1)).reasons
-    assert reasons == ("claimed but not judged: duplicate-effect, memory-over-limit: no invariant looks for it",)
+    unsought = ("duplicate-effect", "memory-over-limit", "rogue-reader")
+    seen = VerdictInput(tuple(AnomalyResult(name) for name in NAMES if name not in unsought))
+    reasons = decide(seen, Claim("exactly-once", memory_max_bytes=1, no_rogue_reader=True)).reasons
+    assert reasons == (f"claimed but not judged: {', '.join(unsought)}: no invariant looks for it",)
 
 
 def test_the_ratio_of_redelivered_records_is_a_limit() -> None:

@@ -72,6 +72,11 @@ def fencing_claimed(claim: Claim) -> bool:
     return claim.fenced
 
 
+def no_rogue_reader_claimed(claim: Claim) -> bool:
+    """It breaks claims that no member reads what no commit explains."""
+    return claim.no_rogue_reader
+
+
 def convergence_claimed(claim: Claim) -> bool:
     """It breaks claims of a time within which the group converges."""
     return claim.converge_within_s is not None

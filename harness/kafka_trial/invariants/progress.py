@@ -6,7 +6,7 @@ import numpy as np
 
 from kafka_trial.invariants import commits_log
 from kafka_trial.invariants.batch import Batch
-from kafka_trial.invariants.claim_rule import Rule, never
+from kafka_trial.invariants.claim_rule import Rule, never, no_rogue_reader_claimed
 from kafka_trial.invariants.clients import members_of
 from kafka_trial.invariants.commits_log import AMBIGUOUS, UNKNOWN, commits_in_effect
 from kafka_trial.invariants.handlers import first_handled_of_records, first_handlings
@@ -154,7 +154,7 @@ NOBODY = -1
     level="none",
     progress_in_kafka=True,
     severity=410,
-    rule=Rule(never),
+    rule=Rule(no_rogue_reader_claimed),
     message="member {member} was sent {fetched_bytes} bytes of {place}, for {lasted_ms} ms, without a commit",
 )
 def rogue_reader(batch: Batch) -> Findings:

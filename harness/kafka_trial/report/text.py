@@ -57,6 +57,7 @@ def claim_in_words(claim: Mapping[str, Any]) -> str:
     """Returns a claim in one line."""
     words = [str(claim.get("delivery")), f"order per {claim.get('order')}", f"commits {claim.get('commits')}"]
     words += ["fenced"] if claim.get("fenced") else []
+    words += ["no rogue reader"] if claim.get("no_rogue_reader") else []
     limits = ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")
     return ", ".join([*words, *(f"{name} {claim[name]:g}" for name in limits if claim.get(name) is not None)])
 

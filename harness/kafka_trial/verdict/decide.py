@@ -294,6 +294,7 @@ def breaks(rule: Rule) -> list[str]:
         "order": Claim("unclaimed", order="key"),
         'order = "partition"': Claim("unclaimed", order="partition"),
         "fenced": Claim("unclaimed", order="none", fenced=True),
+        "no_rogue_reader": Claim("unclaimed", order="none", no_rogue_reader=True),
         "converge_within_s": Claim("unclaimed", order="none", converge_within_s=1.0),
         "memory_max_bytes": Claim("unclaimed", order="none", memory_max_bytes=1),
     }
@@ -304,7 +305,8 @@ def needed(claim: Claim) -> list[str]:
     """Returns the anomalies that must be looked for before the claim can be acquitted."""
     by_severity = sorted(list_invariants(), key=lambda one: one.severity)
     core = [one.name for one in by_severity if claim.delivery in one.rule.core]
-    return [*core, *(["memory-over-limit"] if claim.memory_max_bytes is not None else [])]
+    limits = {"memory-over-limit": claim.memory_max_bytes is not None, "rogue-reader": claim.no_rogue_reader}
+    return [*core, *(name for name, claimed in limits.items() if claimed)]
 
 
 def severity(anomaly: str) -> int:
