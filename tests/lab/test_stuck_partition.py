@@ -105,14 +105,16 @@ def test_the_page_counts_what_can_say_something() -> None:
         row(seed=3, verdict="unknown"),
         row(seed=4, bit=False),
         row(cure="both-guards", verdict="pass", rebalances=1, moved=4),
-        row(partitions=3, swept=True, violations=("false-lag",)),
+        row(partitions=3, swept=True, violations=("false-lag",), counts={"false-lag": 2}),
+        row(partitions=3, swept=True, seed=2, verdict="pass", counts={"false-lag": 0}),
+        row(partitions=3, swept=True, seed=3, bit=False, counts={"false-lag": 9}),
     ]
     said = page(rows)
     assert "| none (range) | 1 of 2 (1) | - | - | - | - |" in said
     assert "| none (range) | 3.0 | 30 | 2.0 | 0 of 2 | 0 of 2 |" in said
     assert "| both guards | 4.0 | 0 | 0.0 | 0 of 1 | 1 of 1 |" in said
-    assert "| none (range) | 1 of 1 |" in said.partition("## Partitions for each consumer")[2]
-    assert "6 trials on Kafka 4.3.1, seeds 1, 2, 3, 4, measured at abc1234; 2 of them say nothing" in said
+    assert "| none (range) | 2, 0 |" in said.partition("## Partitions for each consumer")[2]
+    assert "8 trials on Kafka 4.3.1, seeds 1, 2, 3, 4, measured at abc1234; 3 of them say nothing" in said
 
 
 def test_rows_of_another_harness_are_not_on_the_page(tmp_path: Path) -> None:

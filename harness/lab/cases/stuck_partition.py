@@ -48,7 +48,7 @@ SWEPT: Final = "frozen"  # over these numbers of partitions, with these cures
 SWEPT_PARTITIONS: Final = (3, 6, 12, 24)
 SWEPT_CURES: Final = ("none", "cooperative-sticky")
 CASE: Final = 0
-DRAWN: Final = ("frozen/none", "frozen/guard-before-commit")  # with their first seed: what the page has a plot of
+DRAWN: Final = ("frozen/none", "frozen/both-guards")  # with their first seed: what the page has a plot of
 LANES: Final = 18
 
 

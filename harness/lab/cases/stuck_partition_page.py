@@ -8,12 +8,14 @@ from statistics import mean
 from typing import Final
 
 from kafka_trial.errors import PASS
-from lab.cases.plots import shown
+from lab.cases.plots import plot, shown
 from lab.cases.stuck_partition import CASE, CURES, DRAWN, PROVOCATIONS, ROWS_NAME, SWEPT, StuckPartitionRow, read_rows
 from lab.cases.timelines import TimelineRow, draw_timeline, newest_timeline
 from lab.repository import reports_folder
 
 PAGE_NAME: Final = "0.md"
+SWEEP_PLOT: Final = "0-partitions-for-each-consumer"
+SWEPT_MEMBERS: Final = 3
 HEAD: Final = Path(__file__).with_name("stuck_partition.md")
 STORIES: Final = {
     "frozen": "the process stands still (SIGSTOP) for longer than its session",
@@ -43,19 +45,26 @@ def write_page() -> int:
     curves = [row for cell in DRAWN if (row := newest_timeline(CASE, cell)) is not None]
     for row in curves:
         draw_timeline(row, _plot_name(row))
-    (folder / PAGE_NAME).write_text(page(read_rows(reports / ROWS_NAME), curves))
+    rows = read_rows(reports / ROWS_NAME)
+    if swept := [row for row in _newest(rows) if row.swept]:
+        _draw_sweep(swept)
+    (folder / PAGE_NAME).write_text(page(rows, curves))
     return PASS
 
 
 def page(rows: Sequence[StuckPartitionRow], curves: Sequence[TimelineRow] = ()) -> str:
     """Returns the page of the newest rows, and of what one partition went through in the trials that are drawn."""
-    newest = [row for row in rows if row.digest == rows[-1].digest] if rows else []
+    newest = _newest(rows)
     grid = [row for row in newest if not row.swept]
     swept = [row for row in newest if row.swept]
     parts = [HEAD.read_text(), _provocations(), *([_curves(curves)] if curves else []), _cures(grid), _costs(grid)]
     if swept:
         parts.append(_sweep(swept))
     return "\n".join([*parts, _measured(newest)])
+
+
+def _newest(rows: Sequence[StuckPartitionRow]) -> list[StuckPartitionRow]:
+    return [row for row in rows if row.digest == rows[-1].digest] if rows else []
 
 
 def _provocations() -> str:
@@ -68,8 +77,9 @@ def _curves(curves: Sequence[TimelineRow]) -> str:
     lines = ["## What the operator sees", ""]
     for row in curves:
         provocation, cure = row.cell.split("/")
-        says = f"{provocation}, {CURED_BY[cure]}, seed {row.seed}: {row.verdict} (measured at {row.commit})"
-        lines += [f"{says[0].upper()}{says[1:]}.", "", shown(_plot_name(row), says), ""]
+        says = f"`{provocation}`, {CURED_BY[cure]}: the verdict is *{row.verdict}*"
+        plotted = shown(_plot_name(row), f"lag, age and commits of one partition: {provocation}, {CURED_BY[cure]}")
+        lines += [f"{says} (seed {row.seed}, measured at {row.commit}).", "", plotted, ""]
     return "\n".join(lines)
 
 
@@ -130,13 +140,42 @@ def _found(rows: Sequence[StuckPartitionRow], anomaly: str) -> str:
 
 
 def _sweep(rows: Sequence[StuckPartitionRow]) -> str:
-    counts = sorted({row.partitions for row in rows})
-    table = [["cure", *(f"{count} partitions" for count in counts)]]
+    """How many partitions were left with a false lag, by how many a consumer has."""
+    counts = _sizes(rows)
+    head = [f"{count / SWEPT_MEMBERS:g} for each consumer ({count})" for count in counts]
+    table = [["cure", *head]]
     for cure in dict.fromkeys(row.cure for row in rows):
         own = [row for row in rows if row.cure == cure]
-        table.append([CURED_BY[cure], *(_stuck([row for row in own if row.partitions == n]) for n in counts)])
-    said = f"Three members, and more or fewer partitions for each; provocation `{SWEPT}`."
-    return "\n".join(["## Partitions for each consumer", "", said, "", *_table(table), ""])
+        table.append(
+            [CURED_BY[cure], *(_stuck_partitions([row for row in own if row.partitions == n]) for n in counts)]
+        )
+    said = (
+        f"Three members, and more or fewer partitions for each; provocation `{SWEPT}`. How many partitions each trial "
+        "left with a false lag: the more a consumer has, the more it holds when it is frozen, and the more stand."
+    )
+    plotted = shown(SWEEP_PLOT, "Partitions with a false lag over partitions for each consumer")
+    return "\n".join(["## Partitions for each consumer", "", said, "", *_table(table), "", plotted, ""])
+
+
+def _stuck_partitions(rows: Sequence[StuckPartitionRow]) -> str:
+    told = [row for row in rows if row.told]
+    return ", ".join(str(row.counts["false-lag"]) for row in told) or "-"
+
+
+def _draw_sweep(rows: Sequence[StuckPartitionRow]) -> None:
+    with plot(SWEEP_PLOT) as axes:
+        for cure in dict.fromkeys(row.cure for row in rows):
+            own = [row for row in rows if row.cure == cure and row.told]
+            by_size = {size: [row.counts["false-lag"] for row in own if row.partitions == size] for size in _sizes(own)}
+            each = [size / SWEPT_MEMBERS for size in by_size]
+            axes.plot(each, [mean(found) for found in by_size.values()], "o-", label=CURED_BY[cure], linewidth=1)
+        axes.set_xlabel("partitions for each consumer")
+        axes.set_ylabel("partitions with a false lag")
+        axes.legend()
+
+
+def _sizes(rows: Sequence[StuckPartitionRow]) -> list[int]:
+    return sorted({row.partitions for row in rows})
 
 
 def _table(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -51,7 +51,9 @@ class TimelineRow:
 
 
 def timeline_row(folder: RunFolder, *, case: int, cell: str, seed: int, anomaly: str | None = None) -> TimelineRow:
-    """Returns the row of a judged run folder: of the partition where `anomaly` was found, else of the first one drawn.
+    """Returns the row of a judged run folder.
+
+    It is that of the partition where `anomaly` was found, else of the one on which most members committed.
 
     Raises:
         InputError: its history holds nothing that can be drawn.
@@ -122,7 +124,12 @@ def _partition(folder: RunFolder, timeline: Timeline, anomaly: str | None) -> Pa
     rows = [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
     places = {(row.get("topic"), row.get("partition")) for row in rows if row.get("anomaly") == anomaly}
     hit = [one for one in timeline.partitions if (one.topic, one.partition) in places]
-    return (hit or list(timeline.partitions))[0]
+    return hit[0] if hit else max(timeline.partitions, key=_hands)
+
+
+def _hands(partition: PartitionTimeline) -> int:
+    """How many members committed on it."""
+    return len({member for _, _, member, *_ in partition.commits})
 
 
 def thinned(lag: PartitionLag) -> dict[str, Any]:
