@@ -104,7 +104,7 @@ def test_the_bytes_are_those_of_the_embedded_judge(spark_cluster: SparkCluster, 
     assert spark_cluster.executors() == [1, 1]
 
 
-@pytest.mark.rotates
+@pytest.mark.rotates(together="dear")
 def test_executors_read_the_history_once_and_the_driver_none_of_it(spark_cluster: SparkCluster, tmp_path: Path) -> None:
     """Every split of every file is opened by one task, the files that the driver opens are a few lines; its memory does
     not grow with the history."""
