@@ -122,7 +122,7 @@ def _ahead_by_own_word(batch: Batch) -> Table:
 
 
 def _effect_seq(batch: Batch, delivered: Table) -> Ints:
-    """Returns before which line of its file (less one) each delivered record had its first effect; NEVER: none."""
+    """Returns before which line of its file each delivered record had its first effect; NEVER: it had none."""
     effects = batch.of(Kind.EFFECT)
     effects = effects.having(written_ns=batch.written_ns(effects["source"], effects["time_ns"]))
     effects = effects.take(ordered(effects["slice"], effects["offset"], effects["written_ns"]))
@@ -131,7 +131,7 @@ def _effect_seq(batch: Batch, delivered: Table) -> Ints:
     effect_ns = picked(effects["written_ns"], row, NEVER)
     lines = own_words(batch).take(own_words(batch)["told_by"] == SAID).sorted_by("file", "time_ns")
     following = at_or_after(lines["file"], lines["time_ns"], delivered["file"], effect_ns)
-    return np.where(effect_ns == NEVER, NEVER, picked(lines["seq"], following, NEVER) - 1)
+    return np.where(effect_ns == NEVER, NEVER, picked(lines["seq"], following, NEVER - 1))
 
 
 def _own_commits(batch: Batch) -> Table:

@@ -76,17 +76,19 @@ def false_report(batch: Batch) -> Findings:
 
 
 WITNESSES = ("workload", "observer", "request log")
+_ENDS = (Kind.PROCESSED, Kind.FAILED)  # both say `processed`: a handler that failed had its record
 
 
 @index
 def refuted_lines(batch: Batch) -> Table:
-    """Returns the `delivered` and `processed` rows of `own_words` that a witness refutes; `by`: a place in WITNESSES.
+    """Returns the rows of `own_words` that a witness refutes, of the kinds `delivered` and `processed`, be it failed;
+    `by`: a place in WITNESSES.
 
     Sorted by (slice, source, seq). Of several witnesses the first one counts. Lines out of a buffer say nothing of
     when: no time refutes them.
     """
     said = own_words(batch)["told_by"] == SAID
-    lines = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)) & said)
+    lines = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *_ENDS)) & said)
     ways = [_before_sent(batch, lines), _beyond_end(batch, lines), _without_fetch(batch, lines)]
     by = np.select(ways, np.arange(len(ways)), -1)
     return lines.having(by=by).take(by >= 0)
@@ -128,7 +130,7 @@ def _without_fetch(batch: Batch, lines: Table) -> Bools:
     What a process held once it may speak of at any time after. Where its progress is not in Kafka, it may read in its
     own store what had been done of a partition that it takes over, and say so (`processed`).
     """
-    looked_up = (lines["kind"] == Kind.PROCESSED) & (not batch.trial_context.settings.in_offsets_log)
+    looked_up = np.isin(lines["kind"], _ENDS) & (not batch.trial_context.settings.in_offsets_log)
     order = ordered(joined(lines["file"], lines["offset"]), lines["seq"])
     held = ~never_fetched(batch, lines.take(order))
     record = joined(lines["file"], lines["offset"])[order]
