@@ -15,8 +15,11 @@ from histories import (
     delivered,
     effect,
     fetched,
+    handled,
     history,
+    lost,
     measured,
+    owner,
     processed,
 )
 from lab.agreement.sayings import naive_says, vectorised_says
@@ -73,3 +76,22 @@ def test_whoever_failed_at_a_record_says_that_it_had_it(fetches: Lines, refuted:
     """`processed … failed` is a line about a record, as one that says done."""
     lines = [assigned("m0"), *fetches, after(1), delivered("m0", 1), processed("m0", 1, outcome="failed")]
     assert both("false-report", lines) == (refuted, 0)
+
+
+# --- order -----------------------------------------------------------------------------------------------------------
+
+LOST_UNTOLD: Lines = [owner("m1"), assigned("m1"), after(1), owner("m0", idle=["m1"]), assigned("m0")]
+WOKEN: Lines = [delivered("m1", 0), effect(0), processed("m1", 0), lost("m1")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "late"),
+    [
+        ([delivered("m0", 0), effect(1), effect(0), processed("m0", 0), *handled("m0", 1), after(2), *WOKEN], [0]),
+        ([effect(1), *WOKEN, *handled("m0", 0, 1)], []),
+    ],
+    ids=["made by the new owner, and again by the old one", "made by the old one"],
+)
+def test_an_effect_is_of_whoever_had_its_record_in_hand(lines: Lines, late: list[int]) -> None:
+    """An untold loss excuses what its member did, and not what the next owner did two seconds before."""
+    assert both("reordered-key", [*LOST_UNTOLD, *lines], WITH_SINK) == (late, 0)

@@ -31,16 +31,21 @@ from kafka_trial.invariants.kernels import (
     Ints,
     at_or_after,
     at_or_before,
+    between,
+    counts,
     exactly,
     in_ranges,
     joined,
     next_in,
+    ordered,
+    per_group,
     picked,
+    previous_in,
 )
 from kafka_trial.invariants.ownership_epochs import own_words, ownership_epochs
 from kafka_trial.invariants.request_logs import complete_until_ns
 from kafka_trial.invariants.rows import Kind
-from kafka_trial.invariants.table import Table
+from kafka_trial.invariants.table import Table, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
 from kafka_trial.invariants.work_after_failed_commit import first_start_after_rejected_commit
 from kafka_trial.invariants.zombies import zombie_windows
@@ -138,8 +143,8 @@ def _prints(batch: Batch) -> Bools:
 def _by_lines(batch: Batch, pairs: Table) -> Bools:
     """Returns which effects lie in the window of their ownership epoch's lines, which may be read a little late.
 
-    Of an effect that names no member the file must tell of the record, unless its process, which can have had it, was
-    killed in mid-sentence.
+    Of an effect that names no member the ownership epoch must have had the record in hand, nearest of all to it, unless
+    its process, which can have had it, was killed in mid-sentence.
     """
     ownership_epoch, offset, time_ns = (pairs[name] for name in ("ownership_epoch", "offset", "time_ns"))
     inside = excused(batch, ownership_epoch, offset, time_ns) | excused(
@@ -184,15 +189,38 @@ def _finished_before_crash(batch: Batch, pairs: Table) -> Bools:
 
 
 def _told_of(batch: Batch, pairs: Table) -> Bools:
-    """Returns whether the file of each ownership epoch holds a line of the record."""
-    told = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, Kind.PROCESSED)))
-    source = ownership_epochs(batch)["source"][pairs["ownership_epoch"]]
-    file = joined(
-        np.concatenate([told["slice"], pairs["slice"]]), np.concatenate([told["source"], source]).astype(np.int64)
+    """Returns whether the handling of its record that lies nearest to each effect, by anybody's lines, is one of the
+    ownership epoch: what another member had in hand at the time is none of it."""
+    told = _handlings(batch)
+    which, row = in_ranges(
+        *between(told["slice"], told["offset"], pairs["slice"], pairs["offset"], pairs["offset"] + 1)
     )
-    told = told.having(file=file[: len(told)]).sorted_by("file", "offset")
-    found: Bools = exactly(told["file"], told["offset"], file[len(told) :], pairs["offset"]) >= 0
+    time_ns = pairs["time_ns"][which]
+    apart_ns = np.maximum(0, np.maximum(told["start_ns"][row] - time_ns, time_ns - told["end_ns"][row]))
+    nearest = apart_ns == per_group(which, apart_ns, len(pairs), how="min", start=NEVER)[which]
+    own = told["ownership_epoch"][row] == pairs["ownership_epoch"][which]
+    found: Bools = counts(which[nearest & own], len(pairs)) > 0
     return found
+
+
+def _handlings(batch: Batch) -> Table:
+    """Returns slice, offset, ownership_epoch, start_ns and end_ns (NEVER: it has none) of every time that lines tell of
+    a record in hand, sorted by the first two."""
+    work = own_words(batch).take(np.isin(own_words(batch)["kind"], (Kind.DELIVERED, *ENDS)))
+    work = work.take(ordered(work["file"], work["offset"]))
+    delivered, before = work["kind"] == Kind.DELIVERED, previous_in(joined(work["file"], work["offset"]))
+    following = next_in(joined(work["file"], work["offset"]))
+    ended = np.isin(picked(work["kind"], following, 0), ENDS)
+    end_ns = np.where(ended, picked(work["time_ns"], following, NEVER), NEVER)
+    alone = (work["kind"] == Kind.PROCESSED) & (picked(work["kind"], before, 0) != Kind.DELIVERED)
+    found = table(
+        slice=work["slice"],
+        offset=work["offset"],
+        ownership_epoch=work["ownership_epoch"],
+        start_ns=work["time_ns"],
+        end_ns=np.where(delivered, end_ns, work["time_ns"]),
+    )
+    return found.take(delivered | alone).sorted_by("slice", "offset")
 
 
 def _by_fetches(batch: Batch, pairs: Table) -> Bools:
