@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from group_lines import beat, heartbeat, joined, left, synced
-from histories import Line, after, assigned, fetched, history, revoked, with_settings
+from histories import Line, after, assigned, exited, fetched, history, read_late, revoked, started, with_settings
 from kafka_trial.claim import Claim
 from kafka_trial.invariants.trial_context import Settings
 from kafka_trial.judge.judge import judge_events
@@ -65,6 +65,7 @@ def again(*lines: Line) -> list[Line]:
     return [replace(line, fields=line.fields | {"member_id": "id-again"}) for line in lines]
 
 
+ANEW = (exited("m0", signal=9), started("m0-1"))
 AT_WORK: dict[str, Lines] = {
     "KIP-848": [beat("m0", [0, 1]), fetched("m0", 0), beat("m0")],
     "given more and more": [joined("m0"), synced("m0"), *works("m0", 0, 1)],
@@ -79,6 +80,8 @@ AT_WORK: dict[str, Lines] = {
     "fenced a moment ago": [beat("m0", [0]), fetched("m0", 0), beat("m0", error=110)],
     "left a moment ago, having polled too late": [*works("m0", 0), left("m0")],
     "silent for less than it may be away": [*works("m0", 0), after(7.8)],
+    "KIP-848, left a moment ago": [beat("m0", [0]), fetched("m0", 0), beat("m0", epoch=-1)],
+    "killed, started again and given it again": [*works("m0", 0), *ANEW, *again(*works("m0", 0))],
 }
 
 
@@ -100,6 +103,12 @@ WITHOUT: dict[str, Lines] = {
     "expelled, then given nothing": [*works("m0", 0), heartbeat("m0", error=25), LONG, *again(*NOTHING)],
     "fenced, then given nothing": [beat("m0", [0]), fetched("m0", 0), beat("m0", error=110), LONG, *again(*NOTHING)],
     "left, then given nothing": [*works("m0", 0), left("m0"), LONG, *again(*NOTHING)],
+    "KIP-848, left, then given nothing": [
+        *(beat("m0", [0]), fetched("m0", 0), beat("m0", epoch=-1), LONG),
+        *again(beat("m0", []), beat("m0")),
+    ],
+    "killed, started again and given nothing": [*works("m0", 0), *ANEW, *again(*NOTHING)],
+    "killed, started again and not heard of": [*works("m0", 0), *ANEW],
     "fell silent": [*works("m0", 0), LONG],
     "lost what it had": [*works("m0", 0), joined("m0", generation=2), synced("m0", generation=2), heartbeat("m0")],
     "KIP-848, lost what it had": [beat("m0", [0]), fetched("m0", 0), beat("m0", []), beat("m0")],
@@ -124,6 +133,13 @@ def test_an_assignment_after_the_wait_refutes_nothing() -> None:
     assert (back.verdict, failed(back)) == ("fail", ["m0"])
 
 
+def test_what_brokers_did_before_the_wait_was_over_counts_however_late_it_was_read() -> None:
+    """They stamp their answers; the machine was too busy to read them."""
+    late = [read_late(line, 2) for line in works("m0", 0, 1)]
+    verdict = verdict_of([unready("m0"), after(1), *late])
+    assert (verdict.verdict, failed(verdict)) == ("unknown", [])
+
+
 def test_a_member_for_which_no_partition_is_left_is_idle() -> None:
     """Three members, two partitions: the one without any is as healthy as the others."""
     idle = [joined("m2"), synced("m2"), heartbeat("m2")]
@@ -135,6 +151,7 @@ def test_a_member_for_which_no_partition_is_left_is_idle() -> None:
 IDLE = {
     "a partition that nobody had": [*works("m0", 0), joined("m1"), synced("m1"), heartbeat("m1")],
     "the others have gone": [*works("m0", 0), *works("m1", 1), left("m0"), left("m1"), LONG],
+    "the others were killed": [*works("m0", 0), *works("m1", 1), exited("m0", signal=9), exited("m1", signal=9), LONG],
 }
 
 

@@ -3,15 +3,20 @@
 `never-assigned` says of a member that it got no partition. The harness waits for the member's own word, or for its
 coordinator to know it; on a busy machine it may see neither of a member that works. Where the brokers saw it work the
 failure is refuted: then nobody knows why it was not ready, and nothing of it was tried, so that the verdict is unknown.
-A member that its group has lost, and that has not come back in the time this may take, has had its partitions.
+A member that its group has lost, and that has not come back in the time this may take, has had its partitions; so has
+an earlier process of it. What brokers did counts from when they did it: on a busy machine it is read late.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from kafka_trial.history.event import Event
-from kafka_trial.invariants.trial_context import GroupAnswer, TrialContext
+from kafka_trial.invariants.clocks import monotonic
+from kafka_trial.invariants.kernels import NONE
+from kafka_trial.invariants.trial_context import TrialContext
 
 EXPELLED = (25, 82, 110)  # UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH
 Given = Mapping[
@@ -40,7 +45,7 @@ def _seen(member: int, trial_context: TrialContext, *, until_ns: int, partitions
     since_ns = until_ns - _away_ns(trial_context)
     if not _heard_of(member, trial_context, since_ns=since_ns, until_ns=until_ns):
         return None
-    given = _given(trial_context.group_answers, since_ns=since_ns, until_ns=until_ns)
+    given = _given(trial_context, since_ns=since_ns, until_ns=until_ns)
     own = [slices for (owner, _), slices in given.items() if owner == member]
     if any(slices != () for slices in own):
         had = sorted({trial_context.slices[number][1] for slices in own for number in slices or ()})
@@ -60,26 +65,63 @@ def _away_ns(trial_context: TrialContext) -> int:
 
 def _heard_of(member: int, trial_context: TrialContext, *, since_ns: int, until_ns: int) -> bool:
     """Tells whether its coordinator answered a member in that time, by heartbeats, joins and syncs."""
+    runs = [run for run in trial_context.heartbeat_runs if trial_context.lanes.get(run.lane) == member]
+    first_ns = _at(trial_context, [(run.first_wall_ns, run.first_time_ns) for run in runs])
+    last_ns = _at(trial_context, [(run.last_wall_ns, run.last_time_ns) for run in runs])
+    begun_ns = _processes(trial_context, since_ns=since_ns, until_ns=until_ns).get(member, until_ns)
     return any(
-        run.last_time_ns >= since_ns and run.first_time_ns <= until_ns
-        for run in trial_context.heartbeat_runs
-        if trial_context.lanes.get(run.lane) == member
+        last >= max(since_ns, begun_ns) and first <= until_ns for first, last in zip(first_ns, last_ns, strict=True)
     )
 
 
-def _given(answers: Sequence[GroupAnswer], *, since_ns: int, until_ns: int) -> Given:
+def _given(trial_context: TrialContext, *, since_ns: int, until_ns: int) -> Given:
     """Returns what the group's members had last been given; those expelled or gone before `since_ns` have no entry."""
     given: dict[tuple[int, int], tuple[int, ...] | None] = {}
-    for answer in sorted(answers, key=lambda answer: answer.time_ns):
+    begun_ns = _processes(trial_context, since_ns=since_ns, until_ns=until_ns)
+    answers, left_ns = trial_context.group_answers, _left(trial_context, since_ns=since_ns)
+    times = _at(trial_context, [(answer.wall_ns, answer.time_ns) for answer in answers])
+    for at_ns, answer in sorted(zip(times, answers, strict=True), key=lambda one: one[0]):
         who = answer.member, answer.member_id
-        if answer.time_ns > until_ns:
+        if at_ns > until_ns:
             break
+        if answer.member >= 0 and at_ns < max(begun_ns.get(answer.member, until_ns), left_ns.get(answer.member, 0)):
+            continue
         if answer.error in EXPELLED or answer.api == "LEAVE_GROUP":
-            if answer.time_ns < since_ns:
+            if at_ns < since_ns:
                 given.pop(who, None)
         elif not answer.error and (answer.assigned is not None or answer.api == "SYNC_GROUP"):
             given[who] = answer.assigned
     return given
+
+
+def _processes(trial_context: TrialContext, *, since_ns: int, until_ns: int) -> dict[int, int]:
+    """Returns when the process began that each member was at the end; those that had exited before `since_ns` have no
+    entry."""
+    last = {}
+    for one in sorted(trial_context.incarnations, key=lambda one: one.started_ns):
+        if one.started_ns <= until_ns:
+            last[one.member] = one
+    gone = {member for member, one in last.items() if one.exited_ns is not None and one.exited_ns < since_ns}
+    return {member: one.started_ns for member, one in last.items() if member not in gone}
+
+
+def _left(trial_context: TrialContext, *, since_ns: int) -> dict[int, int]:
+    """Returns when members last left by a heartbeat (KIP-848) before `since_ns`; it bears no member id, so not of those
+    that had several."""
+    left: dict[int, int] = {}
+    for lane, at_ns in sorted(trial_context.told.leaves, key=lambda one: one[1]):
+        member = trial_context.lanes.get(lane, -1)
+        earlier = [one for one in trial_context.group_answers if one.member == member and one.time_ns <= at_ns]
+        if at_ns < since_ns and len({one.member_id for one in earlier}) <= 1:
+            left[member] = at_ns
+    return left
+
+
+def _at(trial_context: TrialContext, moments: Sequence[tuple[int | None, int]]) -> list[int]:
+    """Returns when brokers did something by their own clocks, where they say so (wall time, when it was read)."""
+    walls = np.array([NONE if wall is None else wall for wall, _ in moments], np.int64)
+    read_ns = np.array([time_ns for _, time_ns in moments], np.int64)
+    return [int(at_ns) for at_ns in np.minimum(monotonic(trial_context, walls, read_ns), read_ns)]
 
 
 def _named(partitions: Sequence[int]) -> str:
