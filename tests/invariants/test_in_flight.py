@@ -247,6 +247,8 @@ REFUSED_2 = asked("OFFSET_COMMIT", "m0", 2, error=25)
         ([*accepted_on("c1"), on_connection(asked("OFFSET_COMMIT", "m1", 2, error=25), "c2")], False),
         ([*accepted_on("c1"), on_connection(asked("OFFSET_COMMIT", "m0", 1, error=25), "c2")], False),
         (accepted_on("c1"), False),
+        ([*accepted_on("c1"), after(58), on_connection(REFUSED_2, "c2")], True),
+        ([*accepted_on("c1"), after(62), on_connection(REFUSED_2, "c2")], False),
     ],
     ids=[
         "asked again on another connection",
@@ -256,6 +258,8 @@ REFUSED_2 = asked("OFFSET_COMMIT", "m0", 2, error=25)
         "another member was refused",
         "another place was refused",
         "its word alone",
+        "asked again while clients may wait for an answer",
+        "asked again when no client waits any more",
     ],
 )
 def test_who_asks_again_elsewhere_and_is_refused_has_not_heard(answers: Lines, *, flight: bool) -> None:

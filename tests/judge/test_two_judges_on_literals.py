@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,19 +11,25 @@ import pytest
 from histories import (
     Line,
     after,
+    asked,
     assigned,
     commit,
+    committed,
     delivered,
     effect,
+    exited,
     fetched,
     handled,
     history,
+    log_start,
     lost,
     measured,
     owner,
     processed,
+    sent,
+    started,
 )
-from lab.agreement.sayings import naive_says, vectorised_says
+from lab.agreement.sayings import Said, naive_says, vectorised_says
 from lab.history_strategies import History
 
 Lines = list[Line | list[Line]]
@@ -31,12 +38,17 @@ SETTINGS = {"events": "jsonl", "session_timeout_s": 3, "poll_interval_s": 5, "co
 WITH_SINK = SETTINGS | {"sink": "http"}
 
 
-def both(name: str, lines: Lines, settings: dict[str, Any] | None = None, **frame: Any) -> tuple[list[Any], int]:
-    """The places of one anomaly, and how many cases are undecided, where both judges say the same of it."""
+def said(name: str, lines: Lines, settings: dict[str, Any] | None = None, **frame: Any) -> Said:
+    """What both judges say of one anomaly: the same."""
     told = cast("History", SimpleNamespace(events=history(lines, **frame), settings=settings or SETTINGS))
     naive, vectorised = naive_says(told), vectorised_says(told)
     assert naive[name] == vectorised[name]
-    instances, undecided = naive[name]
+    return naive[name]
+
+
+def both(name: str, lines: Lines, settings: dict[str, Any] | None = None, **frame: Any) -> tuple[list[Any], int]:
+    """The places of one anomaly, and how many cases are undecided."""
+    instances, undecided = said(name, lines, settings, **frame)
     return sorted(place for _, _, place, _ in instances.elements()), undecided
 
 
@@ -78,6 +90,23 @@ def test_whoever_failed_at_a_record_says_that_it_had_it(fetches: Lines, refuted:
     assert both("false-report", lines) == (refuted, 0)
 
 
+EXPIRED: Lines = [sent(0), sent(1), assigned("m0")]
+
+
+@pytest.mark.parametrize(
+    ("fetches", "ranges"),
+    [
+        ([fetched("m0", 1, size_bytes=100), fetched("m0", 2)], [0]),
+        ([fetched("m0", 0, size_bytes=100), fetched("m0", 2)], []),
+    ],
+    ids=["it had not fetched it", "it had"],
+)
+def test_whoever_only_says_that_it_had_a_record_did_not_read_it(fetches: Lines, ranges: list[int]) -> None:
+    """Record 0 expired, and a line that no fetch bears out does not make it one that was read."""
+    lines = [*EXPIRED, *fetches, after(1), *handled("m0", 0, 1), log_start(1)]
+    assert both("overtaken", lines, control={0: None}) == (ranges, 0)
+
+
 # --- order -----------------------------------------------------------------------------------------------------------
 
 LOST_UNTOLD: Lines = [owner("m1"), assigned("m1"), after(1), owner("m0", idle=["m1"]), assigned("m0")]
@@ -95,3 +124,35 @@ WOKEN: Lines = [delivered("m1", 0), effect(0), processed("m1", 0), lost("m1")]
 def test_an_effect_is_of_whoever_had_its_record_in_hand(lines: Lines, late: list[int]) -> None:
     """An untold loss excuses what its member did, and not what the next owner did two seconds before."""
     assert both("reordered-key", [*LOST_UNTOLD, *lines], WITH_SINK) == (late, 0)
+
+
+# --- what was in flight ----------------------------------------------------------------------------------------------
+
+AT_MOST_ONCE = SETTINGS | {"delivery": "at-most-once"}
+
+
+def over(connection: str, line: Line) -> Line:
+    """A request over that connection."""
+    return replace(line, fields=line.fields | {"connection": connection})
+
+
+STORED, REQUEST = committed(2, by="m0")
+ACCEPTED: Lines = [STORED, over("c1", REQUEST), after(1)]
+REFUSED = over("c2", asked("OFFSET_COMMIT", "m0", 2, error=25))
+SAYS_SO = commit("m0", 2, "fail")
+
+
+@pytest.mark.parametrize(
+    ("lines", "in_flight"),
+    [
+        ([*ACCEPTED, REFUSED, SAYS_SO], True),
+        ([*ACCEPTED, after(62), REFUSED, SAYS_SO], False),
+        ([*ACCEPTED, SAYS_SO, exited("m0"), started("m0-1"), REFUSED], False),
+    ],
+    ids=["asked again", "when no client waits any more", "by another process"],
+)
+def test_a_refusal_on_another_connection_is_of_the_same_commit(lines: Lines, *, in_flight: bool) -> None:
+    """A client waits only so long for an answer before it asks again, and another process knows of none."""
+    instances, undecided = said("skipped", [assigned("m0"), *handled("m0", 0), *lines], AT_MOST_ONCE)
+    assert [dict(one[3])["in_flight_at_crash"] for one in instances] == [in_flight]
+    assert undecided == 0

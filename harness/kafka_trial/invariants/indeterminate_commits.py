@@ -3,8 +3,9 @@
 By its own word the attempt failed, and no witness says that the answer was heard; or the answer was held or cut off,
 and the member never says that it had one. Nor was it heard by a client that asks for the same place once more, on
 another connection, and is then refused (librdkafka closes a connection on which another request timed out, and begins
-its commit anew). That ends when the same ownership epoch has a commit at the place, or behind it, accepted and the
-answer heard: by its own word, or by the request log.
+its commit anew): soon, for clients wait for an answer only so long, and not in another process. That ends when the same
+ownership epoch has a commit at the place, or behind it, accepted and the answer heard: by its own word, or by the
+request log.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from kafka_trial.invariants.request_logs import commit_requests
 from kafka_trial.invariants.rows import Kind
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.trial_context import TOLERANCE_NS
+from kafka_trial.invariants.zombies import REQUEST_TIMEOUT_S, SECOND_NS
 
 if TYPE_CHECKING:
     from kafka_trial.invariants.batch import Batch
@@ -119,20 +121,30 @@ def _logged(batch: Batch) -> Table:
 
 
 def _refused_elsewhere(batch: Batch, accepted: Table) -> Bools:
-    """Returns whether the lane of each accepted request asked for the same place again, after the answer, on another
-    connection, and was refused; of several that were refused the last counts."""
+    """Returns whether the process of each accepted request asked for the same place again, after the answer, on another
+    connection, and was refused, in the time that clients wait for an answer; of several refused ones the last counts.
+    """
+    waits_s = batch.trial_context.settings.request_timeout_s
+    waits_ns = int((REQUEST_TIMEOUT_S if waits_s is None else waits_s) * SECOND_NS)
     asked = commit_requests(batch)
     refused = asked.take((asked["error_code"] != 0) & (asked["answered_wall_ns"] != NONE))
-    code = joined(*(np.concatenate([refused[name], accepted[name]]) for name in ("slice", "lane", "committed_offset")))
+    refused, accepted = (rows.having(process=_processes(batch, rows)) for rows in (refused, accepted))
+    names = ("slice", "lane", "committed_offset", "process")
+    code = joined(*(np.concatenate([refused[name], accepted[name]]) for name in names))
     mine, wanted = code[: len(refused)], code[len(refused) :]
     order = ordered(mine, refused["answered_wall_ns"])
-    last = at_or_before(
-        mine[order], refused["answered_wall_ns"][order], wanted, np.full(len(accepted), NEVER, dtype=np.int64)
-    )
+    until_ns = accepted["answered_wall_ns"] + waits_ns
+    last = at_or_before(mine[order], refused["answered_wall_ns"][order], wanted, until_ns)
     later = picked(refused["answered_wall_ns"][order], last, NONE) > accepted["answered_wall_ns"]
     other, own = picked(refused["connection"][order], last, NONE), accepted["connection"]
     elsewhere: Bools = (last >= 0) & later & (other >= 0) & (own >= 0) & (other != own)
     return elsewhere
+
+
+def _processes(batch: Batch, asked: Table) -> Ints:
+    """Returns the incarnation that made each commit request."""
+    at_ns = batch.monotonic(asked["answered_wall_ns"], asked["time_ns"])
+    return incarnation_at(batch, members_of(batch, asked["lane"], otherwise=-1), at_ns)
 
 
 def _accepted(slices: Array, sources: Array, time_ns: Array, committed_offsets: Array) -> Table:

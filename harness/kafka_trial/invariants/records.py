@@ -24,6 +24,7 @@ from kafka_trial.invariants.commits_log import (
     final_committed_offsets,
     first_covering,
 )
+from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.delivery import sink_there, uncertain_after_kill
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -248,8 +249,9 @@ def _keys(*parts: Table) -> Array:
 
 def _read(batch: Batch, sent: Table, past: Bools) -> Bools:
     """Returns whether the record of each send was processed or had its effect, or, where nobody committed `past` it,
-    was delivered: who has it in hand may still do it."""
-    delivered, processed = (batch.of(kind).sorted_by("slice", "offset") for kind in (Kind.DELIVERED, Kind.PROCESSED))
+    was delivered: who has it in hand may still do it. A line that a witness refutes tells of neither."""
+    lines = [batch.of(kind) for kind in (Kind.DELIVERED, Kind.PROCESSED)]
+    delivered, processed = (own.take(~is_refuted(batch, own)).sorted_by("slice", "offset") for own in lines)
     effects = batch.arrived
     begun, told = (
         exactly(own["slice"], own["offset"], sent["slice"], sent["offset"]) >= 0 for own in (delivered, processed)

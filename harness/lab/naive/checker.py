@@ -1640,7 +1640,10 @@ def _unknown_to_member(p: Partition, commit: Commit) -> bool:
 
 
 def _refused_elsewhere(p: Partition, request: Event, value: int | None) -> bool:
-    """The last refusal of the same place on its lane came after the answer, on another connection: it asked again."""
+    """The last refusal of the same place on its lane, to the same process and while a client may wait for an answer,
+    came after the answer, on another connection: it asked again."""
+    waits_s = p.trial.settings.get("request_timeout_s")
+    until_ns = (request.source_wall_ns or 0) + int((60.0 if waits_s is None else waits_s) * SECOND_NS)
     refused = [
         line
         for line in p.trial.of_kind("request")
@@ -1648,12 +1651,19 @@ def _refused_elsewhere(p: Partition, request: Event, value: int | None) -> bool:
         and line.details.get("lane") == request.details.get("lane")
         for entry in p.trial.entries(line, p.tp)
         if entry["committed_offset"] == value and entry["error"] and line.source_wall_ns is not None
+        if line.source_wall_ns <= until_ns and _process_of(p, line) == _process_of(p, request)
     ]
     last = max(refused, key=lambda line: line.source_wall_ns or 0, default=None)
     if last is None or (last.source_wall_ns or 0) <= (request.source_wall_ns or 0):
         return False
     here, there = (line.details.get("connection") for line in (request, last))
     return here is not None and there is not None and here != there
+
+
+def _process_of(p: Partition, request: Event) -> str | None:
+    """The file of the incarnation that asked."""
+    member = p.trial.lane_member(request)
+    return None if member is None else _incarnation(p, member, p.trial.mono_ns(request.source_wall_ns, request.time_ns))
 
 
 def _heard_of_a_retry(p: Partition, commit: Commit) -> bool:
@@ -1888,9 +1898,10 @@ def overtaken(p: Partition) -> Iterator[Found | None]:
 
 
 def _was_read(p: Partition, ack: Event, *, past: bool) -> bool:
-    """Its effect or end was seen; its delivery counts only while nobody has committed past it."""
-    work = p.completions if past else p.deliveries + p.completions
-    return ack.id in p.effects or any(one.offset == ack.offset for one in work)
+    """Its effect or end was seen; its delivery counts only while nobody has committed past it; no line that a witness
+    knows cannot be so."""
+    work = [one for one in (p.completions if past else p.deliveries + p.completions) if one.offset == ack.offset]
+    return ack.id in p.effects or any(p.contradicted_by(one.event) is None for one in work)
 
 
 def _killed_unseen(p: Partition) -> bool:
