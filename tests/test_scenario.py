@@ -40,13 +40,14 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
 
 def test_values_that_make_no_sense_are_told() -> None:
     """Types are right, values are not: replication beyond the brokers, an unknown key distribution."""
-    load = {"keys": "gauss", "aborted_ratio": 1.0}
+    load = {"keys": "gauss", "aborted_ratio": 1.0, "entities": True}
     steps = [{"fault": "kill", "target": "member", "at_s": -1, "after": "ready"}]
     table = {"name": "x", "topic": {"replication_factor": 4}, "load": load, "schedule": steps}
     _, problems = scenario_from_table(table)
     assert problems == [
         "load.keys = 'gauss' is none of: uniform, zipf, hot, runs",
         "load.aborted_ratio must be at least 0 and below 1",
+        "load.entities needs load.keyed = false: a record with a key is of that",
         "topic.replication_factor must be between 1 and brokers",
         "schedule[0] (kill): at_s and for_s must not be negative",
         "schedule[0] (kill): after = 'ready' is none of: stable, healed",
@@ -110,7 +111,7 @@ def test_a_load_that_goes_quiet_has_no_step_that_waits_for_records() -> None:
 
 def test_what_is_not_asked_of_the_quiet_is_left_out_of_a_table() -> None:
     """A scenario without it has the table it always had; one with it comes back as it was."""
-    assert "quiet_after_s" not in scenario_to_table(Scenario(name="x"))["load"]
+    assert {"quiet_after_s", "entities"}.isdisjoint(scenario_to_table(Scenario(name="x"))["load"])
     asking = scenario_to_table(Scenario(name="x", load=Load(quiet_after_s=3.0)))
     del asking["schema"]
     assert scenario_from_table(asking) == (Scenario(name="x", load=Load(quiet_after_s=3.0)), [])

@@ -14,6 +14,7 @@ from kafka_trial.errors import none_of, unknown_name
 DELIVERY = ("at-least-once", "at-most-once", "exactly-once", "unclaimed")
 ORDER = ("partition", "key", "none")
 COMMITS = ("settling", "monotonic")
+STATE = ("key", "entity", "none")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Claim:
     delivery: str
     order: str = "partition"
     commits: str = "settling"
+    state: str = "key"
     fenced: bool = False
     no_rogue_reader: bool = False
     converge_within_s: float | None = None
@@ -31,7 +33,7 @@ class Claim:
 
 
 SWITCHES = ("fenced", "no_rogue_reader")
-CHOICES = {"delivery": DELIVERY, "order": ORDER, "commits": COMMITS}
+CHOICES = {"delivery": DELIVERY, "order": ORDER, "commits": COMMITS, "state": STATE}
 
 
 def claim_problems(table: dict[str, Any]) -> list[str]:

@@ -45,7 +45,8 @@ class Load:
     """The workload: an opening burst, then a steady rate until the faults are healed.
 
     keys: uniform | zipf | hot (one key takes half) | runs (every key once, then 200 to 300 records of
-    one, and again) over `key_count` keys; `keyed = false` sends records without a key.
+    one, and again) over `key_count` keys; `keyed = false` sends records without a key. With `entities` these name the
+    entity that they are of, drawn as a key would be: in the header `kt-entity`, and as `entity` in our JSON.
     Sizes are of the value in bytes: uniform between `size_bytes_min` and `size_bytes_max` (equal: fixed).
     `aborted_ratio`: which part of the steady load is written in transactions that are aborted. `quiet_after_s`: so many
     seconds into the faults phase the load ends for good; what is not committed by then, no later record commits.
@@ -58,6 +59,7 @@ class Load:
     keys: str = "uniform"
     key_count: int = 100
     keyed: bool = True
+    entities: bool = False
     size_bytes_min: int = 1024
     size_bytes_max: int = 1024
     compression: str = "none"
@@ -130,6 +132,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
         <= SIZE_BYTES_LIMIT,
         "load.aborted_ratio must be at least 0 and below 1": 0 <= load.aborted_ratio < 1,
         "load.quiet_after_s must not be negative": load.quiet_after_s is None or load.quiet_after_s >= 0,
+        "load.entities needs load.keyed = false: a record with a key is of that": not (load.entities and load.keyed),
         "load.rate_per_s must be above 0": load.rate_per_s > 0,
         "load.key_count must be at least 1": load.key_count >= 1,
         "load.opening_burst must be at least 1": load.opening_burst >= 1,
@@ -194,6 +197,8 @@ def scenario_to_table(scenario: Scenario) -> dict[str, Any]:
     table = {"schema": SCENARIO_SCHEMA} | dataclasses.asdict(scenario)
     if not scenario.load.aborted_ratio:
         del table["load"]["aborted_ratio"]
+    if not scenario.load.entities:
+        del table["load"]["entities"]
     if scenario.load.quiet_after_s is None:
         del table["load"]["quiet_after_s"]
     for step in table["schedule"]:

@@ -99,6 +99,7 @@ SINS = (
     "inside",
     "crash-unfetched",
     "mute",
+    "rolled-back",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
@@ -210,7 +211,7 @@ def play(plan: Plan) -> History:
         for tp in world.slices:
             world.batch(tp, world.draw.randint(1, 2))
         if number == 1 and plan.sin is not None:
-            (COMMIT_SINS | VITAL_SINS | TRANSACTION_SINS | WITNESSED_SINS).get(plan.sin, _nothing)(world)
+            (COMMIT_SINS | VITAL_SINS | TRANSACTION_SINS | WITNESSED_SINS | STATE_SINS).get(plan.sin, _nothing)(world)
             if plan.also is not None:
                 world.sinned = world.draw.choice(world.slices)
                 COMMIT_SINS[plan.also](world)
@@ -280,7 +281,7 @@ class World:
         self.declared = {
             "sink": spec.choice(("http", None)),
             "no_effect": spec.choice((("discarded", "dead-lettered"), ("discarded",), ("done", "discarded"))),
-            "effects": spec.choice(("record", "record", "state")),
+            "effects": "state" if plan.sin == "rolled-back" else spec.choice(("record", "record", "state")),
             "body": spec.choice(("own", "value")),
         }
         # Session and rebalance timeout that members join with; None: the request log does not tell.
@@ -452,7 +453,8 @@ class World:
 
     def send(self, name: str, outcome: str, **fields: Any) -> None:
         """The workload sends a record; `outcome` is its fate."""
-        op = self.emit("workload", "send", topic=TOPIC, id=name, outcome="invoke", checksum=checksum(name))
+        entity = {"entity": f"e{checksum(name) % 2}"} if self.plan.sin == "rolled-back" else {}
+        op = self.emit("workload", "send", topic=TOPIC, id=name, outcome="invoke", checksum=checksum(name), **entity)
         self.emit("workload", "send", topic=TOPIC, id=name, outcome=outcome, op=op, **fields)
 
     def load(self) -> None:
@@ -983,7 +985,8 @@ class World:
 
     def _finish(self, tp: Slice) -> None:
         member = self.owner(tp)
-        if member is not None:
+        uncommitted = self.plan.sin == "rolled-back" and self.plan.seed % 5 == 0
+        if member is not None and not uncommitted:
             self.commit(member, {tp: self.done[tp]})
 
     def leave_unfetched(self, tp: Slice, how: str) -> None:
@@ -1904,6 +1907,29 @@ WITNESSED_SINS: dict[str, Callable[[World], None]] = {
     "inside": _inside,
     "crash-unfetched": _crash_unfetched,
 }
+
+
+def _rolled_back(world: World) -> None:
+    """Rows of a table are written over with other records, some of them older: of one key, or of an entity in several
+    partitions; now and then a row is caught up, or gone, in the end."""
+    places = [(tp, offset) for tp in world.slices for offset in world.records[tp]]
+    draw, keyed = world.witnessed, world.witnessed.random() < 0.5
+    for number, place in enumerate(places):
+        stamp = world.wall(world.began) + draw.choice((number, number, -number, 0)) * MS
+        unkeyed = {} if keyed else {"key": None}
+        world.control[place] = unkeyed | {"source_wall_ns": stamp}
+    for row in range(4):
+        shown = draw.sample(places, min(len(places), draw.randint(2, 4)))
+        for tp, offset in [*shown, *(shown[:1] if draw.random() < 0.3 else [])]:
+            world.pass_ms(1, 30)
+            world.effect(tp, offset, row=row)
+        chance, (tp, offset) = draw.random(), shown[0]
+        if chance < 0.3:
+            kind = "row_removed" if chance < 0.15 else "row_rewritten"
+            world.emit("sink", kind, id=record_id(tp, offset), row=row)
+
+
+STATE_SINS: dict[str, Callable[[World], None]] = {"rolled-back": _rolled_back}
 
 
 def _crash_loop(world: World) -> None:

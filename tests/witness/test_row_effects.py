@@ -78,6 +78,30 @@ def test_a_row_that_is_put_back_is_no_further_effect() -> None:
     assert told(there, [deleted("a")], [inserted("a", 6)]) == (otherwise, [])
 
 
+def test_a_row_is_known_again_whatever_stands_in_it() -> None:
+    """Two rows that are taken over, one that is gone and comes again as another, and two that are alike."""
+    a, b, c = row("a"), row("b"), row("c")
+    effects = RowEffects(id_column="id", one_row_each=False)
+    numbers = []
+    for changes in (
+        [inserted("a"), inserted("b")],
+        [updated(a, c), updated(b, a)],
+        [updated(c, b)],
+        [deleted("b"), inserted("b")],
+        [inserted("a"), updated(a, MORE)],
+    ):
+        for change in changes:
+            effects.take(change)
+        numbers.append([(event.id, event.number) for event in effects.commit()])
+    assert numbers == [
+        [("a", 0), ("b", 1)],
+        [("c", 0), ("a", 1)],
+        [("b", 0)],
+        [("b", 0), ("b", 2)],
+        [("a", 3)],
+    ]
+
+
 def test_a_row_that_is_gone_is_told() -> None:
     """Not while another one of its record is there."""
     assert told([inserted("a")], [deleted("a")])[1] == ["a"]

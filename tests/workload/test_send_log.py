@@ -33,10 +33,11 @@ def test_lines_are_those_of_the_event_module(tmp_path: Path) -> None:
     log = SendLog(tmp_path, 'a"t')
     send = log.invoke(OPS[0]._replace(key="é\n"), size_bytes=1, checksum=2)
     log.acknowledged(send, 0, 0)
-    log.not_acknowledged(log.invoke(OPS[1], size_bytes=1, checksum=2), "info", "é\n")
+    log.not_acknowledged(log.invoke(OPS[1]._replace(entity="é"), size_bytes=1, checksum=2), "info", "é\n")
     log.close()
     lines = log.path.read_bytes().splitlines(keepends=True)
     assert [to_line(from_line(line)) for line in lines] == lines
+    assert from_line(lines[2]).details["entity"] == "é"
 
 
 def test_an_acknowledgement_may_not_know_the_offset(tmp_path: Path) -> None:

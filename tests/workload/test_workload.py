@@ -1,5 +1,6 @@
 """The stream of operations: replayable, distributed as the load says, each part with records of its own."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
@@ -9,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from kafka_trial.scenario import KEYS, SIZE_BYTES_LIMIT, Burst, Load
-from kafka_trial.workload.workload import LoadWorkload, Op
+from kafka_trial.workload.workload import LoadWorkload, Op, own_headers, payload_for
 
 LOAD = Load(opening_burst=20, rate_per_s=10, records_max=2000, key_count=50)
 
@@ -95,6 +96,17 @@ def test_records_without_a_key_get_a_partition_from_the_seed() -> None:
     """Left to the client, where they go would be chance and no replay would repeat it."""
     ops = _ops(replace(LOAD, keyed=False))
     assert ({op.key for op in ops}, {op.partition for op in ops}) == ({None}, {0, 1, 2})
+
+
+def test_records_without_a_key_may_name_their_entity() -> None:
+    """In a header and in our JSON; drawn as the key would be, and on any partition. Others have no such word."""
+    ops, keyed = _ops(replace(LOAD, keyed=False, entities=True)), _ops(LOAD)
+    assert {op.key for op in ops} == {None}
+    assert {op.entity for op in ops} == {op.key for op in keyed}
+    assert {op.partition for op in ops if op.entity == "k0"} == {0, 1, 2}
+    value = json.loads(payload_for(LOAD, seed=1)(ops[0]))
+    assert (value["entity"], own_headers(ops[0])[1:]) == (ops[0].entity, [("kt-entity", ops[0].entity.encode())])
+    assert "entity" not in json.loads(payload_for(LOAD, seed=1)(keyed[0]))
 
 
 def test_records_with_a_key_are_placed_by_it() -> None:

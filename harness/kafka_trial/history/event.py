@@ -10,7 +10,7 @@ info (nobody knows); of a handler it is done, discarded, dead-lettered or failed
 Sources and kinds (fields beyond schema, source, seq, time_ns, kind; `?` may be absent; entries are lists of objects):
 
 ```
-workload            send              outcome op? id topic key? partition? offset? size_bytes checksum message?
+workload            send              outcome op? id topic key? entity? partition? offset? size_bytes checksum message?
                                       (invoke, then ok with partition and offset, or fail / info with message;
                                        completions repeat id, topic and key)
                     load              name(opening-burst|steady|burst) state(begins|ends) count
@@ -39,10 +39,11 @@ sink                effect            id topic? partition? offset? outcome(ok|fa
                                       (of a sink topic: topic, partition and offset are the output's own, no member is
                                        told, and source_wall_ns is when its broker wrote it, where it says so; without a
                                        topic they are what the effect says of its record)
-                                      (of a sink table: change(insert|update), commit_lsn (where in PostgreSQL's log the
-                                       transaction was committed), and source_wall_ns is when that was)
-                    row_rewritten     id change commit_lsn source_wall_ns  (a row that was written anew as it was: no effect)
-                    row_removed       id change(delete) commit_lsn source_wall_ns
+                                      (of a sink table: change(insert|update), row (its number in the table, whatever stands in
+                                       it), commit_lsn (where in PostgreSQL's log the transaction was committed), and
+                                       source_wall_ns is when that was)
+                    row_rewritten     id change row commit_lsn source_wall_ns  (a row that was written anew as it was: no effect)
+                    row_removed       id change(delete) row commit_lsn source_wall_ns
                     undecodable       topic? partition? offset? message   (a committed record of a sink topic without an id, a
                                       row of a sink table without one)
                     crash_point       name member? state(armed|passed|killed)

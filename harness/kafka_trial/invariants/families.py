@@ -211,6 +211,17 @@ ARRIVALS = Family(
         "unsent_id": Column("key", "the id, where `known` has UNSENT: a place in the batch's `keys`"),
     },
 )
+ROLLED_BACK_ROWS = Family(
+    "rows of a table that end with an older record's state",  # in the slice of the newest record that they had shown
+    (Kind.ROLLED_BACK,),
+    {
+        "offset": Column("offset", "offset of the newest record that the row had shown"),
+        "older_offset": Column("place", "offset of the record with which it ended"),
+        "older_slice": Column("who", "the slice of that record: a place in the trial context's `slices`"),
+        "older_seq": Column("until", "seq of the change with which it ended, in the same file"),
+        "keyed": Column("flag", "1: both records have the same key; 0: they are of one entity, and have none"),
+    },
+)
 CLAIMS = Family(
     "places that effects claim",
     (Kind.CLAIMED,),
@@ -361,7 +372,7 @@ END_TXN_REQUESTS = Family(
 FAMILIES: Final = (
     *(RECORDS, ABORTED_RECORDS, SENDS, ALTERED_RECORDS, LOG_BOUNDS),
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
-    *(EFFECTS, ARRIVALS, CLAIMS),
+    *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS),
     *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ASSIGNMENT_RECORDS),
     *(COMMIT_REQUESTS, COMMIT_EPOCHS, POSITION_ANSWERS, FETCHES),
     *(TRANSACTION_ENDS, END_TXN_REQUESTS),

@@ -356,6 +356,7 @@ class TrialContext:
     outputs_ended: int = 0  # ends of transactions in logs other than the offsets log
     aborted_records: int = 0  # of the trial's topic
     sink_seen: bool = False
+    rows_told: bool = False  # changes of its table say of which row they are
     bodies_compared: bool = False  # those of effects, with what was sent
     ids_told: bool = False  # a member named the ids of what it was delivered
     sends: int = 0  # that the workload invoked

@@ -47,6 +47,7 @@ class Undecided(StrEnum):
     LATER_COMMITTER_UNKNOWN = (
         "the member says that it was stored, the request log that it was refused; a later one since is nobody's known"
     )
+    MAY_COME_AGAIN = "a row shows an older record, and the newer one is not committed past: it may still come again"
     ANOTHER_TIME = "the position is in the log, but of another time than its acknowledgement"
     OWNER_UNKNOWN = "nobody knows who owned the partition"
     SKIP_UNKNOWN = "nothing tells whether it skipped a record"

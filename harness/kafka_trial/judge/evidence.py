@@ -119,6 +119,12 @@ def _effects(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return None if trial_context.sink_seen else NotJudged(Unjudged.NO_EFFECT)
 
 
+def _row_states(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    if trial_context.settings.effects != "state":
+        return NotJudged(Unjudged.NO_STATES)
+    return None if trial_context.rows_told else NotJudged(Unjudged.ROWS_UNKNOWN)
+
+
 def _own_word(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     if trial_context.settings.events == "none":
         return NotJudged(Unjudged.NO_EVENTS)
@@ -296,6 +302,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "sends": _sends,
     "ids": _ids,
     "effects": _effects,
+    "row states": _row_states,
     "offsets log": _offsets_log,
     "requests": _requests,
     "log ends": _log_ends,
@@ -312,6 +319,7 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
 MAY_LACK = (
     "callbacks",
     "turns",
+    "row states",
     "memory limit",
     "exits",
     "oom counter",

@@ -32,6 +32,7 @@ from kafka_trial.invariants.families import (
     POSITION_ANSWERS,
     REBALANCE_CALLBACKS,
     RECORDS,
+    ROLLED_BACK_ROWS,
     TAKEN_COMMITS,
     TRANSACTION_ENDS,
     UNREADABLE_LINES,
@@ -53,6 +54,7 @@ from kafka_trial.judge.lines import Block, LineStats, read_ahead, read_blocks
 from kafka_trial.judge.own_clients import NUMBER as OWN_CLIENT
 from kafka_trial.judge.record_id_index import IdIndex, RecordIds, id_hashes
 from kafka_trial.judge.record_id_joins import IdJoins
+from kafka_trial.judge.row_states import RowStates
 from kafka_trial.judge.transactions import TakenCommits, transaction_rows
 from kafka_trial.judge.trial_context_builder import TAKERS, TrialContextBuilder
 
@@ -153,6 +155,7 @@ class FileReader:
         self._assignment_records = AssignmentRecords(builder, source)
         self._fetches = Fetches(builder)
         self._taken = TakenCommits()
+        self._row_states = RowStates(known)
 
     def rows(self, block: Block) -> pa.Table:
         """Returns the rows of a block."""
@@ -162,6 +165,7 @@ class FileReader:
         self.builder.connections.take(self.source, columns)
         self.builder.own_clients.take(self.source, columns, own=self.source in self.builder.incarnations)
         self._assignment_records.take(columns)
+        self.builder.rows_told |= self._row_states.take(columns)
         time_ns = self._times(columns)
         own_ns, since_ns = self._own_times.take(columns, time_ns)
         parts = [*self._plain(columns, time_ns, own_ns, since_ns), *self._listed(columns, time_ns, own_ns, since_ns)]
@@ -180,7 +184,11 @@ class FileReader:
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
         self._own_times.tell()
-        return made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
+        assigned = made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
+        rolled_back = self._row_states.rolled_back()
+        if not rolled_back:
+            return assigned
+        return pa.concat_tables([assigned, made_rows(ROLLED_BACK_ROWS, self.source, **rolled_back)])
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
@@ -312,6 +320,7 @@ class FileReader:
     def _take_records(self, columns: Columns, rows: Array, id_hash: Array, slices: Array, offsets: Array) -> None:
         sources, sums, seqs = np.full(len(rows), self.source), columns["checksum"][rows], columns["seq"][rows]
         said = {"checksum": sums, "json_checksum": columns["json_checksum"][rows]}
+        said |= {"timestamp_ns": columns["source_wall_ns"][rows], "key_hash": id_hashes(columns.text("key", rows))}
         self.known.records.take(id_hash=id_hash, slice=slices, offset=offsets, **said, source=sources, seq=seqs)
 
     def _take_aborted(self, aborted: Array, id_hash: Array, slices: Array, offsets: Array) -> None:

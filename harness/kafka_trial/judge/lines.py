@@ -63,6 +63,7 @@ EVENTS = pa.schema(
         ("committed_offset", pa.int64()),
         ("id", pa.string()),
         ("key", pa.string()),
+        ("entity", pa.string()),
         ("outcome", pa.string()),
         ("checksum", pa.int64()),
         ("json_checksum", pa.int64()),
@@ -91,6 +92,7 @@ EVENTS = pa.schema(
         ("log_partition", pa.int64()),
         ("error", pa.int64()),
         ("timeout_ms", pa.int64()),
+        ("row", pa.int64()),
     ]
 )
 _NO_NUMBER = re.compile(rb"[:,\[]\s*-?(NaN|Inf)")  # Arrow takes them for numbers, JSON has none such

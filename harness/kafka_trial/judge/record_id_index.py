@@ -103,9 +103,11 @@ class IdIndex:
     the `sends` that were invoked, and those `acked`."""
 
     def __init__(self) -> None:
-        self.records = Register("slice", "offset", "checksum", "json_checksum", "source", "seq")
+        self.records = Register(
+            *("slice", "offset", "checksum", "json_checksum", "source", "seq", "timestamp_ns", "key_hash")
+        )
         self.aborted = Register("slice", "offset")
-        self.sends = Register("checksum", "seq", "time_ns")
+        self.sends = Register("checksum", "seq", "time_ns", "entity_hash")
         self.acked = Register("slice", "offset")
         self._sent: list[Ints] | None = None
 

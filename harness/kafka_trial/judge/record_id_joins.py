@@ -53,9 +53,9 @@ class IdJoins:
     def _altered(self, columns: Columns, rows: Array) -> pa.Table:
         id_hash = id_hashes(columns.text("id", rows))
         sent, records = columns["checksum"][rows], self.known.records
-        self.known.sends.take(
-            id_hash=id_hash, checksum=sent, seq=columns["seq"][rows], time_ns=columns["time_ns"][rows]
-        )
+        about = {name: columns[name][rows] for name in ("seq", "time_ns")}
+        entity_hash = id_hashes(columns.text("entity", rows))
+        self.known.sends.take(id_hash=id_hash, checksum=sent, **about, entity_hash=entity_hash)
         send, found = records.all_of(id_hash)
         read = records.get("checksum", found)
         altered = (sent[send] != NONE) & (read != NONE) & (sent[send] != read)

@@ -57,6 +57,7 @@ class TrialContextBuilder(HistoryNames):
     timed: list[int] = field(default_factory=list)
     false_times: list[tuple[int, int, int]] = field(default_factory=list)
     sink_seen: bool = False
+    rows_told: bool = False
     bodies_compared: bool = False
     ids_told: bool = False
     sends: int = 0
@@ -106,6 +107,7 @@ class TrialContextBuilder(HistoryNames):
             **self.transactions.trial_context(),
             lost_events=self.bad_lines.lost_events(),
             sink_seen=self.sink_seen,
+            rows_told=self.rows_told,
             bodies_compared=self.bodies_compared,
             ids_told=self.ids_told,
             sends=self.sends,

@@ -45,6 +45,8 @@ class Unjudged(StrEnum):
     NO_SINK = f"{_UNTOLD}: {_SILENT} and has no sink ({_CURE})"
     NO_IDS = "the consumer names no record ids, and no effect of it was seen"
     NO_EFFECT = "no effect of the consumer was seen"
+    NO_STATES = 'none of its effects is declared to be a state ([evidence] effects = "state")'
+    ROWS_UNKNOWN = "no change was seen of a row of its table (it has none, or they were not followed)"
     NO_EFFECT_OF_RECORDS = "no effect was of a record of the control read"
     NONE_DELIVERED = "no record was delivered by the consumer's own word"
     PARTITIONS_UNKNOWN = (

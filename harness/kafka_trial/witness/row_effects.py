@@ -5,7 +5,7 @@ for nobody else sees what lies in between. A new row is an effect of the record 
 has become another. A row that is written anew as it was (an upsert of a record that came again), or deleted and put
 back, is none: what came again was absorbed. What cannot be told from a table is named: whether an effect still counts
 whose row is gone, and, where nobody says which columns make up an effect, whether a row is another in which only dates
-and times have changed.
+and times have changed. Each row has a number of its own from its first change to its last, whatever stands in it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ EFFECT, REWRITTEN, REMOVED = "effect", "row_rewritten", "row_removed"
 
 @dataclass(frozen=True)
 class RowEvent:
-    """What a committed transaction did to the row of one record. `id` is None where the row names no record."""
+    """What a committed transaction did to the row of one record. `id` is None where the row names no record.
+
+    `number`: which row of the table it was.
+    """
 
     kind: str
     change: Operation
     id: str | None
     row: Row
+    number: int
 
 
 @dataclass
@@ -36,6 +40,7 @@ class _Net:
 
     before: Row | None
     after: Row | None
+    number: int = -1
 
 
 class RowEffects:
@@ -56,6 +61,8 @@ class RowEffects:
         self._rows: Counter[str] = Counter()  # how many each record has now
         self._removed: defaultdict[str, list[bytes]] = defaultdict(list)  # contents that may be put back
         self._lost: dict[str, None] = {}
+        self._numbers: defaultdict[bytes, list[int]] = defaultdict(list)  # by what stands in the rows now
+        self._next_number = 0
 
     def take(self, change: Change) -> None:
         """Takes a change of the transaction that is being read."""
@@ -74,6 +81,7 @@ class RowEffects:
 
     def commit(self) -> list[RowEvent]:
         """Returns what the transaction did, in the order in which it first touched its rows."""
+        self._number_rows()
         events = [event for net in self._open for event in self._told(net)]
         self._open.clear()
         self._latest.clear()
@@ -84,36 +92,50 @@ class RowEffects:
         """The records that had a row, and have none any more, the first first."""
         return [name for name in self._lost if not self._rows[name]]
 
+    def _number_rows(self) -> None:
+        """Knows each changed row again by what stood in it; of rows that are alike in all columns any will do."""
+        for net in self._open:
+            known = [] if net.before is None else self._numbers.pop(_digest(net.before), [])
+            if known:
+                net.number = known.pop()
+                if known and net.before is not None:
+                    self._numbers[_digest(net.before)] = known
+            else:
+                net.number, self._next_number = self._next_number, self._next_number + 1
+        for net in self._open:
+            if net.after is not None:
+                self._numbers[_digest(net.after)].append(net.number)
+
     def _told(self, net: _Net) -> Iterator[RowEvent]:
         if net.before is None and net.after is not None:
-            yield self._inserted(net.after)
+            yield self._inserted(net.after, net.number)
         elif net.before is not None and net.after is None:
-            yield self._deleted(net.before)
+            yield self._deleted(net.before, net.number)
         elif net.before is not None and net.after is not None:
-            yield self._updated(net.before, net.after)
+            yield self._updated(net.before, net.after, net.number)
 
-    def _inserted(self, row: Row) -> RowEvent:
+    def _inserted(self, row: Row, number: int) -> RowEvent:
         name = self._name(row)
         if name is None:
-            return RowEvent(EFFECT, "insert", None, row)
+            return RowEvent(EFFECT, "insert", None, row, number)
         self._rows[name] += 1
         put_back, content = self._removed.get(name, []), self._content_of(row)
         if content not in put_back:
-            return RowEvent(EFFECT, "insert", name, row)
+            return RowEvent(EFFECT, "insert", name, row, number)
         put_back.remove(content)
-        return RowEvent(REWRITTEN, "insert", name, row)
+        return RowEvent(REWRITTEN, "insert", name, row, number)
 
-    def _updated(self, before: Row, after: Row) -> RowEvent:
+    def _updated(self, before: Row, after: Row, number: int) -> RowEvent:
         name, old_name = self._name(after), self._name(before)
         if name == old_name:
             same = self._content_of(before) == self._content_of(after) or self._only_times(before, after)
             if name is not None:
                 self._rows[name] = max(1, self._rows[name])  # the row may have been there before the trial
-            return RowEvent(REWRITTEN if same else EFFECT, "update", name, after)
+            return RowEvent(REWRITTEN if same else EFFECT, "update", name, after, number)
         self._leave(old_name, lost=self._one_row_each)
         if name is not None:
             self._rows[name] += 1
-        return RowEvent(EFFECT, "update", name, after)
+        return RowEvent(EFFECT, "update", name, after, number)
 
     def _only_times(self, before: Row, after: Row) -> bool:
         """Tells whether rows differ in columns of time alone, which may or may not make up an effect, and counts it."""
@@ -123,12 +145,12 @@ class RowEffects:
             self.retimed.update(changed)
         return only
 
-    def _deleted(self, row: Row) -> RowEvent:
+    def _deleted(self, row: Row, number: int) -> RowEvent:
         name = self._name(row)
         self._leave(name, lost=True)
         if name is not None:
             self._removed[name].append(self._content_of(row))
-        return RowEvent(REMOVED, "delete", name, row)
+        return RowEvent(REMOVED, "delete", name, row, number)
 
     def _leave(self, name: str | None, *, lost: bool) -> None:
         if name is not None and self._rows[name]:

@@ -147,7 +147,7 @@ class SinkTable:
                 self._write(event, message)
 
     def _write(self, event: RowEvent, commit: Commit) -> None:
-        when: dict[str, Any] = {"commit_lsn": commit.place, "source_wall_ns": commit.wall_ns}
+        when: dict[str, Any] = {"row": event.number, "commit_lsn": commit.place, "source_wall_ns": commit.wall_ns}
         if event.id is None:
             self._nameless += 1
             self._recorder.record("undecodable", message="a row has no id: its column is NULL", **when)

@@ -40,7 +40,8 @@ class SendLog:
     def invoke(self, op: Op, *, size_bytes: int, checksum: int) -> int:
         """Notes that `op` is about to be sent; returns the number its completion repeats as `op`."""
         record = f'"id":"{op.id}",' if op.key is None else f'"id":"{op.id}","key":{json_text(op.key)},'
-        seq = self._send(f'{record}"outcome":"invoke","size_bytes":{size_bytes},"checksum":{checksum}')
+        entity = "" if op.entity is None else f',"entity":{json_text(op.entity)}'
+        seq = self._send(f'{record}"outcome":"invoke","size_bytes":{size_bytes},"checksum":{checksum}{entity}')
         self.undecided[seq] = record
         self.counts["sent"] += 1
         return seq

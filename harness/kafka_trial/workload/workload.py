@@ -4,10 +4,10 @@ A workload is replayable: the same seed gives the same keys, sizes, values and d
 (opening burst, bursts, steady load) has its own run of record numbers, so that the n-th record of a part is the same
 record however long the other parts lasted. The producer turns operations into sends.
 
-A JSON value is `{"id", "n", "key", "pad"}`, padded to the wanted size; a bytes value is the id, a zero byte, and
-padding. (A team may have values of its own: `payload.py`.) The id always travels in the header `kt-id` too. Padding is
-cut from one pool made at the start; where the load asks for compression it is text that compresses about tenfold, else
-text that hardly does.
+A JSON value is `{"id", "n", "key", "pad"}`, with an `entity` where the record names one, padded to the wanted size; a
+bytes value is the id, a zero byte, and padding. (A team may have values of its own: `payload.py`.) The id is always
+in the header `kt-id` too, the entity in `kt-entity`. Padding is cut from one pool made at the start; where the load
+asks for compression it is text that compresses about tenfold, else text that hardly does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     """One record to be sent: `at_s` is when it is due, relative to the start of its part's phase.
 
     `id` is made of letters, digits, dots and dashes; `key` None: sent without a key; `partition` None: by the key;
-    `aborted`: in a transaction that is taken back.
+    `aborted`: in a transaction that is taken back; `entity`: which one it is of, where it says so without a key.
     """
 
     id: str
@@ -45,13 +45,15 @@ class Op(NamedTuple):  # a frozen dataclass costs four times as much to make, at
     at_s: float
     part: str
     aborted: bool = False
+    entity: str | None = None
 
 
 class LoadWorkload:
     """The workload of a scenario's `Load`, on a topic of `partitions` partitions: first the opening burst, then the
     planned bursts, then the steady load by due time.
 
-    Records without a key get a partition from the seed; otherwise the client would choose by chance.
+    Records without a key get a partition from the seed, those of one entity too; otherwise the client would choose by
+    chance.
     """
 
     def __init__(self, load: Load, *, partitions: int) -> None:
@@ -65,7 +67,8 @@ class LoadWorkload:
         rows = zip(_dues(self.load), keys, sizes, places, strict=False)
         for n, ((part, at_s), key, size_bytes, partition) in enumerate(islice(rows, self.load.records_max)):
             aborted = part == STEADY and ratio > 0 and rng.random() < ratio
-            yield Op(f"r{n:07d}", n, key, partition, size_bytes, at_s, part, aborted)
+            named = (None, key) if self.load.entities else (key, None)
+            yield Op(f"r{n:07d}", n, named[0], partition, size_bytes, at_s, part, aborted, named[1])
 
 
 def _dues(load: Load) -> Iterator[tuple[str, float]]:
@@ -76,7 +79,7 @@ def _dues(load: Load) -> Iterator[tuple[str, float]]:
 
 
 def _keys(load: Load, rng: Random) -> Iterator[str | None]:
-    if not load.keyed:
+    if not load.keyed and not load.entities:
         return repeat(None)
     names = [f"k{number}" for number in range(load.key_count)]
     if load.keys == "runs":
@@ -110,15 +113,16 @@ def _drawn(rng: Random, choices: Sequence[T], cumulative: Sequence[float] | None
         yield from rng.choices(choices, cum_weights=cumulative, k=DRAW)
 
 
-ID_HEADER = "kt-id"
+ID_HEADER, ENTITY_HEADER = "kt-id", "kt-entity"
 Headers = list[tuple[str, bytes]]
 SLACK = 4096  # the pool is this much longer than the longest value, so that neighbours differ
 STRIDE = 1009  # coprime to SLACK: successive records start at different places of the pool
 
 
 def own_headers(op: Op) -> Headers:
-    """Returns the header that every record has."""
-    return [(ID_HEADER, op.id.encode())]
+    """Returns the header that every record has, and that which names its entity, if it has one."""
+    of_entity = [] if op.entity is None else [(ENTITY_HEADER, op.entity.encode())]
+    return [(ID_HEADER, op.id.encode()), *of_entity]
 
 
 def payload_for(load: Load, *, seed: int) -> Callable[[Op], bytes]:
@@ -129,7 +133,8 @@ def payload_for(load: Load, *, seed: int) -> Callable[[Op], bytes]:
 
 def _json_payload(pool: str) -> Callable[[Op], bytes]:
     def value(op: Op) -> bytes:
-        head = f'{{"id":"{op.id}","n":{op.n},"key":{json_text(op.key)},"pad":"'
+        entity = "" if op.entity is None else f'"entity":{json_text(op.entity)},'
+        head = f'{{"id":"{op.id}","n":{op.n},"key":{json_text(op.key)},{entity}"pad":"'
         start = op.n * STRIDE % SLACK
         return f'{head}{pool[start : start + max(0, op.size_bytes - len(head) - 2)]}"}}'.encode()
 

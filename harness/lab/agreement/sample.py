@@ -17,7 +17,7 @@ from lab.history_strategies import SINS, WALL_OFFSET_NS, History, histories
 # where it is compared.
 EXAMPLES_PER_SIN = 12
 MORE_EXAMPLES = {
-    24: ("skip", "zombie-low", "split-by-log", "past-end", "phantom"),
+    24: ("skip", "zombie-low", "split-by-log", "past-end", "phantom", "rolled-back"),
     32: ("below-floor", "storm", "unassigned", "outside"),
     36: ("corrupt", "dirty-read", "lost-commit", "crash-loop", "oom", "stale-epoch", "deaf"),
     42: ("invents", "torn", "late", "rogue", "hanging"),

@@ -27,6 +27,7 @@ from lab.naive import effects as naive_effects
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
 from lab.naive import slowdown as naive_slowdown
+from lab.naive import states as naive_states
 from lab.naive import told as naive_told
 
 SECOND_NS = 1_000_000_000
@@ -84,6 +85,7 @@ ANOMALIES = (
     "misplaced",
     "phantom",
     "duplicate-effect",
+    "stale-state",
     "uncommitted-progress",
     "starved-partition",
     "head-of-line-blocking",
@@ -100,11 +102,12 @@ ANOMALIES = (
 )
 NEED_CONTROL_READ = (
     *("skipped", "unseen", "commit-ahead", "false-lag", "stuck-partition", "late-convergence", "poll-skip"),
-    *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition"),
+    *("lost-write", "overtaken", "corrupt", "misplaced", "uncommitted-progress", "starved-partition", "stale-state"),
     "head-of-line-blocking",
 )
 NEED_SNAPSHOT = (
     *("unseen", "false-lag", "stuck-partition", "late-convergence", "lost-write", "uncommitted-progress"),
+    "stale-state",
     *(
         "head-of-line-blocking",
         "starved-partition",
@@ -1473,6 +1476,7 @@ def _lacks_evidence(p: Partition, name: str) -> bool:
         or (name in NEED_COMMITS and not p.trial.progress_in_kafka)
         or (name in NOT_OF_TRANSACTIONS and p.trial.progress_in_transactions)
         or (name in NEED_TRANSACTIONS and not p.trial.progress_in_transactions)
+        or (name == "stale-state" and p.trial.settings.get("effects") != "state")
     )
 
 
@@ -3172,4 +3176,5 @@ CHECKS = {
     "misplaced": misplaced,
     "phantom": phantom,
     "duplicate-effect": duplicate_effect,
+    "stale-state": naive_states.stale_state,
 }

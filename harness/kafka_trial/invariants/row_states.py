@@ -1,0 +1,83 @@
+"""Row states: what the rows of the consumer's table show when all is done.
+
+Which rows end with the state of an older record is read out of the table's own log (`judge/row_states.py`); here is
+said what that breaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafka_trial.claim import Claim
+from kafka_trial.invariants.claim_rule import VIOLATION, Attributes, Rule, Weight, on_the_partition
+from kafka_trial.invariants.commits_log import final_committed_offsets
+from kafka_trial.invariants.invariant import Findings, invariant
+from kafka_trial.invariants.rows import Kind
+from kafka_trial.invariants.table import table
+from kafka_trial.invariants.undecided import Undecided
+
+if TYPE_CHECKING:
+    from kafka_trial.invariants.batch import Batch
+
+
+def _claimed(claim: Claim) -> bool:
+    return claim.state != "none" and claim.delivery in ("at-least-once", "exactly-once")
+
+
+def _of_an_entity(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
+    if claim.state == "key" and attributes.get("same_key") is False:
+        return "tolerated", "of one entity, without a key: the claim promises the state of a key"
+    return VIOLATION
+
+
+@invariant(
+    "stale-state",
+    family="delivery",
+    needs=("effects", "records", "row states", "snapshot"),
+    level="sink",
+    severity=45,
+    rule=Rule(_claimed, _of_an_entity),
+    message="a row ended with record {older_offset} of partition {older_partition}, though it had shown record "
+    "{offset} of {place}, which is newer",
+    deciding=("same_key",),
+    follows={"reordered-key": on_the_partition},
+)
+def stale_state(batch: Batch) -> Findings:
+    """A row of the table ended with an older record's state than one it had shown before. Judged by the table's log.
+
+    "Messages are never lost but may be redelivered" (Kafka, Message Delivery Semantics): a table whose rows are states
+    may be rolled back by a record that comes again, and is right once the later ones have come again too. If they do
+    not, the newest state that was written is lost: whoever declares `effects = "state"` under at-least-once or
+    exactly-once promises that it stands in the end, whatever order it claims. Records of one key and partition are
+    compared by offset (same_key). Those of one entity without a key lie in several partitions, between which Kafka
+    promises no order: that is a violation only where `state = "entity"` is claimed, and only where sends and
+    timestamps say which is newer. Legal while the row is behind for a time. A record that never changed the row
+    (dead-lettered, failed, dropped) makes it not stale, and neither does a row that is gone. Nothing excuses a member
+    that lost its partition untold: the table is what everybody reads. While the position does not cover the newer
+    record, that may come again: undecided.
+
+    Smallest history: records 0 and 1 of key k; row 0 changes to record 1, then to record 0; commit 2.
+
+    Usual cause: An upsert in which the last writer wins, by several workers or by a member that had lost the partition;
+    or a check of what is newer that is not one with the write.
+
+    Remedy: Write only what is newer, in one statement: `INSERT … ON CONFLICT … DO UPDATE … WHERE` the row's version is
+    older than the record's; a SELECT before the write decides nothing.
+    """
+    rows = batch.of(Kind.ROLLED_BACK).sorted_by("slice", "offset", "older_seq")
+    open_ended = rows["offset"] >= final_committed_offsets(batch)[rows["slice"]]
+    open_ended &= batch.trial_context.settings.in_offsets_log
+    stale = rows.take(~open_ended)
+    partitions = np.array([partition for _, partition in batch.trial_context.slices], np.int64)
+    found = table(
+        slice=stale["slice"],
+        order=stale["offset"],
+        offset=stale["offset"],
+        older_partition=partitions[stale["older_slice"]],
+        older_offset=stale["older_offset"],
+        same_key=stale["keyed"] == 1,
+    )
+    proofs = [(stale["source"], stale[name]) for name in ("seq", "older_seq")]
+    return Findings(found, proofs, [(Undecided.MAY_COME_AGAIN, rows["slice"][open_ended])])
