@@ -73,6 +73,18 @@ def test_records_of_different_keys_are_not_compared() -> None:
     assert stale(shows(1), shows(0), committed(3), records=3) == []
 
 
+def test_a_sum_that_counts_records_twice_is_a_duplicate_effect() -> None:
+    """A row that adds up, and does so again for records that come again: the row ends with the newest, and is wrong."""
+    added = shows(0), shows(1), shows(0), shows(1), committed(3)
+    assert stale(*added) == []
+    assert [one["offset"] for one in judged("duplicate-effect", added, **KEYED)] == [0, 1]
+
+
+def test_a_record_that_is_in_the_log_twice_is_of_no_age() -> None:
+    """Nobody knows as which of the two it changed the row."""
+    assert stale(shows(1), shows(0), committed(3), control={2: {"id": "r1"}}) == []
+
+
 def test_what_may_come_again_is_undecided() -> None:
     """The position does not cover the newer record; where positions are elsewhere nobody can wait for that."""
     rolled_back = [shows(1), shows(0), *committed(1)]
@@ -96,9 +108,15 @@ def invoked(name: str, entity: str | None) -> Line:
     return Line("workload", "send", about)
 
 
-def of_entity(*, times: tuple[int, int] = (0, 5), entities: tuple[str | None, str | None] = ("e", "e")) -> Any:
+def of_entity(
+    *,
+    times: tuple[int, int] = (0, 5),
+    entities: tuple[str | None, str | None] = ("e", "e"),
+    reverse: bool = False,
+) -> list[dict[str, Any]]:
     """r0 is sent to partition 0, then r1-0 to partition 1; the row shows r1-0 and ends with r0."""
     sent = [invoked("r0", entities[0]), invoked("r1-0", entities[1])]
+    sent = sent[::-1] if reverse else sent
     shown = [Line("sink", "effect", {"id": name, "outcome": "ok", "row": 0}) for name in ("r1-0", "r0")]
     commits = [*committed(1), *(on(1, line) for line in committed(1))]
     stamped = [
@@ -120,8 +138,14 @@ def test_an_entity_over_two_partitions_is_compared_by_its_sends() -> None:
 
 @pytest.mark.parametrize(
     "how",
-    [{"times": (5, 5)}, {"times": (5, 0)}, {"entities": ("e", "f")}, {"entities": (None, None)}],
-    ids=["at-once", "stamped-otherwise", "of-two", "of-none"],
+    [
+        {"times": (5, 5)},
+        {"times": (5, 0)},
+        {"reverse": True},
+        {"entities": ("e", "f")},
+        {"entities": (None, None)},
+    ],
+    ids=["at-once", "stamped-otherwise", "sent-otherwise", "of-two", "of-none"],
 )
 def test_what_is_ambiguous_is_no_order(how: dict[str, Any]) -> None:
     """Timestamps that do not tell or say otherwise; two entities; none."""

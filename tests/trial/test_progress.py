@@ -48,6 +48,18 @@ def test_who_handles_what_was_taken_back_has_not_handled_the_rest(tmp_path: Path
     assert Progress(folder, "t", "g", by_sends=True, by_effects=True).update().handled_total() == 1
 
 
+def test_what_is_given_up_waits_for_no_effect(tmp_path: Path) -> None:
+    """Where effects count, a record that had none and was discarded is done; one that had both is one record."""
+    lines = [("processed", HERE | {"offset": 0, "outcome": outcome}) for outcome in ("discarded", "done")]
+    by_effects = {"by_effects": True, "no_effect": ("discarded",)}
+    folder = written(tmp_path, "consumer-m0-0", *lines)
+    assert Progress(folder, "t", "g", **by_effects).update().handled_total() == 1
+    assert Progress(folder, "t", "g", by_effects=True).update().handled_total() == 0
+    with Recorder(folder.history, "sink") as sink:
+        sink.record("effect", id="r0")
+    assert Progress(folder, "t", "g", **by_effects).update().handled_total() == 1
+
+
 def test_elsewhere_the_log_says_how_much_there_is(tmp_path: Path) -> None:
     """Nobody reads the workload's lines there."""
     progress = Progress(written(tmp_path, "sink"), "t", "g").update()

@@ -56,6 +56,7 @@ def last_lines(folder: RunFolder) -> str:
 def claim_in_words(claim: Mapping[str, Any]) -> str:
     """Returns a claim in one line."""
     words = [str(claim.get("delivery")), f"order per {claim.get('order')}", f"commits {claim.get('commits')}"]
+    words += [f"state per {claim['state']}"] if claim.get("state", "key") != "key" else []
     words += ["fenced"] if claim.get("fenced") else []
     words += ["no rogue reader"] if claim.get("no_rogue_reader") else []
     limits = ("converge_within_s", "memory_max_bytes", "redelivered_max_ratio")

@@ -41,18 +41,21 @@ class Progress:
     group: str
     by_sends: bool = False  # the log holds what no committed reader finds: what was acknowledged is all there is
     by_effects: bool = False  # what members say they did is no output yet: only effects count as handled
+    no_effect: tuple[str, ...] = ()  # outcomes after which there will be none: then these count too
     committed: dict[int, int] = field(default_factory=dict)
     handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     effects: set[str] = field(default_factory=set)
     acknowledged: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     acknowledged_ids: set[str] = field(default_factory=set)
+    ids: dict[tuple[int, int], str] = field(default_factory=dict)
+    without_effect: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         history = self.folder.history
         self._followers = [
             Follower(history, pattern)
             for pattern in ("offsets.jsonl", "consumer-*.jsonl", "sink.jsonl", "workload.jsonl")
-            if self.by_sends or pattern != "workload.jsonl"
+            if self.by_sends or self.by_effects or pattern != "workload.jsonl"
         ]
 
     def update(self) -> Progress:
@@ -64,7 +67,12 @@ class Progress:
 
     def anew(self) -> Progress:
         """Returns the progress of the same group, to be read from the beginning: a thread of its own may ask it."""
-        return Progress(self.folder, self.topic, self.group, by_sends=self.by_sends, by_effects=self.by_effects)
+        return Progress(
+            *(self.folder, self.topic, self.group),
+            by_sends=self.by_sends,
+            by_effects=self.by_effects,
+            no_effect=self.no_effect,
+        )
 
     def ends(self, log_ends: Mapping[int, int]) -> Mapping[int, int]:
         """Returns the position after the last record of each partition that there is to read."""
@@ -91,7 +99,7 @@ class Progress:
         What was taken back is none of them, though there are readers that handle it.
         """
         handled: Mapping[int, set[int]] = self.handled
-        effects = self.effects
+        effects = self.effects | {self.ids[place] for place in self.without_effect & self.ids.keys()}
         if self.by_sends:
             handled = {partition: offsets & self.acknowledged[partition] for partition, offsets in handled.items()}
             effects = effects & self.acknowledged_ids
@@ -108,12 +116,16 @@ class Progress:
             self.committed[event.partition] = event.committed_offset
         elif event.kind == "processed" and event.offset is not None:
             self.handled[event.partition].add(event.offset)
+            if self.by_effects and event.outcome in self.no_effect:
+                self.without_effect.add((event.partition, event.offset))
 
     def _take_acknowledged(self, name: str | None, partition: int, offset: int | None) -> None:
         if name is not None:
             self.acknowledged_ids.add(name)
         if offset is not None:
             self.acknowledged[partition].add(offset)
+        if name is not None and offset is not None:
+            self.ids[partition, offset] = name
 
 
 STILL_S = 5.0  # at rest, and without a record anywhere: the load has come to its own end
