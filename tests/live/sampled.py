@@ -101,6 +101,8 @@ BY_TURNS = (
     Sampled("python-postgres-positions/consumer-protocol", "member-paused"),
     Sampled("python-postgres-latest-orders", "member-paused"),
     Sampled("python-postgres-latest-orders/consumer-protocol", "rebalance-storm"),
+    Sampled("python-postgres-newest-orders", "control"),
+    Sampled("python-postgres-newest-orders", "member-paused"),
     Sampled("python-postgres-positions", "control"),
     Sampled("python-postgres-positions/consumer-protocol", "control"),
     Sampled("python-postgres-latest-orders", "control"),
