@@ -41,6 +41,7 @@ from lab.repository import git_revision, reports_folder
 
 CASE: Final = 4
 ROWS_NAME: Final = "large_records.jsonl"
+PROBES: Final = registry.CHECKOUT / "fixtures" / "large-records"
 LADDER: Final = ("1kB", "10kB", "100kB", "1MB", "5MB", "10MB")
 LIBRARIES: Final = (LIBRDKAFKA, JAVA)
 MIB: Final = 1 << 20
@@ -70,11 +71,15 @@ COMPRESSED: Final = {(TEXT, "default"): ("1MB", "10MB"), (ZEROS, "narrow"): ("10
 CODEC: Final = "gzip"
 PARTITIONS: Final = 4
 BACKLOG_BYTES: Final = 160_000_000
-BACKLOG_RECORDS_MIN: Final = 24
-BOMBS: Final = 80
+BACKLOG_RECORDS_MIN: Final = 24  # of the largest
+BOMBS_BYTES: Final = 800_000_000  # decompressed
+SMALLER_BYTES: Final = 1_000_000  # such records, and batches of them, fit into what a partition gives by default
+OTHERS_BYTES: Final = 250_000
 RECORD_BYTES_MAX: Final = 12 * MIB
 BROKER_HEAP_MIB: Final = 640
-JAVA_HEAP_MIB: Final = 512
+# A full collection leaves dead objects of up to 5 % of the old generation where they are, if it is not told otherwise:
+# 12 MB were measured.
+JVM: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:MarkSweepDeadRatio=0", "-XX:TieredStopAtLevel=1")
 TOLERANCE: Final = 0.30  # of the prediction, either way
 TOLD_BYTES_MIN: Final = 4 * MIB  # a smaller prediction drowns in what a process takes by itself
 AGREES, OFF, TOO_SMALL, NOT_MEASURED = "agrees", "off", "too small to tell", "not measured"
@@ -103,10 +108,23 @@ class MemoryCell:
         return PREFETCH[self.library][self.prefetch]
 
     @property
-    def records(self) -> int:
-        """How many make the backlog."""
-        least = BOMBS if self.content == ZEROS else BACKLOG_RECORDS_MIN
-        return max(least, BACKLOG_BYTES // self.record_bytes)
+    def backlog(self) -> Mapping[int, tuple[bytes, int]]:
+        """What is in each partition: a value, and how many of them.
+
+        Where a record is larger than what a partition may give (max.partition.fetch.bytes), a broker leaves out of a
+        response what does not fit, but for its first batch. So the other partitions have smaller ones there: that is
+        the worst of what a response may hold.
+        """
+        largest = value_of(self.content, self.record_bytes)
+        others = largest if self.record_bytes <= SMALLER_BYTES or self.content != PLAIN else largest[:OTHERS_BYTES]
+        in_all = max(BACKLOG_BYTES, BACKLOG_RECORDS_MIN * self.record_bytes) if self.content != ZEROS else BOMBS_BYTES
+        values = [largest, *[others] * (PARTITIONS - 1)]
+        return {number: (value, in_all // PARTITIONS // len(value)) for number, value in enumerate(values)}
+
+    @property
+    def backlog_bytes(self) -> int:
+        """How much that is in all, before compression."""
+        return sum(len(value) * count for value, count in self.backlog.values())
 
 
 @dataclass(frozen=True)
@@ -170,8 +188,18 @@ def predicted(cell: MemoryCell) -> Answer:
 
 def ratio(cell: MemoryCell) -> float:
     """Returns how many times smaller the codec makes a record of the cell."""
-    value = value_of(cell)
+    value = value_of(cell.content, cell.record_bytes)
     return 1.0 if cell.content == PLAIN else len(value) / len(gzip.compress(value))
+
+
+def drained_bytes(cell: MemoryCell) -> int:
+    """Returns how much of the backlog a process takes: several times what it is predicted to hold.
+
+    librdkafka fetches ahead all the time, so that all of it must be there; Java only what the next polls hand out.
+    """
+    if cell.library == LIBRDKAFKA:
+        return cell.backlog_bytes
+    return min(cell.backlog_bytes, max(BACKLOG_BYTES // 3, 3 * predicted(cell).process_bytes))
 
 
 def ladder() -> Iterator[MemoryCell]:
@@ -186,8 +214,7 @@ def ladder() -> Iterator[MemoryCell]:
 @cache
 def digest() -> str:
     """Returns what a row is made by: the formulas, the probes and this module."""
-    here = Path(__file__).parent
-    files = [here / "large_records.py", here / "memory_probe.py", here / "MemoryProbe.java"]
+    files = [Path(__file__), PROBES / "memory_probe.py", PROBES / "MemoryProbe.java"]
     files += sorted((registry.PACKAGE / "preflight").glob("*.py"))
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
@@ -257,8 +284,8 @@ def _row(cell: MemoryCell, status: int, said: str) -> MemoryRow:
         return MemoryRow(told=f"status {status}: {said[-300:]}", **about)
     measured = json.loads(lines[-1])
     taken = measured.pop("taken")
-    if taken < cell.records:
-        return MemoryRow(told=f"only {taken} of {cell.records} records came in time", **about)
+    if taken < drained_bytes(cell):
+        return MemoryRow(told=f"only {taken} of {drained_bytes(cell)} bytes came in time", **about)
     return MemoryRow(**about, **measured)
 
 
@@ -266,19 +293,18 @@ def _probe(cell: MemoryCell, classes: Path, bootstrap: str, empty: str, full: st
     """Returns the command of a probe."""
     if cell.library == LIBRDKAFKA:
         asked = {"bootstrap": bootstrap, "empty": empty, "full": full, "partitions": PARTITIONS}
-        asked |= {"records": cell.records, "settings": dict(cell.settings)}
-        return [sys.executable, str(Path(__file__).with_name("memory_probe.py")), json.dumps(asked)]
-    heap = [f"-Xmx{JAVA_HEAP_MIB}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    java = [str(find_java()), *heap, "-cp", f"{classes}:{class_path(DEFAULT_VERSION)}", "MemoryProbe"]
+        asked |= {"take_bytes": drained_bytes(cell), "settings": dict(cell.settings)}
+        return [sys.executable, str(PROBES / "memory_probe.py"), json.dumps(asked)]
+    java = [str(find_java()), *JVM, "-cp", f"{classes}:{class_path(DEFAULT_VERSION)}", "MemoryProbe"]
     settings = [f"{name}={value}" for name, value in cell.settings.items()]
-    return [*java, bootstrap, empty, full, str(PARTITIONS), str(cell.records), *settings]
+    return [*java, bootstrap, empty, full, str(PARTITIONS), str(drained_bytes(cell)), *settings]
 
 
 def _compile(classes: Path) -> None:
     compiler = find_java().resolve().with_name("javac")
     if not compiler.exists():
         raise StartError(f"there is no {compiler} to compile the probe with: set JAVA_HOME to a JDK")
-    source = Path(__file__).with_name("MemoryProbe.java")
+    source = PROBES / "MemoryProbe.java"
     status, said = run_tool("javac", [compiler, "-d", classes, "-cp", class_path(DEFAULT_VERSION), source])
     if status:
         raise StartError(f"javac ended with {status}: {said[-2000:]}")
@@ -295,26 +321,26 @@ def _fill(bootstrap: str, topic: str, cell: MemoryCell) -> None:
     """Sends the backlog of a cell, the same to each partition in turn."""
     settings = {"bootstrap.servers": bootstrap, "message.max.bytes": RECORD_BYTES_MAX, "linger.ms": 5}
     producer = Producer(settings | ({} if cell.content == PLAIN else {"compression.type": CODEC}))
-    value, refused = value_of(cell), []
-    for number in range(cell.records):
-        while len(producer) * len(value) > BACKLOG_BYTES // 4:
-            producer.poll(0.1)
-        producer.produce(
-            topic, value, partition=number % PARTITIONS, on_delivery=lambda error, _: refused.append(error)
-        )
-        producer.poll(0)
+    refused: list[object] = []
+    for partition, (value, count) in cell.backlog.items():
+        for _ in range(count):
+            while len(producer) * len(value) > BACKLOG_BYTES // 4:
+                producer.poll(0.1)
+            producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: refused.append(error))
+            producer.poll(0)
     left = producer.flush(120)
     if left or any(refused):
         raise StartError(f"the backlog of {cell.name} was not stored: {left} records left, {set(map(str, refused))}")
 
 
-def value_of(cell: MemoryCell) -> bytes:
-    """Returns what each record of a cell holds: the same each time."""
-    rng = random.Random(cell.record_bytes)
-    if cell.content == ZEROS:
-        return bytes(cell.record_bytes)
-    if cell.content == PLAIN:
-        return rng.randbytes(cell.record_bytes)
+@cache
+def value_of(content: str, size_bytes: int) -> bytes:
+    """Returns what a record holds: the same each time."""
+    rng = random.Random(size_bytes)
+    if content == ZEROS:
+        return bytes(size_bytes)
+    if content == PLAIN:
+        return rng.randbytes(size_bytes)
     line = b'{"customer":"%s","state":"shipped, not paid for","items":[]}\n'
-    lines = b"".join(line % rng.randbytes(8).hex().encode() for _ in range(cell.record_bytes // 60 + 1))
-    return lines[: cell.record_bytes]
+    lines = b"".join(line % rng.randbytes(8).hex().encode() for _ in range(size_bytes // 60 + 1))
+    return lines[:size_bytes]
