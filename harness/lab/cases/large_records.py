@@ -159,7 +159,7 @@ class MemoryRow:
     @property
     def verdict(self) -> str:
         """Whether the prediction holds."""
-        if self.told:
+        if self.told or not self.base_bytes:
             return NOT_MEASURED
         return verdict_of(self.predicted_bytes, self.held_bytes, self.tolerance)
 
