@@ -130,6 +130,8 @@ ONLY_IN = {
         "cluster.archive_clients",
         "trial.control_member",
         "lab.bench.reader",
+        "lab.cases.large_records",
+        "lab.cases.refusing_hops",
         "witness",
         "consumers.sink_topic",
     },

@@ -12,7 +12,9 @@ from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.pool import ClusterPool
 from kafka_trial.cluster.processes import Broker, process_cluster
 from kafka_trial.cluster.versions import DEFAULT_VERSION, KNOWN
-from kafka_trial.errors import StartError
+from kafka_trial.errors import InputError, StartError
+from kafka_trial.kafka_protocol import cluster_queries
+from kafka_trial.kafka_protocol.connection import Brokers
 from kafka_trial.process.threads import ThreadGroup
 from kafka_trial.process.waiting import holds_for, wait_until
 from topics import receive, send, topic_on
@@ -76,6 +78,23 @@ def test_a_ruined_cluster_is_rebuilt_and_the_reason_told(tmp_path: Path) -> None
             names = (first.name == same.name, other.name == first.name)
         assert names == (True, False)
         assert pool.rebuilt_because == [f"{first.name}: broker 0 is not running (exit -9)"]
+
+
+def test_brokers_with_other_settings_or_another_heap_are_another_cluster() -> None:
+    """The same settings get the same cluster, whose brokers have them; containers take none, and say so."""
+    asked = {"message.max.bytes": "70000"}
+    with ClusterPool(lanes=1) as pool:
+        with pool.cluster_for(DEFAULT_VERSION, brokers=1, settings=asked, heap_mib=200) as first:
+            with Brokers(first.observer_bootstrap) as brokers:
+                told = brokers.anyone(lambda connection: cluster_queries.broker_configs(connection, 0, [*asked]))
+            heap = [word for word in psutil.Process(first.brokers[0].pid).cmdline() if word.startswith("-Xmx")][-1]
+        with pool.cluster_for(DEFAULT_VERSION, brokers=1, settings=asked, heap_mib=200) as same:
+            pass
+        with pool.cluster_for(DEFAULT_VERSION, brokers=1) as other:
+            names = (first.name == same.name, other.name == first.name)
+        with pytest.raises(InputError, match="neither settings nor a heap"):
+            pool.cluster_for(DEFAULT_VERSION, containers=True, settings=asked).__enter__()
+    assert (told, heap, names) == (asked, "-Xmx200m", (True, False))
 
 
 def test_whoever_breaks_brokers_has_a_cluster_to_itself() -> None:

@@ -7,25 +7,28 @@ one after the other.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from kafka_trial.cluster.booted import BootedCluster
 from kafka_trial.cluster.containers import container_cluster
 from kafka_trial.cluster.processes import process_cluster
-from kafka_trial.cluster.wiring import LANES
-from kafka_trial.errors import UnjudgeableError
+from kafka_trial.cluster.wiring import LANES, NO_SETTINGS
+from kafka_trial.errors import InputError, UnjudgeableError
 
 
 @dataclass
 class _Warm:
-    """The cluster of one version and size, shared or lent to one at a time; how many use it now, and its lanes."""
+    """The cluster of one version, size and configuration, shared or lent to one at a time; how many use it now, and its
+    lanes."""
 
     version: str
     brokers: int
     alone: bool
-    containers: bool = False
+    containers: bool
+    settings: tuple[tuple[str, str], ...]
+    heap_mib: int | None
     cluster: BootedCluster | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     users: int = 0
@@ -39,34 +42,47 @@ class _Warm:
 
 
 class ClusterPool:
-    """Keeps one warm cluster per Kafka version, number of brokers, use and kind, for as long as the `with` lasts.
+    """Keeps one warm cluster per Kafka version, number of brokers, their settings and heap, use and kind, for as long
+    as the `with` lasts.
 
     `lanes`: how many each has; what runs side by side shares them.
     """
 
     def __init__(self, *, lanes: int = LANES) -> None:
         self._lanes = lanes
-        self._warm: dict[tuple[str, int, bool, bool], _Warm] = {}
+        self._warm: dict[tuple[object, ...], _Warm] = {}
         self._changed = threading.Condition()
         self.rebuilt_because: list[str] = []
 
     @contextmanager
     def cluster_for(
-        self, version: str, *, brokers: int = 3, lanes: int = 0, alone: bool = False, containers: bool = False
+        self,
+        version: str,
+        *,
+        brokers: int = 3,
+        lanes: int = 0,
+        alone: bool = False,
+        containers: bool = False,
+        settings: Mapping[str, str] = NO_SETTINGS,
+        heap_mib: int | None = None,
     ) -> Iterator[BootedCluster]:
         """Lends a whole cluster: one that others use too, or `alone` one that nobody else has meanwhile; of processes,
-        or of containers.
+        or of containers. `settings` and the heap of its brokers are those of processes: containers take none.
 
         Whoever says how many `lanes` it is going to lease waits until the others leave it as many.
 
         When the last user has gone it is looked over; found ruined or unwell, the next one asking gets a new one.
 
         Raises:
+            InputError: settings or a heap for brokers in containers.
             StartError: it could not be booted.
         """
+        if containers and (settings or heap_mib is not None):
+            raise InputError("brokers in containers", "take neither settings nor a heap: leave containers out")
         with self._changed:
-            key = (version, brokers, alone, containers)
-            warm = self._warm.setdefault(key, _Warm(*key))
+            given = tuple(sorted(settings.items()))
+            key = (version, brokers, alone, containers, given, heap_mib)
+            warm = self._warm.setdefault(key, _Warm(version, brokers, alone, containers, given, heap_mib))
             self._changed.wait_for(lambda: warm.has_room(lanes))
             cluster = self._whole(warm)
             warm.users, warm.lanes = warm.users + 1, warm.lanes + lanes
@@ -102,10 +118,20 @@ class ClusterPool:
             warm.cluster = None
         if warm.cluster is None:
             warm.stack = ExitStack()
-            booted = container_cluster if warm.containers else process_cluster
-            warm.cluster = warm.stack.enter_context(booted(warm.version, brokers=warm.brokers, lanes=self._lanes))
+            warm.cluster = warm.stack.enter_context(self._booted(warm))
             warm.cluster.rebuilt_because = because
         return warm.cluster
+
+    def _booted(self, warm: _Warm) -> AbstractContextManager[BootedCluster]:
+        if warm.containers:
+            return container_cluster(warm.version, brokers=warm.brokers, lanes=self._lanes)
+        return process_cluster(
+            warm.version,
+            brokers=warm.brokers,
+            lanes=self._lanes,
+            settings=dict(warm.settings),
+            heap_mib=warm.heap_mib,
+        )
 
     def __enter__(self) -> ClusterPool:
         return self

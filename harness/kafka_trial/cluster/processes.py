@@ -10,7 +10,7 @@ import base64
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
@@ -22,7 +22,15 @@ from kafka_trial.cluster.kafka_jars import class_path
 from kafka_trial.cluster.toxiproxy import toxiproxy_server
 from kafka_trial.cluster.user_cache import made_once
 from kafka_trial.cluster.versions import KNOWN, find_version
-from kafka_trial.cluster.wiring import LANES, Wiring, block_of_ports, hosts_file, logging_config, server_properties
+from kafka_trial.cluster.wiring import (
+    LANES,
+    NO_SETTINGS,
+    Wiring,
+    block_of_ports,
+    hosts_file,
+    logging_config,
+    server_properties,
+)
 from kafka_trial.errors import UnjudgeableError
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.control_groups import ContainerView
@@ -127,8 +135,12 @@ def process_cluster(
     folder: Path | None = None,
     keep: bool = False,
     train: Path | None = None,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    heap_mib: int | None = None,
 ) -> Iterator[BootedCluster]:
     """Boots a cluster and ends it; `folder` holds data and logs (a temporary one by default, removed unless `keep`).
+
+    `settings` and `heap_mib` of all brokers go before those that a cluster has by itself.
 
     With `train`, no class-data archive is used: broker 0 writes a new one there when it ends (`archive.py`).
 
@@ -147,7 +159,13 @@ def process_cluster(
         child_processes = stack.enter_context(ChildProcesses(f"cluster {name}", belongings=[] if keep else [place]))
         made = {
             number: _broker(
-                number, version, place, wiring, child_processes, flags=_archive_flags(number, archive, train)
+                number,
+                version,
+                place,
+                wiring,
+                child_processes,
+                flags=[*_heap_flags(heap_mib), *_archive_flags(number, archive, train)],
+                settings=settings,
             )
             for number in range(brokers)
         }
@@ -167,7 +185,14 @@ def process_cluster(
 
 
 def _broker(
-    number: int, version: str, place: Path, wiring: Wiring, child_processes: ChildProcesses, *, flags: list[str]
+    number: int,
+    version: str,
+    place: Path,
+    wiring: Wiring,
+    child_processes: ChildProcesses,
+    *,
+    flags: list[str],
+    settings: Mapping[str, str],
 ) -> Broker:
     folder = place / f"b{number}"
     data = folder / "data"
@@ -176,13 +201,17 @@ def _broker(
     scratch.mkdir()
     known = KNOWN[version]
     _stamp_data(formatted_template(version), data, number)
-    (folder / "server.properties").write_text(server_properties(wiring, known, number, data))
+    (folder / "server.properties").write_text(server_properties(wiring, known, number, data, settings))
     (folder / "hosts").write_text(hosts_file(wiring.brokers))
     flag, text = logging_config(known, folder)
     (folder / "logging.xml").write_text(text)
     command = [str(find_java()), *JVM, *flags, flag, f"-Djdk.net.hosts.file={folder / 'hosts'}"]
     command += [f"-Djava.io.tmpdir={scratch}", f"-Dkafka.trial.cluster={place}", "-cp", class_path(version)]
     return Broker(number, folder, child_processes, [*command, "kafka.Kafka", str(folder / "server.properties")])
+
+
+def _heap_flags(heap_mib: int | None) -> list[str]:
+    return [] if heap_mib is None else [f"-Xms{heap_mib}m", f"-Xmx{heap_mib}m"]  # of two, a JVM takes the last
 
 
 def _archive_flags(number: int, archive: Path | None, train: Path | None) -> list[str]:

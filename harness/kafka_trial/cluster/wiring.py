@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from kafka_trial.cluster.cluster import Lane
 from kafka_trial.cluster.versions import KafkaVersion
@@ -49,6 +50,7 @@ REQUEST_APIS = [
     "ADD_PARTITIONS_TO_TXN",
     "OFFSET_DELETE",
 ]
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 QUIET_LISTENERS = ("INTERNAL", "CONTROLLER", "OBSERVER")
 
 
@@ -119,9 +121,11 @@ class Wiring:
         return self.ports[start + place]
 
 
-def server_properties(wiring: Wiring, version: KafkaVersion, broker: int, data: Path) -> str:
-    """Returns a combined node's server.properties."""
-    settings = server_settings(wiring, version, broker, data)
+def server_properties(
+    wiring: Wiring, version: KafkaVersion, broker: int, data: Path, settings: Mapping[str, str] = NO_SETTINGS
+) -> str:
+    """Returns a combined node's server.properties; `settings` go before the cluster's own."""
+    settings = {**server_settings(wiring, version, broker, data), **settings}
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 

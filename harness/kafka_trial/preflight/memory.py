@@ -1,6 +1,7 @@
 """What a process of consumers holds at its worst, in bytes: raw batches, decompressed ones, records handed out.
 
-By the source of each library. What a JVM, an interpreter or the application needs for itself is not counted.
+By the source of each library; of Java and librdkafka also as it was measured (`reports/large_records.jsonl`). What a
+JVM, an interpreter or the application needs for itself is not counted.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def held_by_consumer(plan: Plan) -> list[Held]:
     """Returns what one consumer's client holds at its worst, part by part."""
     fetched = _fetched(plan)
     unpacked = int(fetched.size_bytes * plan.wire_ratio)
-    parts = [fetched, *_unpacked(plan), _handed_out(plan, unpacked)]
+    handed_out = _handed_out(plan, unpacked)
+    parts = [fetched, *_unpacked(plan), handed_out, *_kept_by_java(plan, handed_out)]
     if plan.claim_check_bytes is not None:
         parts.append(Held("payload from elsewhere", plan.record_bytes_max, "one record in hand"))
     return [part for part in parts if part.size_bytes]
@@ -101,11 +103,11 @@ def _unpacked(plan: Plan) -> list[Held]:
 def _handed_out(plan: Plan, unpacked: int) -> Held:
     """Returns the records that a poll hands out, copies beside what was fetched: at most all that was.
 
-    Java and kafka-python: `max.poll.records`; aiokafka: all, unless `max_poll_records` is set; librdkafka: its messages
-    are the queue's own, no copies.
+    Java and kafka-python: `max.poll.records`; aiokafka: all, unless `max_poll_records` is set; librdkafka: one, its
+    own message or the copy that bindings of other languages make of it (confluent-kafka's `Message`).
     """
     if plan.consumer.library == LIBRDKAFKA:
-        return Held("handed out", 0, "")
+        return Held("handed out", plan.kafka_bytes_max, "a record at a time")
     most = plan.consumer.size_bytes("max.poll.records")
     if most is None:
         return Held("handed out", unpacked, "all that was fetched: max_poll_records is not set")
@@ -113,3 +115,20 @@ def _handed_out(plan: Plan, unpacked: int) -> Held:
     if records < unpacked:
         return Held("handed out", records, f"max.poll.records {most} × {plan.kafka_bytes_max}")
     return Held("handed out", unpacked, f"all that was fetched: less than max.poll.records {most} records")
+
+
+def _kept_by_java(plan: Plan, handed_out: Held) -> list[Held]:
+    """Returns what Java's consumer keeps while the next response comes in.
+
+    The part of a response that was read out last stays referred to, and with it all of that response, until the next
+    is begun (`FetchBuffer.nextInLineFetch`). By then there are new records beside those of the poll before, which an
+    application has until its next poll returns. A socket is read through a buffer outside of the heap, as large as the
+    response, which its thread keeps (`sun.nio.ch.Util`).
+    """
+    if not plan.consumer.library.startswith(JAVA):
+        return []
+    capped = capped_bytes(plan)
+    return [
+        Held("read out", max(capped, handed_out.size_bytes), "the response before, or the records of the poll before"),
+        Held("outside of the heap", capped, f"a response, as it is read from the socket: {capped}"),
+    ]

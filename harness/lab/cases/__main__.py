@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from kafka_trial.errors import PASS, InputError, unknown_name
 from kafka_trial.trial.console import Console
-from lab.cases import stuck_partition, stuck_partition_page
+from lab.cases import large_records, large_records_page, refusing_hops, stuck_partition, stuck_partition_page
 from lab.cases.crash_campaign import try_again, try_missing
 from lab.cases.crash_matrix import Cell, cells
 from lab.cases.crash_page import write_page
 from lab.repository import exit_status
 
-STUCK_PARTITION, CRASHES = CASES = (0, 2)
+STUCK_PARTITION, CRASHES, LARGE_RECORDS = CASES = (0, 2, large_records.CASE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _all(options: argparse.Namespace) -> int:
     until_s = None if options.minutes is None else time.monotonic() + options.minutes * 60
-    tries = {STUCK_PARTITION: (_try_stuck, stuck_partition_page.write_page), CRASHES: (_try_crashes, write_page)}
+    tries = {
+        STUCK_PARTITION: (_try_stuck, stuck_partition_page.write_page),
+        CRASHES: (_try_crashes, write_page),
+        LARGE_RECORDS: (_try_large, large_records_page.write_page),
+    }
     statuses = [PASS]
     for case in options.case:
         try_case, write = tries[case]
@@ -57,6 +61,14 @@ def _try_stuck(options: argparse.Namespace, until_s: float | None, console: Cons
 
 def _try_crashes(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
     try_missing(list(cells(options.only)), until_s=until_s, side_by_side=options.side_by_side, say=console.say)
+
+
+def _try_large(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
+    begins = tuple(options.only) or ("",)
+    hops = [cell for cell in refusing_hops.CELLS if cell.hop.startswith(begins)]
+    refusing_hops.find_missing(hops, until_s=until_s, say=console.say)
+    cells = [cell for cell in large_records.ladder() if cell.name.startswith(begins)]
+    large_records.measure_missing(cells, until_s=until_s, say=console.say)
 
 
 def _again(name: str, seed: int) -> int:

@@ -1,0 +1,173 @@
+"""The page of case 4, `docs/cases/4.md`: the story, plots and tables, made of the rows and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from kafka_trial.errors import FAIL, PASS
+from kafka_trial.preflight.knobs import JAVA, LIBRDKAFKA
+from lab.cases import large_records, refusing_hops
+from lab.cases.large_records import (
+    AGREES,
+    CASE,
+    LADDER,
+    LEVELS,
+    LIBRARIES,
+    NOT_MEASURED,
+    OFF,
+    PLAIN,
+    PREFETCH,
+    TOLERANCE,
+    TOO_SMALL,
+    ZEROS,
+    MemoryRow,
+)
+from lab.cases.plots import plot, shown
+from lab.cases.refusing_hops import HopRow
+from lab.repository import reports_folder
+
+PAGE_NAME: Final = "4.md"
+HEAD: Final = Path(__file__).with_name("large_records.md")
+PLOT: Final = "4-memory"
+MB: Final = 1_000_000
+SIZES_OF_CURES: Final = ("1MB", "10MB")  # on which records are compressed too
+MARKERS: Final = {LIBRDKAFKA: "o", JAVA: "s"}
+CONTENTS: Final = {PLAIN: "not compressed", large_records.TEXT: "gzip, text", ZEROS: "gzip, zeros: a bomb"}
+
+
+def write_page() -> int:
+    """Writes page and plot of the rows there are; 1 where a prediction is off, or a hop is not the one named."""
+    reports = reports_folder()
+    memory = _newest_memory(large_records.read_rows(reports / large_records.ROWS_NAME))
+    hops = _newest_hops(refusing_hops.read_rows(reports / refusing_hops.ROWS_NAME))
+    folder = reports.parent / "docs" / "cases"
+    folder.mkdir(exist_ok=True)
+    _draw(memory)
+    (folder / PAGE_NAME).write_text(page(memory, hops))
+    off = any(row.verdict == OFF for row in memory) or not all(row.agrees for row in hops)
+    return FAIL if off else PASS
+
+
+def page(memory: Sequence[MemoryRow], hops: Sequence[HopRow]) -> str:
+    """Returns the page of the rows."""
+    ladder = [row for row in memory if row.content == PLAIN]
+    parts = [HEAD.read_text(), _summary(ladder), *(_of_library(ladder, library) for library in LIBRARIES)]
+    parts += [_cures(memory), _hops(hops), _measured(memory, hops)]
+    return "\n".join(parts)
+
+
+def _newest_memory(rows: Sequence[MemoryRow]) -> list[MemoryRow]:
+    """Returns a row of each cell whose prediction is still that of today, in the order of the ladder.
+
+    Of its rows those of the newest probe count, and of these the one that held most: predicted is the worst, and one
+    run need not come to it.
+    """
+    shown_rows = []
+    for cell in large_records.ladder():
+        today = large_records.predicted(cell).process_bytes
+        own = [row for row in rows if (row.cell, row.predicted_bytes) == (cell.name, today)]
+        own = [row for row in own if row.verdict != NOT_MEASURED]
+        shown_rows += sorted((row for row in own if row.digest == own[-1].digest), key=lambda row: row.held_bytes)[-1:]
+    return shown_rows
+
+
+def _newest_hops(rows: Sequence[HopRow]) -> list[HopRow]:
+    return [*{row.hop: row for row in rows if row.digest == rows[-1].digest}.values()]
+
+
+def _draw(rows: Sequence[MemoryRow]) -> None:
+    """Draws what was held over what was predicted, with the band of the tolerance."""
+    told = [row for row in rows if row.verdict in (AGREES, OFF)]
+    with plot(PLOT, figsize=(6.0, 4.0)) as axes:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        edges = [min((row.predicted_bytes for row in told), default=MB) / MB / 1.5]
+        edges.append(max((row.predicted_bytes for row in told), default=MB) / MB * 1.5)
+        low, high = ([edge * (1 + sign * TOLERANCE) for edge in edges] for sign in (-1, 1))
+        axes.fill_between(edges, low, high, color="0.9", label=f"within {TOLERANCE:.0%}")
+        axes.plot(edges, edges, color="0.6", linewidth=1)
+        for library, marker in MARKERS.items():
+            own = [row for row in told if row.library == library]
+            points = [row.predicted_bytes / MB for row in own], [row.held_bytes / MB for row in own]
+            axes.plot(*points, marker, fillstyle="none", label=library)
+        axes.set_xlabel("predicted, MB over the idle base")
+        axes.set_ylabel("measured, MB over the idle base")
+        axes.legend(loc="upper left")
+
+
+def _summary(rows: Sequence[MemoryRow]) -> str:
+    told = [row for row in rows if row.verdict in (AGREES, OFF)]
+    agree = sum(row.verdict == AGREES for row in told)
+    said = f"Predicted and measured memory of {len(told)} measurements; {agree} agree"
+    worst = "Predicted is the worst; of cells that were measured several times the run that held most counts."
+    return "\n".join(["## Predicted and measured", "", shown(PLOT, said), "", f"{said}. {worst}", ""])
+
+
+def _of_library(rows: Sequence[MemoryRow], library: str) -> str:
+    """Of one library: measured ÷ predicted, by the size of records and what it fetches ahead."""
+    table = [["records", *(f"`{level}`" for level in LEVELS[library])]]
+    for size in LADDER:
+        named = {row.prefetch: row for row in rows if row.cell.startswith(f"{size}/{library}/")}
+        table.append([size, *(_told(named.get(level)) for level in LEVELS[library])])
+    settings = "; ".join(f"`{level}`: {_settings(library, level)}" for level in LEVELS[library])
+    said = f"MB measured / predicted. {settings}."
+    return "\n".join([f"### {library}", "", said, "", *_table(table), ""])
+
+
+def _settings(library: str, level: str) -> str:
+    return ", ".join(f"{name} {value}" for name, value in PREFETCH[library][level].items()) or "none set"
+
+
+def _told(row: MemoryRow | None) -> str:
+    if row is None or row.verdict == NOT_MEASURED:
+        return "-"
+    figures = f"{row.held_bytes / MB:.1f} / {row.predicted_bytes / MB:.1f}"
+    return figures + {AGREES: "", OFF: " **off**", TOO_SMALL: f" ({TOO_SMALL})"}[row.verdict]
+
+
+def _cures(rows: Sequence[MemoryRow]) -> str:
+    """What the cures leave of the memory that large records take, and what compression does to it."""
+    table = [["records", "of", "settings", "what is in them", "ratio", "MB measured / predicted", "idle base, MB"]]
+    for row in rows:
+        size = row.cell.partition("/")[0]
+        if size in SIZES_OF_CURES:
+            about = [f"{row.ratio:.0f}" if row.content != PLAIN else "-", _told(row), f"{row.base_bytes / MB:.0f}"]
+            table.append([size, row.library, _settings(row.library, row.prefetch), CONTENTS[row.content], *about])
+    said = (
+        "A smaller prefetch is the cure that costs nothing but round trips. Compression by itself is none: the limits "
+        "of a fetch count what is compressed, so that a response may bring as many more records, and what is held is "
+        "decompressed. A bomb passes even a limit of 64 kB a partition."
+    )
+    return "\n".join(["## Cures", "", said, "", *_table(table), ""])
+
+
+def _hops(rows: Sequence[HopRow]) -> str:
+    """Around each limit: what passes, what is refused, and by whom."""
+    table = [["hop", "by", "passes", "refused from", "above", "refused by it, as preflight says"]]
+    for row in rows:
+        above = row.refused_bytes - row.passes_bytes
+        agrees = "yes" if row.agrees else f"**no**: {row.refused_by or row.said}"
+        table.append([row.hop, row.library, f"{row.passes_bytes}", f"{row.refused_bytes}", f"{above}", agrees])
+    said = (
+        "The largest record, in bytes, that `preflight` lets through was sent (and read), and the smallest above it "
+        "that was refused was looked for. Where a request or a response is compared, its size is an upper bound, "
+        "and some more bytes pass."
+    )
+    return "\n".join(["## The record just over each hop", "", said, "", *_table(table), ""])
+
+
+def _table(rows: Iterable[Sequence[str]]) -> list[str]:
+    head, *rest = (f"| {' | '.join(row)} |" for row in rows)
+    return [head, "|" + " --- |" * (head.count("|") - 1), *rest]
+
+
+def _measured(memory: Sequence[MemoryRow], hops: Sequence[HopRow]) -> str:
+    commits = ", ".join(dict.fromkeys([*(row.commit for row in memory), *(row.commit for row in hops)]))
+    versions = ", ".join(sorted({*(row.kafka for row in memory), *(row.kafka for row in hops)}))
+    return (
+        f"{len(memory)} measurements of memory and {len(hops)} of hops on Kafka {versions}, measured at {commits}. "
+        f"Made by `make cases ARGS='--case {CASE}'` of the rows in `reports/{large_records.ROWS_NAME}` and "
+        f"`reports/{refusing_hops.ROWS_NAME}`, and of nothing else.\n"
+    )
