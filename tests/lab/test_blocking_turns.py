@@ -134,11 +134,12 @@ def test_the_rate_is_counted_over_whole_fetches_with_a_backlog(tmp_path: Path) -
     assert (found.empty_partitions, found.handled) == (2, 10)
 
 
-def test_records_that_come_one_by_one_have_no_rate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [1, 2])
+def test_records_that_come_one_by_one_have_no_rate(size: int, tmp_path: Path) -> None:
     """Each was handed out as it came: how fast is said by who sent them."""
     written = [sent(number, number) for number in range(8)]
     lines = [handled(number + 0.1, number) for number in range(8)]
-    found = figures_of(run_folder(tmp_path, written, lines, []), 2)
+    found = figures_of(run_folder(tmp_path, written, lines, []), size)
     assert (found.rate_per_s, found.fetches, found.committed_per_s) == (None, 0, None)
 
 
@@ -223,6 +224,7 @@ def test_the_page_tells_the_time_to_drain_and_where_blocking_was_found() -> None
     assert "- `arrivals/1-record-100ms/4-for-2` (pass): drained in 2.4 s, and 15 s are claimed." in said
     assert "| one poll for all partitions, still one record a fetch | 9.00 | - | pass | 0 |" in said
     assert "5 trials on Kafka 4.3.1, measured at abc1234" in said
+    assert "Not measured yet, `make cases` goes on with it: `arrivals/one-poll/4-for-2`, `real-time/" in said
 
 
 def test_only_the_newest_row_of_a_cell_is_told(tmp_path: Path) -> None:
@@ -232,6 +234,13 @@ def test_only_the_newest_row_of_a_cell_is_told(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_bytes(b'{"torn')
     assert read_rows(file) == []
+
+
+def test_a_page_without_rows_claims_nothing() -> None:
+    """It tells the story, and that there are no figures."""
+    assert page([]).endswith(
+        "$ kafka-trial run scenarios/hot-run.toml --consumer one-poll.toml\n```\n\nNothing was measured yet.\n"
+    )
 
 
 def test_the_page_is_written_with_a_plot_of_each_knob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,13 +123,13 @@ def _first(events: Iterable[Event], partition: int | None, kind: str) -> dict[in
 
 
 def _whole_fetches(written: Mapping[int, Event], begun: Mapping[int, int], size: int) -> list[int]:
-    """Returns the longest row of offsets, a multiple of a fetch and one more, each of which was handed out when the log
-    held a whole fetch from it on: from the first of a fetch to the first of another, as far as all were whole."""
+    """Returns the longest row of offsets from each of which on the log held a whole fetch when the record before was
+    handed out: a multiple of a fetch and one more, so from one place in a fetch to the same place in another."""
     best: list[int] = []
     row: list[int] = []
     for offset in sorted(begun):
-        last = written.get(offset + size - 1)
-        if last is None or last.time_ns > begun[offset]:
+        last, before_ns = written.get(offset + size - 1), begun.get(offset - 1)
+        if last is None or before_ns is None or last.time_ns > before_ns:
             row = []
             continue
         row = [*row, offset] if row and row[-1] == offset - 1 else [offset]

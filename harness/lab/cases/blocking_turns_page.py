@@ -20,6 +20,7 @@ from lab.cases.blocking_turns import (
     SCALE,
     TWO_KEYS,
     BlockingTurnsRow,
+    cells,
     read_rows,
 )
 from lab.cases.blocking_turns_plots import KNOBS, LAG_PLOT, draw_knob, draw_lags, plot_name
@@ -61,7 +62,7 @@ def page(rows: Sequence[BlockingTurnsRow], curves: Sequence[TimelineRow] = ()) -
     own = newest(rows)
     grid = _grid(own)
     parts = [HEAD.read_text(), _rates(grid), _cures(own), _drains(own, curves), _others(own), _verdicts(own)]
-    return "\n".join([*(part for part in parts if part), _measured(own)])
+    return "\n".join([*(part for part in parts if part), _measured(own), *_missing(own)])
 
 
 def _grid(rows: Sequence[BlockingTurnsRow]) -> list[BlockingTurnsRow]:
@@ -261,7 +262,15 @@ def _table(rows: Iterable[Sequence[str]]) -> list[str]:
     return [head, "|" + " --- |" * (head.count("|") - 1), *rest]
 
 
+def _missing(rows: Sequence[BlockingTurnsRow]) -> list[str]:
+    """What there is a cell for, and no row of today."""
+    missing = [cell.name for cell in cells() if cell.name not in {row.cell for row in rows}]
+    return [f"Not measured yet, `make cases` goes on with it: {_listed(missing)}.\n"] if missing and rows else []
+
+
 def _measured(rows: Sequence[BlockingTurnsRow]) -> str:
+    if not rows:
+        return "Nothing was measured yet.\n"
     commits = ", ".join(dict.fromkeys(row.commit for row in rows))
     versions = ", ".join(sorted({row.kafka for row in rows if row.kafka}))
     return (
