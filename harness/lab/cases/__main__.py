@@ -9,13 +9,21 @@ from collections.abc import Sequence
 
 from kafka_trial.errors import PASS, InputError, unknown_name
 from kafka_trial.trial.console import Console
-from lab.cases import large_records, large_records_page, refusing_hops, stuck_partition, stuck_partition_page
+from lab.cases import (
+    blocking_turns,
+    blocking_turns_page,
+    large_records,
+    large_records_page,
+    refusing_hops,
+    stuck_partition,
+    stuck_partition_page,
+)
 from lab.cases.crash_campaign import try_again, try_missing
 from lab.cases.crash_matrix import Cell, cells
 from lab.cases.crash_page import write_page
 from lab.repository import exit_status
 
-STUCK_PARTITION, CRASHES, LARGE_RECORDS = CASES = (0, 2, large_records.CASE)
+STUCK_PARTITION, BLOCKING_TURNS, CRASHES, LARGE_RECORDS = CASES = (0, 1, 2, large_records.CASE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,6 +48,7 @@ def _all(options: argparse.Namespace) -> int:
     until_s = None if options.minutes is None else time.monotonic() + options.minutes * 60
     tries = {
         STUCK_PARTITION: (_try_stuck, stuck_partition_page.write_page),
+        BLOCKING_TURNS: (_try_blocking, blocking_turns_page.write_page),
         CRASHES: (_try_crashes, write_page),
         LARGE_RECORDS: (_try_large, large_records_page.write_page),
     }
@@ -57,6 +66,12 @@ def _try_stuck(options: argparse.Namespace, until_s: float | None, console: Cons
     every = [*stuck_partition.grid(), *stuck_partition.sweep()]
     wanted = [cell for cell in every if not options.only or cell.name.startswith(tuple(options.only))]
     stuck_partition.try_missing(wanted, until_s=until_s, side_by_side=options.side_by_side, say=console.say)
+
+
+def _try_blocking(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
+    every = blocking_turns.cells()
+    wanted = [cell for cell in every if not options.only or cell.name.startswith(tuple(options.only))]
+    blocking_turns.try_missing(wanted, until_s=until_s, side_by_side=options.side_by_side, say=console.say)
 
 
 def _try_crashes(options: argparse.Namespace, until_s: float | None, console: Console) -> None:
