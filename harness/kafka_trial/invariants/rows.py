@@ -52,6 +52,7 @@ class Kind(IntEnum):
     COMMIT_TAKEN = 31
     SENT_LATER = 32
     UNREADABLE = 33
+    MOVED = 34
     FAILED = 55
 
 

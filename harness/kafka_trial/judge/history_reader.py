@@ -180,7 +180,8 @@ class FileReader:
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
         self._own_times.tell()
-        return made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
+        assignments = made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
+        return pa.concat_tables([assignments, self._named.moved()])
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""
