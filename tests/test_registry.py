@@ -13,6 +13,7 @@ from kafka_trial.scenario import Load, Scenario, Step, scenario_to_table
 SUITES = {
     "control",
     "hot-runs",
+    "partitions-added",
     "member-killed",
     "member-paused",
     "rebalance-storm",
@@ -29,7 +30,7 @@ SUITES = {
 
 
 def test_every_suite_registers_its_scenario() -> None:
-    """The thirteen suites are there, and each scenario has its suite's name."""
+    """The fifteen suites are there, and each scenario has its suite's name."""
     assert set(registry.scenarios()) == set(registry.suites()) == SUITES
 
 

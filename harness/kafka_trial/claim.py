@@ -12,7 +12,8 @@ from typing import Any
 from kafka_trial.errors import none_of, unknown_name
 
 DELIVERY = ("at-least-once", "at-most-once", "exactly-once", "unclaimed")
-ORDER = ("partition", "key", "none")
+ACROSS_PARTITIONS = "key-across-partitions"
+ORDER = ("partition", "key", ACROSS_PARTITIONS, "none")
 COMMITS = ("settling", "monotonic")
 STATE = ("key", "entity", "none")
 

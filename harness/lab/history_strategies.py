@@ -100,6 +100,7 @@ SINS = (
     "crash-unfetched",
     "mute",
     "rolled-back",
+    "moves",
 )
 IN_TRANSACTION = ("outside", "torn", "hanging")  # sins of consumers whose progress is in their transactions
 FETCH_SINS = ("paused", "swallowed", "fallen", "unfetched")
@@ -169,13 +170,13 @@ def plans(draw: st.DrawFn, *, sins: tuple[str | None, ...] = (None, None, None, 
         sin=sin,
         also=draw(st.sampled_from([None, None, *second])) if sin is not None else None,
         members=members,
-        partitions=draw(st.integers(3, 4) if starves else st.integers(1, 2)),
+        partitions=draw(st.integers(3, 4) if starves else st.integers(2 if sin == "moves" else 1, 2)),
         records=draw(st.integers(14, 16) if starves else st.integers(5, 9)),
         protocol=draw(st.sampled_from(("classic", "consumer"))),
         handovers=tuple(handovers),
         first_offset=draw(st.sampled_from((0, 0, 7))),
         gaps=draw(st.booleans()),
-        keys=draw(st.integers(0, 2)),
+        keys=draw(st.integers(1 if sin == "moves" else 0, 2)),
         own_word=draw(st.sampled_from(("invoke", "invoke", "ok", "none"))),
         sink=sin in WITH_SINK or draw(st.sampled_from((False, False, False, True))),
         clocks=starves or sin == "hanging" or draw(st.sampled_from((True, True, True, False))),
@@ -322,6 +323,7 @@ class World:
             else None,
             **{name: self.declared[name] for name in ("no_effect", "effects", "body")},
             "handler": "batch" if self.plan.seed % 4 == 0 else "record",
+            "metadata_age_s": 0.0,  # the naive checker knows of none
             "memory_max_bytes": MEMORY_MAX_BYTES if self.plan.sin in ("fat", "oom") else None,
         }
 
@@ -463,6 +465,7 @@ class World:
             for offset in offsets:
                 place = {"partition": tp[1], "offset": offset if self.aside.random() < 0.97 else -1}
                 self.send(record_id(tp, offset), "ok", key=self.key(offset), **place)
+                self.now += (self.draw.randint(0, 1) if self.plan.sin == "moves" else 0) * MS
         self.send("never-acknowledged", "info", message="timed out")
 
     def handle(self, member: Member, tp: Slice, offset: int) -> None:
@@ -899,6 +902,8 @@ class World:
         self.phase("prepare")
         about = {"topic_id": TOPIC_ID, "partitions": self.plan.partitions, "cleanup_policy": self.policy}
         self.emit("observer", "topic", topic=TOPIC, **about)
+        if self.plan.sin == "moves":  # a partition more: the keys of one are those of the other, and were sent there
+            self.emit("observer", "topic", topic=TOPIC, **about | {"partitions": self.plan.partitions + 1})
         self.load()
         for topic, partition in self.slices:
             self.emit("observer", "log_start", topic=topic, partition=partition, offset=self.plan.first_offset)

@@ -140,6 +140,22 @@ def test_an_order_that_was_not_taken_is_given_again(
 
 
 @pytest.mark.cluster
+def test_partitions_are_asked_for_again_where_that_was_not_taken(
+    cluster: BootedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client had not met the broker that it is to ask; but fewer than there are is refused at once."""
+    unmet = _not_taken_once("create_partitions", monkeypatch)
+    with Admin(cluster.observer_bootstrap) as admin:
+        admin.create_topic("grows", partitions=1, replication_factor=3)
+        admin.add_partitions("grows", 3)
+        wait_until(lambda: len(admin.log_ends("grows")) == 3, within_s=10, what="the next broker asked to have heard")
+        with pytest.raises(UnjudgeableError, match="InvalidPartitions"):
+            admin.add_partitions("grows", 2)
+        admin.delete_topic("grows")
+    assert unmet == []
+
+
+@pytest.mark.cluster
 def test_a_broker_that_has_not_heard_of_a_topic_yet_is_asked_again(
     cluster: BootedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

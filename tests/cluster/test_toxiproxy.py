@@ -74,7 +74,8 @@ def test_it_tells_of_its_sockets_what_the_kernel_tells_us(toxiproxy: Toxiproxy) 
 
 
 def _of(ports: set[int], dump: socket_table.Dump | None) -> list[socket_table.Socket]:
-    found = [one for one in socket_table.sample(dump=dump) if one.sport in ports]
+    nobodys = 0  # at the other end of what listens; elsewhere a port may be anybody's besides
+    found = [one for one in socket_table.sample(dump=dump) if one.sport in ports and one.dport in {*ports, nobodys}]
     return [replace(one, last_data_received_ms=0) for one in found]
 
 

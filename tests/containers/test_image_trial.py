@@ -14,7 +14,7 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from kafka_trial.trial.spec import make_trial_spec
 from lab.images import FOLDER, image_of_team
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="dear")]
 TEAM = "python-orders"
 
 

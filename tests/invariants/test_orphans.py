@@ -24,6 +24,7 @@ from histories import (
     phase,
     stood_still,
     undecided,
+    with_settings,
 )
 
 NAME = "orphan-partition"
@@ -230,5 +231,5 @@ def test_a_partition_that_was_added_is_nobodys_after_the_bound_and_the_metadata_
     lines: list[Line], found: list[int]
 ) -> None:
     """Ten seconds and five, since it was seen."""
-    told = finding(NAME, lines, records=0)
+    told = finding(NAME, lines, records=0, settings=with_settings(metadata_age_s=5.0))
     assert [one.partition for one in told.instances] == found

@@ -37,6 +37,7 @@ ALWAYS = (  # every suite; every client library with every protocol that it spea
     Sampled("python-transactional", "aborted-records"),
     Sampled("python-known-invoices", "overtaken"),
     Sampled("aiokafka-long-orders", "hot-runs"),
+    Sampled("kafka-verifiable-consumer/short-metadata", "partitions-added"),
 )
 
 BY_TURNS = (
@@ -111,6 +112,8 @@ BY_TURNS = (
     Sampled("python-position-in-table", "member-paused"),
     Sampled("python-renders-pages", "member-paused"),
     Sampled("python-at-least-once", "hot-runs"),
+    Sampled("python-at-least-once/consumer-protocol", "partitions-added"),
+    Sampled("kafka-verifiable-consumer/short-metadata", "control"),
 )
 
 SOUND = (*ALWAYS, *BY_TURNS)

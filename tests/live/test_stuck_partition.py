@@ -8,7 +8,7 @@ from kafka_trial.trial.session import Session, Trialed, TrialRequest
 from lab.cases.stuck_partition import StuckPartitionCell
 from lab.cases.stuck_partition_figures import figures_of
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.rotates(together="cases")]
 
 SEED = 1
 

@@ -168,7 +168,7 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
         sitting, tmp_path, suites=["large-records", "control", "aborted-records"], budget_s=60, side_by_side=1
     )
     assert (certificate.suites, certificate.exit, certificate.missing) == (["control", "aborted-records"], PASS, [])
-    assert certificate.told == "python-at-least-once on Kafka 4.3.1, only 2 of 14 suites, 2 trials: 2 pass"
+    assert certificate.told == "python-at-least-once on Kafka 4.3.1, only 2 of 15 suites, 2 trials: 2 pass"
     assert certificate.covers.startswith(
         "covers control, aborted-records; left out: large-records (no room in a budget of 60 s); coordinator-lost, "
     )
@@ -186,14 +186,14 @@ def test_a_budget_tries_some_suites_and_says_which_it_left_out(judged: RunFolder
 def test_a_certificate_of_all_suites_leaves_none_out(judged: RunFolder, tmp_path: Path) -> None:
     """And has no need to name them in its verdict."""
     certificate = go(Sitting(judged), tmp_path, suites=())
-    assert (certificate.left_out, certificate.told.split(", ")[1]) == ({}, "14 trials: 14 pass")
+    assert (certificate.left_out, certificate.told.split(", ")[1]) == ({}, "15 trials: 15 pass")
 
 
 def test_suites_that_a_payload_cannot_play_are_left_out_by_name(judged: RunFolder, tmp_path: Path) -> None:
     """Of samples that are small the certificate says nothing of large records, and says so; who asks for it is told."""
     forwards = find_consumer("forwards-avro-bytes")
     begun = begin_certificate(CertifyRequest(forwards, tmp_path))
-    assert (len(begun.suites), list(begun.left_out)) == (12, ["hot-runs", "large-records"])
+    assert (len(begun.suites), list(begun.left_out)) == (13, ["hot-runs", "large-records"])
     assert begun.left_out["large-records"].startswith("its load asks for values of 100000 to 5000000 bytes, and by")
     assert lanes_of(CertifyRequest(forwards, tmp_path)) >= 6
     with pytest.raises(InputError, match="--suite: large-records cannot be played: its load asks for"):
@@ -207,7 +207,7 @@ def test_the_published_schema_describes_what_is_written(judged: RunFolder, tmp_p
     words = {"control": "fail", "member-killed": "unknown", "stalled-network": "not begun"}
     go(Sitting(judged, words), tmp_path, kafka_versions=["4.3.1", "3.9.2"], seeds=(1, 2))
     table = orjson.loads((tmp_path / CERTIFICATE).read_bytes())
-    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 11]
+    assert [len(table[name]) for name in ("trials", "not_tried", "left_out")] == [8, 4, 12]
     assert list(schema.iter_errors(table)) == []
     table["trials"][0] |= {"verdict": "innocent", "stranger": 1}
     table["trials"][0]["files"] |= {"run.json": "abc"}

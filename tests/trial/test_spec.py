@@ -96,13 +96,14 @@ def test_the_payload_of_a_run_is_checked_as_any_other(tmp_path: Path) -> None:
     [
         (Load(), "partition", None),
         (Load(keyed=False), "partition", "needs keyed records"),
-        (Load(), "key", "moves keys"),
+        (Load(), "key", None),
+        (Load(), "key-across-partitions", None),
     ],
 )
 def test_partitions_are_added_only_where_all_of_it_is_judged(
     tmp_path: Path, load: Load, order: str, said: str | None
 ) -> None:
-    """Records without a key would not come there; order over several partitions is not judged."""
+    """Records without a key would not come there; order per key is judged in a partition, and across them."""
     shutil.copytree(CONSUMER.parent, tmp_path / "consumer")
     toml = tmp_path / "consumer" / "consumer.toml"
     toml.write_text(toml.read_text().replace('order = "partition"', f'order = "{order}"'))

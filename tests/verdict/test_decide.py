@@ -82,6 +82,12 @@ TABLE: list[tuple[Claim, str, dict[str, Any], str]] = [
     (replace(AT_LEAST_ONCE, order="key"), "reordered-key", {"same_key": False}, "pass"),
     (replace(AT_LEAST_ONCE, order="key"), "reordered-key", {"same_key": True}, "fail"),
     (replace(AT_LEAST_ONCE, order="none"), "reordered-key", {"same_key": True}, "pass"),
+    (replace(AT_LEAST_ONCE, order="key-across-partitions"), "reordered-key", {"same_key": False}, "pass"),
+    (replace(AT_LEAST_ONCE, order="key-across-partitions"), "reordered-key", {"same_key": True}, "fail"),
+    *(
+        (replace(AT_LEAST_ONCE, order=order), "reordered-across-partitions", {"later_partition": 1}, word)
+        for order, word in (("key-across-partitions", "fail"), ("key", "pass"), ("partition", "pass"), ("none", "pass"))
+    ),
     (AT_LEAST_ONCE, "overlapping-handlers", {"same_key": False}, "fail"),
     (replace(AT_LEAST_ONCE, order="key"), "overlapping-handlers", {"same_key": False}, "pass"),
     (replace(AT_LEAST_ONCE, order="none"), "overlapping-handlers", {"same_key": True}, "pass"),
@@ -307,6 +313,12 @@ def test_the_worst_violation_comes_first_and_is_told_with_its_count() -> None:
             "starved-partition",
             {"offset": 7, "lasted_ms": 16000, "member": "m0"},
             "record 7 of partition 1 waited 16000 ms while m0 did those of its others",
+        ),
+        (
+            "reordered-across-partitions",
+            {"offset": 7, "later_offset": 3, "later_partition": 12},
+            "record 7 of partition 1 was not done when record 3 of partition 12 was begun, which has its key and was "
+            "sent after it",
         ),
         (
             "head-of-line-blocking",

@@ -180,13 +180,23 @@ class Admin:
         """Returns the log start offset of every partition."""
         return self._offsets(topic, "EARLIEST")
 
-    def add_partitions(self, topic: str, partitions: int) -> None:
+    def add_partitions(self, topic: str, partitions: int, *, within_s: float = 10.0) -> None:
         """Makes a topic have so many partitions in all; none can be taken away again.
 
         Raises:
             UnjudgeableError: the controller refused, or did not answer.
+            WaitTimeout: the order was not taken in time.
         """
-        self._ask(lambda client: client.create_partitions({topic: partitions}))
+        from kafka.errors import InvalidPartitionsError
+
+        carried_out: list[type[Exception]] = []  # what it says then, if an answer was lost
+
+        def added() -> bool:
+            unless = carried_out[0] if carried_out else None
+            carried_out[:] = [InvalidPartitionsError]
+            return self._ordered(lambda client: client.create_partitions({topic: partitions}), unless=unless)
+
+        wait_until(added, within_s=within_s, what=f"topic {topic} to have {partitions} partitions", every_s=0.2)
 
     def delete_records(self, topic: str, below: Mapping[int, int]) -> None:
         """Deletes the records of each partition below a position: its log starts there from then on (KIP-107).

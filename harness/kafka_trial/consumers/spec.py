@@ -40,7 +40,7 @@ class KafkaSettings:
     protocol: str = "classic"
     session_timeout_s: float = 6.0
     poll_interval_s: float = 10.0
-    metadata_age_s: float = 5.0
+    metadata_age_s: float = 300.0  # the default of most clients
     request_timeout_s: float | None = None
 
 

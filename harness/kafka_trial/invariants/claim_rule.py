@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kafka_trial.claim import Claim
+from kafka_trial.claim import ACROSS_PARTITIONS, Claim
 from kafka_trial.invariants.undecided import Undecided
 
 Attributes = Mapping[str, Any]
@@ -67,6 +67,11 @@ def partition_order_claimed(claim: Claim) -> bool:
     return claim.order == "partition"
 
 
+def order_across_partitions_claimed(claim: Claim) -> bool:
+    """It breaks claims of order per key that hold for a key which moves to another partition, too."""
+    return claim.order == ACROSS_PARTITIONS
+
+
 def fencing_claimed(claim: Claim) -> bool:
     """It breaks claims of fencing."""
     return claim.fenced
@@ -96,7 +101,7 @@ def not_an_operators(_: Claim, attributes: Attributes) -> tuple[Weight, str]:
 
 def of_other_keys(claim: Claim, attributes: Attributes) -> tuple[Weight, str]:
     """Excuses records of different keys where order is claimed per key."""
-    if claim.order == "key" and attributes.get("same_key") is False:
+    if claim.order in ("key", ACROSS_PARTITIONS) and attributes.get("same_key") is False:
         return "tolerated", "of different keys: order is claimed per key"
     return VIOLATION
 

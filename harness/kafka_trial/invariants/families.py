@@ -240,6 +240,16 @@ SENDS = Family(
         "key": Column("key", "the key: a place in the batch's `keys`, -1 for none"),
     },
 )
+MOVED_KEYS = Family(
+    "acknowledged sends of keys that came to several partitions",  # time_ns: when it was acknowledged
+    (Kind.MOVED,),
+    {
+        "offset": OFFSET,
+        "key_hash": Column("place", "the key as a number that is the same in all slices"),
+        "sent_ns": Column("until", "when it was sent"),
+        "send_seq": Column("wall_ns", "seq of its send in the file of its acknowledgement"),
+    },
+)
 ALTERED_RECORDS = Family(
     "records that are not as they were sent",
     (Kind.ALTERED,),
@@ -370,7 +380,7 @@ END_TXN_REQUESTS = Family(
 )
 
 FAMILIES: Final = (
-    *(RECORDS, ABORTED_RECORDS, SENDS, ALTERED_RECORDS, LOG_BOUNDS),
+    *(RECORDS, ABORTED_RECORDS, SENDS, MOVED_KEYS, ALTERED_RECORDS, LOG_BOUNDS),
     *(DELIVERIES, COMPLETIONS, REBALANCE_CALLBACKS, CLIENT_COMMITS, EARLY_LINES, UNREADABLE_LINES),
     *(EFFECTS, ARRIVALS, CLAIMS, ROLLED_BACK_ROWS),
     *(OFFSETS_LOG_COMMITS, TAKEN_COMMITS, ASSIGNMENT_RECORDS),

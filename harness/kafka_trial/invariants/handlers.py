@@ -15,6 +15,7 @@ from kafka_trial.invariants.contradicted_lines import is_refuted
 from kafka_trial.invariants.kernels import (
     NEVER,
     NONE,
+    Bools,
     Ints,
     exactly,
     first_of,
@@ -144,10 +145,16 @@ def _completed(batch: Batch) -> Table:
 
 
 def _effects(batch: Batch) -> Table:
-    """Returns the effects; `stamped`: the time is the broker's own, and the effect had taken place then."""
-    effects, context = batch.of(Kind.EFFECT), batch.trial_context
-    stamped = (effects["append_wall_ns"] != NONE) & bool(context.clocks) & (context.settings.progress != "transaction")
-    return _as_completions(effects).having(stamped=stamped.astype(np.int64))
+    """Returns the effects, with `stamped`."""
+    effects = batch.of(Kind.EFFECT)
+    return _as_completions(effects).having(stamped=stamped(batch, effects).astype(np.int64))
+
+
+def stamped(batch: Batch, effects: Table) -> Bools:
+    """Returns whether the time of each effect is the broker's own, and it had taken place then."""
+    in_time = bool(batch.trial_context.clocks) and batch.trial_context.settings.progress != "transaction"
+    own: Bools = (effects["append_wall_ns"] != NONE) & in_time
+    return own
 
 
 def _unreadable(batch: Batch) -> Table:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafka_trial.invariants.batch import Batch, index
 from kafka_trial.invariants.claim_rule import (
     Rule,
     of_other_keys,
@@ -38,9 +38,6 @@ from kafka_trial.invariants.sink_effects import late_effects
 from kafka_trial.invariants.table import Table, stacked, table
 from kafka_trial.invariants.undecided import Undecided
 from kafka_trial.invariants.zombie_excuses import excused
-
-if TYPE_CHECKING:
-    from kafka_trial.invariants.batch import Batch
 
 
 @invariant(
@@ -220,7 +217,7 @@ def _late_inside(batch: Batch, *, same_key: bool) -> Table:
 
 def _late_across(batch: Batch, *, same_key: bool) -> Table:
     """Returns the first completions that came after the first completion of a later record, in whatever file."""
-    first = _first_completions(batch)
+    first = first_completions(batch)
     group = first["slice"]
     if same_key:
         first = first.take(first["key"] >= 0)
@@ -240,7 +237,8 @@ def _late_across(batch: Batch, *, same_key: bool) -> Table:
     return _paired(first.take(before | overtaken), first.take(later))
 
 
-def _first_completions(batch: Batch) -> Table:
+@index
+def first_completions(batch: Batch) -> Table:
     """Returns the first completion of each offset, sorted by (slice, offset), those of untold losses left out."""
     done = completions(batch)
     done = done.take(ordered(done["slice"], done["offset"], done["time_ns"]))

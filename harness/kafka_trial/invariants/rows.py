@@ -53,6 +53,7 @@ class Kind(IntEnum):
     SENT_LATER = 32
     UNREADABLE = 33
     ROLLED_BACK = 34
+    MOVED = 35
     FAILED = 55
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from kafka_trial.invariants.claim_rule import Rule, always, under
 from kafka_trial.invariants.clients import incarnation_of
 from kafka_trial.invariants.handler_retries import handler_starts
-from kafka_trial.invariants.handlers import joined_with, keys_of
+from kafka_trial.invariants.handlers import joined_with, keys_of, stamped
 from kafka_trial.invariants.inferred_ownership_epochs import first_fetch_positions
 from kafka_trial.invariants.invariant import Findings, invariant
 from kafka_trial.invariants.kernels import (
@@ -124,9 +124,9 @@ def _ids(batch: Batch, codes: Array) -> Array:
 
 def effects_in_order(batch: Batch) -> Table:
     """Returns slice, source, seq, offset, time_ns, acknowledged, key, `member` (-1: not named), `output` (the partition
-    of an output topic; -1: none) and `at` (its place there, else in the sink's file), sorted by slice, offset and time;
-    `number`: how many of its record came before. None where lines alone tell of the work, and none whose id
-    is of several records: of which it was nobody knows.
+    of an output topic; -1: none), `at` (its place there, else in the sink's file) and `stamped` (see there), sorted by
+    slice, offset and time; `number`: how many of its record came before. None where lines alone tell of the work, and
+    none whose id is of several records: of which it was nobody knows.
     """
     effects = batch.of(Kind.EFFECT)
     trial_context = batch.trial_context
@@ -141,6 +141,7 @@ def effects_in_order(batch: Batch) -> Table:
         member=effects["member"].astype(np.int64),
         output=effects["output_partition"].astype(np.int64),
         at=np.where(in_topic, effects["output_offset"], effects["seq"]),
+        stamped=stamped(batch, effects),
     )
     effects = effects.take(ordered(effects["slice"], effects["offset"], effects["time_ns"], effects["seq"]))
     number = number_in(joined(effects["slice"], effects["offset"]))

@@ -30,7 +30,7 @@ class Settings:
     protocol: str = "classic"
     session_timeout_s: float = 6.0
     poll_interval_s: float = 10.0
-    metadata_age_s: float = 5.0
+    metadata_age_s: float = 300.0  # the default of most clients
     commit_interval_s: float = 1.0
     progress: str = "kafka"
     delivery: str = "unclaimed"
@@ -360,6 +360,7 @@ class TrialContext:
     bodies_compared: bool = False  # those of effects, with what was sent
     ids_told: bool = False  # a member named the ids of what it was delivered
     sends: int = 0  # that the workload invoked
+    moved_sends: int = 0  # of those, acknowledged ones of keys that came to several partitions
     compacted: bool = False  # the topic was, at any time
     ended: str | None = None  # outcome of the run's `end`; None: the history is cut off
     lost_events: tuple[LostEvents, ...] = ()

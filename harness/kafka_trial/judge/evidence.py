@@ -217,6 +217,16 @@ def _turns(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     return unseen or (None if trial_context.fetching else NotJudged(Unjudged.NO_FETCHES))
 
 
+def _partitions_added(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    return None if trial_context.partitions_added else NotJudged(Unjudged.NO_PARTITIONS_ADDED)
+
+
+def _moved_keys(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
+    """Where partitions were added a key must have moved: without that nothing was tried."""
+    unmoved = trial_context.partitions_added and trial_context.sends and not trial_context.moved_sends
+    return NotJudged(Unjudged.NO_KEY_MOVED) if unmoved else None
+
+
 def _callbacks(trial_context: TrialContext, seen: Seen) -> NotJudged | None:
     workers = [incarnation for incarnation in trial_context.incarnations if incarnation.works]
     told = not workers or any(incarnation.assigns for incarnation in workers)
@@ -300,6 +310,8 @@ NEEDS: Mapping[str, Callable[[TrialContext, Seen], NotJudged | None]] = {
     "callbacks": _callbacks,
     "turns": _turns,
     "sends": _sends,
+    "partitions added": _partitions_added,
+    "moved keys": _moved_keys,
     "ids": _ids,
     "effects": _effects,
     "row states": _row_states,
@@ -320,6 +332,7 @@ MAY_LACK = (
     "callbacks",
     "turns",
     "row states",
+    "partitions added",
     "memory limit",
     "exits",
     "oom counter",

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from kafka_trial.invariants.batch import Batch
 from kafka_trial.invariants.head_of_line import HOLDINGS, IDLE_WAITS, LAGS, holdings, idle_waits, lags
 from kafka_trial.invariants.invariant import Invariant, instances, judged, list_invariants, per_slice
+from kafka_trial.invariants.moved_keys import MOVES, moves
 from kafka_trial.invariants.rows import NUMBERS
 from kafka_trial.invariants.starvation import WAITS, WORKED, waits, worked
 from kafka_trial.invariants.summaries import summaries
@@ -35,6 +36,7 @@ GATHERED: Mapping[str, tuple[str, Sequence[str], Callable[[Batch], Table]]] = {
     "idle_waits": ("head-of-line-blocking", IDLE_WAITS, idle_waits),
     "lags": ("head-of-line-blocking", LAGS, lags),
     "holdings": ("head-of-line-blocking", HOLDINGS, holdings),
+    "moves": ("reordered-across-partitions", MOVES, moves),
 }
 
 

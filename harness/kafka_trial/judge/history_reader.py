@@ -184,11 +184,10 @@ class FileReader:
     def rest(self) -> pa.Table:
         """Returns the rows that needed the whole file."""
         self._own_times.tell()
-        assigned = made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
+        assignments = made_rows(ASSIGNMENT_RECORDS, self.source, **self._assignment_records.rows())
         rolled_back = self._row_states.rolled_back()
-        if not rolled_back:
-            return assigned
-        return pa.concat_tables([assigned, made_rows(ROLLED_BACK_ROWS, self.source, **rolled_back)])
+        states = [made_rows(ROLLED_BACK_ROWS, self.source, **rolled_back)] if rolled_back else []
+        return pa.concat_tables([assignments, *states, self._named.moved()])
 
     def defects(self) -> list[str]:
         """Returns what is wrong with the file's events, as sentences."""

@@ -1,4 +1,4 @@
-"""Id joins: the rows that follow from record ids: sends the log does not hold, altered records, effects.
+"""Id joins: the rows that follow from record ids: sends the log does not hold, moved keys, altered records, effects.
 
 Stands beside `history_reader.py`, which reads the files in the order that makes this possible: the control read, the
 workload, then everybody else. It joins by id and judges nothing.
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, SENDS
+from kafka_trial.invariants.families import ALTERED_RECORDS, ARRIVALS, CLAIMS, MOVED_KEYS, SENDS
 from kafka_trial.invariants.kernels import NONE, Array
 from kafka_trial.invariants.rows import Known
 from kafka_trial.judge.arrow_rows import made_rows
@@ -28,10 +28,21 @@ class IdJoins:
         self.source = source
         self.known = known
         self.placeless: list[int] = []
+        self._keyed: list[dict[str, Array]] = []  # acknowledged sends that have a key, where partitions were added
 
     def rows(self, columns: Columns) -> list[pa.Table]:
         """Returns the named rows of a block."""
         return [*self._sends(columns), *self._arrivals(columns)]
+
+    def moved(self) -> pa.Table:
+        """Returns the acknowledged sends of those keys that came to several partitions, once the file is read."""
+        names = ("slice", "offset", "key_hash", "sent_ns", "send_seq", "time_ns", "seq")
+        whole = {name: np.concatenate([np.empty(0, np.int64), *(part[name] for part in self._keyed)]) for name in names}
+        places = np.unique(np.stack([whole["key_hash"], whole["slice"]]), axis=1)[0]
+        keys, counts = np.unique(places, return_counts=True)
+        moved = np.isin(whole["key_hash"], keys[counts > 1])
+        self.builder.moved_sends += int(moved.sum())
+        return made_rows(MOVED_KEYS, self.source, **{name: column[moved] for name, column in whole.items()})
 
     def known_of(self, id_hash: Array) -> Array:
         """Returns what is known of ids that are there; nothing is UNSENT where no send was recorded."""
@@ -78,6 +89,8 @@ class IdJoins:
         placed = (slices >= 0) & (id_hash != NONE)
         self.placeless += columns["seq"][rows[~placed & (slices != ELSEWHERE)]].tolist()
         self.known.acked.take(id_hash=id_hash[placed], slice=slices[placed], offset=offsets[placed])
+        if len(self.builder.partition_counts) > 1:
+            self._take_keyed(columns, rows, id_hash, slices, offsets)
         gone = placed & ~self.known.records.has(id_hash) & ~self.known.aborted.has(id_hash)
         rows = rows[gone]
         return made_rows(
@@ -90,6 +103,15 @@ class IdJoins:
             id_hash=id_hash[gone],
             key=columns.text("key", rows),
         )
+
+    def _take_keyed(self, columns: Columns, rows: Array, id_hash: Array, slices: Array, offsets: Array) -> None:
+        """Notes where and when the records of keys were sent; without an offset, or its send, nobody knows that."""
+        key_hash, send = id_hashes(columns.text("key", rows)), self.known.sends.find(id_hash)
+        told = (key_hash != NONE) & (send >= 0) & (slices >= 0) & (offsets != NONE)
+        found = {"slice": slices, "offset": offsets, "key_hash": key_hash}
+        found |= {"sent_ns": self.known.sends.get("time_ns", send), "send_seq": self.known.sends.get("seq", send)}
+        found |= {"time_ns": columns["time_ns"][rows], "seq": columns["seq"][rows]}
+        self._keyed.append({name: column[told] for name, column in found.items()})
 
     def _arrivals(self, columns: Columns) -> list[pa.Table]:
         """Returns a row for each effect where its record lies, and one where it claims to come from."""

@@ -61,6 +61,7 @@ class TrialContextBuilder(HistoryNames):
     bodies_compared: bool = False
     ids_told: bool = False
     sends: int = 0
+    moved_sends: int = 0
     compacted: bool = False
     audited: bool = False
     defects: list[str] = field(default_factory=list)
@@ -111,6 +112,7 @@ class TrialContextBuilder(HistoryNames):
             bodies_compared=self.bodies_compared,
             ids_told=self.ids_told,
             sends=self.sends,
+            moved_sends=self.moved_sends,
             compacted=self.compacted,
             ended=self.ended,
             environment=tuple(dict.fromkeys(self.environment)),

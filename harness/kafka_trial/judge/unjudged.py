@@ -63,6 +63,8 @@ class Unjudged(StrEnum):
     READABLE_UNKNOWN = "records of the topic were taken back: nobody knows since when those before them could be read"
     NO_FETCHES = "no member was seen to fetch on a lane of its own"
     NO_CALLBACKS = "no member tells of rebalance callbacks"
+    NO_PARTITIONS_ADDED = "no partition was added to the topic: every key stayed in its own"
+    NO_KEY_MOVED = "partitions were added, and yet no key was seen to come to another one"
     # What the harness and the brokers do not tell.
     CONTROL_READ = "the control read of the topic is {state}"
     NO_RECORDS = "there are no records"

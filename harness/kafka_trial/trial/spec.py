@@ -97,7 +97,7 @@ def make_trial_spec(
             needed = " or ".join(f'"{sink}"' for sink in sinks)
             because = f"the fault {planned.fault} needs [evidence] sink = {needed}: it is played there"
             raise InputError(str(consumer), because)
-    if problems := _added_problems(spec, scenario, plan):
+    if problems := _added_problems(scenario, plan):
         raise InputError(f"scenario {scenario.name}", problems)
     files = spec.payload_files if payload is None else kept_payload(payload)
     if payload is not None and (problems := payload_problems(files, json_path=spec.identity.json_path)):
@@ -110,18 +110,13 @@ def make_trial_spec(
     return trial_spec
 
 
-def _added_problems(spec: ConsumerSpec, scenario: Scenario, plan: Plan) -> list[str]:
+def _added_problems(scenario: Scenario, plan: Plan) -> list[str]:
     """Returns why partitions cannot be added in this trial, as sentences: it would be judged by less than it seems."""
     if not any(planned.fault == "partitions-added" for planned in plan.faults):
         return []
-    problems = []
-    if not scenario.load.keyed:
-        problems.append("partitions-added needs keyed records (load.keyed): others go to the partitions of the start")
-    if spec.claim.order == "key":
-        problems.append(
-            'partitions-added moves keys to other partitions, and order = "key" is judged inside each partition only'
-        )
-    return problems
+    if scenario.load.keyed:
+        return []
+    return ["partitions-added needs keyed records (load.keyed): others go to the partitions of the start"]
 
 
 def check_protocol(spec: ConsumerSpec, version: str) -> None:

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from kafka_trial.claim import DELIVERY, Claim
+from kafka_trial.claim import ACROSS_PARTITIONS, DELIVERY, Claim
 from kafka_trial.errors import FAIL, PASS, UNKNOWN
 from kafka_trial.invariants.claim_rule import Anomaly, Attributes, Rule, Weight, the_clusters
 from kafka_trial.invariants.invariant import find_invariant, list_invariants
@@ -293,6 +293,7 @@ def breaks(rule: Rule) -> list[str]:
     keys = {
         "order": Claim("unclaimed", order="key"),
         'order = "partition"': Claim("unclaimed", order="partition"),
+        f'order = "{ACROSS_PARTITIONS}"': Claim("unclaimed", order=ACROSS_PARTITIONS),
         "fenced": Claim("unclaimed", order="none", fenced=True),
         "no_rogue_reader": Claim("unclaimed", order="none", no_rogue_reader=True),
         "converge_within_s": Claim("unclaimed", order="none", converge_within_s=1.0),

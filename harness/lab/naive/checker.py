@@ -26,6 +26,7 @@ from lab.naive import clients as naive_clients
 from lab.naive import effects as naive_effects
 from lab.naive import head_of_line as naive_head_of_line
 from lab.naive import losses as naive_losses
+from lab.naive import moved_keys as naive_moved_keys
 from lab.naive import slowdown as naive_slowdown
 from lab.naive import states as naive_states
 from lab.naive import told as naive_told
@@ -65,6 +66,7 @@ ANOMALIES = (
     "nonmonotonic-poll",
     "poll-skip",
     "reordered-key",
+    "reordered-across-partitions",
     "overlapping-handlers",
     "commit-regression",
     "zombie-commit",
@@ -3131,7 +3133,15 @@ def _log_place(event: Event) -> int:
     return int(event.details["log_offset"] if event.offset is None else event.offset)
 
 
+def reordered_across_partitions(trial: Trial) -> Iterator[Found | None]:
+    """Not done when a record of its key was begun in another partition that was sent after it."""
+    partitions = [Partition(trial, tp) for tp in trial.slices()]
+    for p, offset in naive_moved_keys.late(trial, partitions):
+        yield p.found(offset)
+
+
 GROUP_CHECKS = {
+    "reordered-across-partitions": reordered_across_partitions,
     "torn-transaction": torn_transaction,
     "hanging-transaction": hanging_transaction,
     "rebalance-storm": rebalance_storm,

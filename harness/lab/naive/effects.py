@@ -47,15 +47,20 @@ def line_may_stand_for(p: Partition, offset: int) -> bool:
 
 def late_firsts(p: Partition) -> dict[int, bool]:
     """Offset → whether a later record of its key came before it: of records whose first effect came too late."""
-    firsts = {offset: effects[0] for offset, effects in _by_offset(p).items()}
-    in_faith = [offset for offset, effect in firsts.items() if not _excused(p, offset, effect)]
+    in_faith = firsts(p)
     late: dict[int, bool] = {}
     for offset in in_faith:
-        before = [o for o in in_faith if o > offset and _stands_before(firsts[o], firsts[offset])]
+        before = [o for o in in_faith if o > offset and stands_before(in_faith[o], in_faith[offset])]
         key = p.key(offset)
         if before:
             late[offset] = key is not None and any(p.key(other) == key for other in before)
     return late
+
+
+def firsts(p: Partition) -> dict[int, Event]:
+    """Offset → the first effect of its record, unless a zombie made it."""
+    found = {offset: effects[0] for offset, effects in _by_offset(p).items()}
+    return {offset: effect for offset, effect in found.items() if not _excused(p, offset, effect)}
 
 
 def _by_offset(p: Partition) -> dict[int, list[Event]]:
@@ -69,13 +74,22 @@ def _by_offset(p: Partition) -> dict[int, list[Event]]:
     return found
 
 
-def _stands_before(one: Event, other: Event) -> bool:
+def stands_before(one: Event, other: Event) -> bool:
     """In the same file, or the same partition of an output topic."""
-    if (one.source, one.topic) != (other.source, other.topic):
+    if not of_one_file(one, other):
         return False
-    if one.topic is None:
-        return one.seq < other.seq
-    return one.partition == other.partition and (one.offset or 0) < (other.offset or 0)
+    return one.seq < other.seq if _is_of_a_file(one) else (one.offset or 0) < (other.offset or 0)
+
+
+def of_one_file(one: Event, other: Event) -> bool:
+    """They have an order there: lines and effects in the same file, or in the same partition of an output topic."""
+    if one.source != other.source or _is_of_a_file(one) != _is_of_a_file(other):
+        return False
+    return _is_of_a_file(one) or (one.topic, one.partition) == (other.topic, other.partition)
+
+
+def _is_of_a_file(event: Event) -> bool:
+    return event.kind != "effect" or event.topic is None
 
 
 def _excused(p: Partition, offset: int, effect: Event) -> bool:
