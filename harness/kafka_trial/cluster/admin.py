@@ -189,11 +189,10 @@ class Admin:
         """
         from kafka.errors import InvalidPartitionsError
 
-        carried_out: list[type[Exception]] = []  # what it says then, if an answer was lost
+        first = iter((None,))  # from the second time on a refusal may say that an answer was lost
 
         def added() -> bool:
-            unless = carried_out[0] if carried_out else None
-            carried_out[:] = [InvalidPartitionsError]
+            unless = next(first, InvalidPartitionsError)
             return self._ordered(lambda client: client.create_partitions({topic: partitions}), unless=unless)
 
         wait_until(added, within_s=within_s, what=f"topic {topic} to have {partitions} partitions", every_s=0.2)
