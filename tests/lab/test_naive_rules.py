@@ -72,6 +72,21 @@ def output(record: int, at: int, *, partition: int = 0) -> Line:
     return effect(record, topic="out", partition=partition, offset=at)
 
 
+# --- what it does not judge ------------------------------------------------------------------------------------------
+
+SAYS_SO_FIRST: Lines = [owner("m0"), synced("m1"), after(1), assigned("m1", 0), *handled("m1", 0), after(2)]
+
+
+def test_what_is_given_after_a_false_line_is_not_judged() -> None:
+    """A member says that it has a partition, and is given it two seconds later: where its ownership epoch opens among
+    its lines is nothing that is looked for here. Of a false line alone everything is judged."""
+    given = says([*SAYS_SO_FIRST, owner("m1", epoch=2), synced("m1", 0, generation=2), *handled("m1", 1)])
+    assert {"redelivered", "split-ownership", "skipped"} <= given.not_judged
+    false = says([*SAYS_SO_FIRST, *handled("m1", 1)])
+    assert {"redelivered", "split-ownership", "skipped"} & false.not_judged == set()
+    assert [place for _, _, place, _ in false.anomalies["split-ownership"]] == [0, 1]
+
+
 # --- when an output was written --------------------------------------------------------------------------------------
 
 EARLY_WORD: Lines = [assigned("m0"), *handled("m0", 0), commit("m0", 1), committed(1, by="m0")]

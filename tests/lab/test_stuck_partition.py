@@ -76,6 +76,13 @@ def test_members_of_the_consumer_protocol_have_records_of_their_own(tmp_path: Pa
     assert figures_of(folder) == Figures(rebalances=1, moved=1, done_twice=0, wasted_s=0.0)
 
 
+def test_a_trial_that_ended_before_its_faults_moved_nothing(tmp_path: Path) -> None:
+    """A member that never got a partition ends its trial early: it has a row all the same."""
+    offsets = [group(1, a=[0, 1]), group(20, a=[0], b=[1])]
+    folder = run_folder(tmp_path, {"run": [line("run", 1, "phase", phase="prepare")], "offsets": offsets})
+    assert figures_of(folder) == Figures(rebalances=0, moved=0, done_twice=0, wasted_s=0.0)
+
+
 def test_what_was_done_twice_took_its_time(tmp_path: Path) -> None:
     """The later end of two is the one too many, whoever began first."""
     late, early = handled("a", 20, 7, took_s=9.0), handled("b", 22, 7, took_s=0.5)

@@ -42,6 +42,8 @@ def figures_of(folder: RunFolder) -> Figures:
 
 def _window(events: Iterable[Event]) -> tuple[int, int]:
     began = {event.details["phase"]: event.time_ns for event in events if event.kind == "phase"}
+    if "faults" not in began:  # it ended before: nothing was moved by a fault
+        return 0, 0
     return began["faults"], began.get("stop", 1 << 62)
 
 

@@ -55,6 +55,15 @@ def unfounded(p: Partition, source: str) -> Iterator[tuple[Event, bool]]:
         holds = opens and (holds or believed)
 
 
+def given_after_a_false_line(p: Partition) -> bool:
+    """A broker gave a member the partition after it had said so falsely, and it never said so again: only the answer
+    opens its ownership epoch then, at a place among its lines that nobody here looks for."""
+    files = {line.source for line in p.never_given} - {held.source for held in p.ownership_epochs}
+    return any(
+        _lists(p, answer) for line in p.never_given if line.source in files for _, answer in _settled(p.trial, line)
+    )
+
+
 def only_client(p: Partition, source: str) -> bool:
     """One client alone of a file's process was ever given the partition, and the request log knows of all that were."""
     trial, member = p.trial, source.split("-")[1]

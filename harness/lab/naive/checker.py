@@ -1389,6 +1389,8 @@ def judge(events: Iterable[Event], settings: Mapping[str, Any]) -> Findings:
             _take(findings, "corrupt", ((trial.topic, None, -1, (("found_in", "effect"),)) for _ in other))
     for tp in trial.slices():
         partition = Partition(trial, tp)
+        if naive_assignments.given_after_a_false_line(partition):
+            findings.not_judged.update(CHECKS)
         for name in CHECKS:
             if _lacks_evidence(partition, name):
                 findings.not_judged.add(name)
