@@ -181,8 +181,8 @@ def _commit_slowdown(slices: Table) -> float:
     settled=True,
     severity=200,
     rule=Rule(always),
-    message="{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done} and "
-    "{within} had passed",
+    message="{place} ends with a lag of {records} ({committed_offset} of {log_end}), though all {done}{before} "
+    "and {within} had passed",
     follows={"commit-regression": sharing_an_event, "commit-lost": on_the_partition},
 )
 def false_lag(group: Group) -> Findings:

@@ -54,9 +54,11 @@ def message(anomaly: str, instance: Anomaly) -> str:
 def _phrases(attributes: Mapping[str, Any]) -> dict[str, str]:
     """Returns the parts of sentences that depend on whether something is known, or so."""
     key, after_s = attributes.get("key"), attributes.get("converged_after_s")
+    lasted_ms = attributes.get("lasted_ms")
     harm = {"and the committed offset fell": "fell", "and a record was skipped by it": "skipped_record"}
     return {
         "done": "was processed" if attributes.get("told_by") is None else "had been committed past before",
+        "before": "" if lasted_ms is None else f" {lasted_ms / 1000:.1f} s before",
         "within": str(attributes.get("within", "the time it may take")),  # the judge's own words, however long
         "found": "in its effect" if attributes.get("found_in") == "effect" else "in the cluster's log",
         "of_record": "" if (offset := attributes.get("offset")) is None else f"record {_printable(offset)} of ",

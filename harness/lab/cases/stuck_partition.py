@@ -71,6 +71,7 @@ class StuckPartitionRow:
     moved: int = 0
     done_twice: int = 0
     wasted_s: float = 0.0
+    wasted_cpu_s: float = 0.0
     kafka: str = ""
     digest: str = ""
     commit: str = ""

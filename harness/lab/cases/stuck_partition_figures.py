@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from kafka_trial.history.event import Event
 from kafka_trial.history.store import Follower, RunFolder
@@ -19,13 +21,14 @@ class Figures:
 
     `rebalances`: new generations or epochs of the group. `moved`: partitions that went from one member to another in
     them, counted each time. `done_twice`: handlers that ended beyond the first of their record. `wasted_s`: the seconds
-    that those had run.
+    that those had run, `wasted_cpu_s`: those of the processor that they took, by the program's own count (its stderr).
     """
 
     rebalances: int
     moved: int
     done_twice: int
     wasted_s: float
+    wasted_cpu_s: float
 
 
 def figures_of(folder: RunFolder) -> Figures:
@@ -36,8 +39,15 @@ def figures_of(folder: RunFolder) -> Figures:
     """
     from_ns, until_ns = _window(Follower(folder.history, "run.jsonl").new_events())
     epochs, moved = _moves(Follower(folder.history, "offsets.jsonl").new_events(), from_ns, until_ns)
-    done_twice, wasted_ns = _repeats(Follower(folder.history, "consumer-*.jsonl").new_events())
-    return Figures(epochs, moved, done_twice, round(wasted_ns / 1e9, 3))
+    repeats = list(_repeats(Follower(folder.history, "consumer-*.jsonl").new_events()))
+    cpu_s = _cpu_s(folder.logs)
+    return Figures(
+        epochs,
+        moved,
+        done_twice=len(repeats),
+        wasted_s=round(sum(one.took_ns for one in repeats) / 1e9, 3),
+        wasted_cpu_s=round(sum(cpu_s.get((*one.record, one.nth), 0.0) for one in repeats), 3),
+    )
 
 
 def _window(events: Iterable[Event]) -> tuple[int, int]:
@@ -79,20 +89,41 @@ def _given(event: Event) -> Iterator[tuple[Place, str]]:
         yield (topic, entry["partition"]), entry.get("member_id") or event.details.get("member_id", "")
 
 
-def _repeats(events: Iterable[Event]) -> tuple[int, int]:
-    """Counts handlers that ended beyond the first of their record, and the nanoseconds that they ran."""
-    begun: dict[tuple[str | None, int, int], int] = {}
-    ended = Counter[tuple[int, int]]()
-    repeats = wasted_ns = 0
+class _Repeat(NamedTuple):
+    """A handler that ended beyond the first of its record: which, the how-manieth of that member, how long it ran."""
+
+    record: tuple[str, int, int]  # member, partition, offset
+    nth: int
+    took_ns: int
+
+
+def _repeats(events: Iterable[Event]) -> Iterator[_Repeat]:
+    begun: dict[tuple[str, int, int], int] = {}
+    ended, of_member = Counter[tuple[int, int]](), Counter[tuple[str, int, int]]()
     for event in sorted(events, key=lambda one: one.time_ns):
         if event.kind not in ("delivered", "processed") or event.partition is None or event.offset is None:
             continue
-        place = event.partition, event.offset
+        record = str(event.member), event.partition, event.offset
         if event.kind == "delivered":
-            begun[event.member, *place] = event.time_ns
+            begun[record] = event.time_ns
             continue
-        ended[place] += 1
-        if ended[place] > 1:
-            repeats += 1
-            wasted_ns += event.time_ns - begun.get((event.member, *place), event.time_ns)
-    return repeats, wasted_ns
+        ended[record[1:]] += 1
+        of_member[record] += 1
+        if ended[record[1:]] > 1:
+            yield _Repeat(record, of_member[record], event.time_ns - begun.get(record, event.time_ns))
+
+
+def _cpu_s(logs: Path) -> dict[tuple[str, int, int, int], float]:
+    """Returns what each handler of a record took of the processor: by member, partition, offset, and the how-manieth
+    time that this member handled it. A line that was cut off says nothing."""
+    found: dict[tuple[str, int, int, int], float] = {}
+    times = Counter[tuple[str, int, int]]()
+    for file in sorted(logs.glob("m*.stderr")):
+        for told in _HANDLED.finditer(file.read_text(errors="replace")):
+            record = file.name.split("-")[0], int(told["partition"]), int(told["offset"])
+            times[record] += 1
+            found[(*record, times[record])] = float(told["seconds"])
+    return found
+
+
+_HANDLED = re.compile(r"^handled (?P<partition>\d+) (?P<offset>\d+) (?P<seconds>\d+\.\d+)$", re.MULTILINE)

@@ -20,7 +20,7 @@ HEAD: Final = Path(__file__).with_name("stuck_partition.md")
 STORIES: Final = {
     "frozen": "the process stands still (SIGSTOP) for longer than its session",
     "stalled": "its network stands still for longer than its session",
-    "long-order": "the order takes longer than the poll interval while another thread polls, and a member joins",
+    "long-order": "the order takes longer than the poll interval while another thread polls, and a member leaves",
     "rejoins": "members come and go, and it joins again with the order in hand",
     "parallel": "no rebalance: one of four workers takes long, the others commit later orders of its partition",
 }
@@ -98,7 +98,15 @@ def _cures(rows: Sequence[StuckPartitionRow]) -> str:
         "Trials that ended with a false lag, of those tried. In brackets: in how many more the committed offset fell "
         "(`commit-regression`) and was raised again by a later commit. `-`: not tried, or it can say nothing."
     )
-    return "\n".join(["## Which cure stops which provocation", "", said, "", *_table(table), ""])
+    return "\n".join(["## Which cure stops which provocation", "", said, "", *_table(table), "", *_told(rows)])
+
+
+def _told(rows: Sequence[StuckPartitionRow]) -> list[str]:
+    """The words in which the first of them is told: how far, and for how long."""
+    for row in rows:
+        if row.stuck and row.told:
+            return [f"`{row.provocation}`, {CURED_BY[row.cure]}, seed {row.seed}: *{row.false_lag}*.", ""]
+    return []
 
 
 def _of(row: StuckPartitionRow, cure: str, provocation: str) -> bool:
@@ -120,6 +128,7 @@ def _costs(rows: Sequence[StuckPartitionRow]) -> str:
         "partitions moved per rebalance": lambda own: _ratio(own, "moved", "rebalances"),
         "handled twice": lambda own: f"{mean(row.done_twice for row in own):.0f}",
         "seconds of handlers spent on them": lambda own: f"{mean(row.wasted_s for row in own):.1f}",
+        "of the processor": lambda own: f"{mean(row.wasted_cpu_s for row in own):.2f}",
         "worked on after it was revoked": lambda own: _found(own, "work-after-revoke"),
         "pass": lambda own: f"{sum(row.verdict == 'pass' for row in own)} of {len(own)}",
     }
@@ -127,7 +136,7 @@ def _costs(rows: Sequence[StuckPartitionRow]) -> str:
     for cure in CURES:
         own = [row for row in rows if row.cure == cure and row.told and row.rebalances]
         table.append([CURED_BY[cure], *(figure(own) if own else "-" for figure in columns.values())])
-    said = "Means over the trials that had a rebalance; each order costs 2 ms of processor time and what it waits for."
+    said = "Means over the trials that had a rebalance; each order computes for 2 ms, and waits for its effect."
     return "\n".join(["## What it costs", "", said, "", *_table(table), ""])
 
 
