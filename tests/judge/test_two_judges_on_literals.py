@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from group_lines import heartbeat, synced
 from histories import (
     Line,
     after,
@@ -26,6 +27,7 @@ from histories import (
     measured,
     owner,
     processed,
+    revoked,
     sent,
     started,
 )
@@ -71,6 +73,45 @@ READ_AT_ONCE = measured("m0", 0.005)
 def test_a_commit_line_before_the_effect_is_ahead_of_it(lines: Lines, ahead: list[int]) -> None:
     """The sink writes down at once: an effect that came between the commit line and the next one came after it."""
     assert both("commit-ahead", [*lines, READ_AT_ONCE], WITH_SINK, records=1) == (ahead, 0)
+
+
+def test_what_was_done_in_an_ownership_epoch_before_was_done() -> None:
+    """It is delivered again, as its commit had not been made; the commit may come before it is done once more."""
+    before: Lines = [assigned("m0"), *handled("m0", 0), revoked("m0", 0)]
+    again: Lines = [assigned("m0"), delivered("m0", 0), commit("m0", 1), processed("m0", 0)]
+    assert both("commit-ahead", [*before, *again], records=1) == ([], 0)
+    assert both("commit-ahead", again, records=1) == ([1], 0)
+
+
+# --- losses ----------------------------------------------------------------------------------------------------------
+
+GIVEN: Lines = [owner("m0"), synced("m0", 0), assigned("m0")]
+LOST_IN_HAND: Lines = [delivered("m0", 0), lost("m0", 0), processed("m0", 0), READ_AT_ONCE]
+FOR_LONG: Lines = [after(1), heartbeat("m0"), after(1), heartbeat("m0")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "late"),
+    [
+        ([*GIVEN, *FOR_LONG, *LOST_IN_HAND], [0]),
+        ([*GIVEN, after(2.4), heartbeat("m0"), *LOST_IN_HAND], [0]),
+        ([*GIVEN, after(2.6), heartbeat("m0"), *LOST_IN_HAND], []),
+        ([*GIVEN, after(1.2), asked("OFFSET_COMMIT", "m0", 0), after(1.4), heartbeat("m0"), *LOST_IN_HAND], []),
+        ([*GIVEN, *FOR_LONG, *LOST_IN_HAND, after(0.1), owner("m1", idle=["m0"])], [0]),
+        ([*GIVEN, *FOR_LONG, owner("m1", idle=["m0"]), *LOST_IN_HAND], []),
+    ],
+    ids=[
+        "answered all the time",
+        "answered but for less than a session",
+        "not answered for a session, less what clocks differ by",
+        "answered a commit alone",
+        "given to another a moment later",
+        "given to another",
+    ],
+)
+def test_a_loss_has_a_reason_by_when_it_is_told(lines: Lines, late: list[int]) -> None:
+    """Of a loss that was none, what was in hand had to be finished before: as of what was revoked."""
+    assert both("work-after-revoke", lines) == (late, 0)
 
 
 # --- false reports ---------------------------------------------------------------------------------------------------

@@ -2340,8 +2340,8 @@ def _ahead_by_own_word(p: Partition) -> Iterator[int]:
 
 
 def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
-    """Tells whether the delivered record had been completed in this ownership epoch when the commit was asked for, or a
-    line that nobody could read named it."""
+    """Tells whether its file had said that the delivered record was completed, in this ownership epoch or before, when
+    the commit was asked for; or a line that nobody could read named it."""
     unread = [e for e in p.own("bad_line") if e.source == delivery.event.source and e.offset == delivery.offset]
     if delivery.offset in p.taken_as_done:
         return True
@@ -2350,7 +2350,7 @@ def _done_before(p: Partition, delivery: Work, commit: Event) -> bool:
         return True  # the sink had heard of it by then
     return any(e.seq < commit.seq for e in unread) or any(
         completion.offset == delivery.offset
-        and completion.ownership_epoch == delivery.ownership_epoch
+        and completion.event.source == delivery.event.source
         and completion.event.seq < commit.seq
         for completion in p.completions
     )

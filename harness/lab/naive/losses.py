@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 from kafka_trial.history.event import Event
 from lab.naive.assignments import request_log_can_tell
-from lab.naive.told import FENCING, FOREVER, OF_GROUP, TOLERANCE_NS, api, error_of, fault_kind, heard_ns, sent_ns
+from lab.naive.told import (
+    COMMITS,
+    FENCING,
+    OF_GROUP,
+    TOLERANCE_NS,
+    api,
+    begun_ns,
+    error_of,
+    fault_kind,
+    heard_ns,
+)
 
 if TYPE_CHECKING:
     from lab.naive.checker import OwnershipEpoch, Partition, Trial
@@ -37,7 +47,12 @@ def is_a_loss(p: Partition, line: Event) -> bool:
 
 
 def _between(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event, at_ns: float) -> bool:
-    return trial.written_ns(ownership_epoch.opened) <= at_ns <= line.time_ns + TOLERANCE_NS
+    return trial.written_ns(ownership_epoch.opened) <= at_ns <= line.time_ns + trial.uncertain_ns(line)
+
+
+def _read_ns(trial: Trial, line: Event) -> float:
+    """By when a broker had begun what a member says: it stamps an answer when that has been sent."""
+    return line.time_ns + max(trial.uncertain_ns(line), SECOND_NS)
 
 
 def _group_requests(trial: Trial, member: str) -> list[Event]:
@@ -51,18 +66,19 @@ def _sent_away(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bo
             api(request) == "CONSUMERGROUPHEARTBEAT" and request.details.get("epoch", 0) < 0
         )
         told = leaves or error_of(request) in FENCING
-        if told and _between(trial, ownership_epoch, line, sent_ns(trial, request)):
+        if told and trial.written_ns(ownership_epoch.opened) <= begun_ns(trial, request) <= _read_ns(trial, line):
             return True
     return False
 
 
 def _silent_for_a_session(trial: Trial, ownership_epoch: OwnershipEpoch, line: Event) -> bool:
-    """For as long as a session it heard no answer of its group."""
-    asked = [r for r in _group_requests(trial, ownership_epoch.member) if api(r) != "LEAVEGROUP"]
-    heard = [at_ns for r in asked if (at_ns := heard_ns(trial, r)) != FOREVER]
-    begin_ns, end_ns = ownership_epoch.opened.time_ns, line.time_ns
-    times = sorted([begin_ns, end_ns, *(at_ns for at_ns in heard if begin_ns < at_ns < end_ns)])
-    return any(later - before >= trial.session_s * SECOND_NS for before, later in pairwise(times))
+    """For a session, less the tolerance, it heard no answer of its group but to commits; or none at all by then."""
+    asked = [r for r in _group_requests(trial, ownership_epoch.member) if api(r) not in ("LEAVEGROUP", *COMMITS)]
+    heard = sorted(at_ns for r in asked if (at_ns := heard_ns(trial, r)) <= line.time_ns)
+    opened_ns = trial.written_ns(ownership_epoch.opened)
+    since = [*[at_ns for at_ns in heard if at_ns <= opened_ns][-1:], *(at_ns for at_ns in heard if at_ns > opened_ns)]
+    session_ns = trial.session_s * SECOND_NS - TOLERANCE_NS
+    return not heard or any(later - before >= session_ns for before, later in pairwise([*since, line.time_ns]))
 
 
 def _kept_from_its_group(trial: Trial, line: Event) -> bool:
