@@ -357,7 +357,8 @@ class TrialEnvironment:
 
     def _tell_feeding(self) -> None:
         handled = self.progress.update().handled_total()
-        self.console.progress(f"load goes on after the last assignment, {handled} records handled", left_s=0.0)
+        awaited = f"until the group is at rest and every partition has got {FRESH_MIN} records more"
+        self.console.progress(f"{awaited}; {handled} records handled", left_s=None)
 
     def _fed(self, fed: FreshRecords) -> bool:
         self._expect_witnesses()
