@@ -266,7 +266,7 @@ class Trial:
         self.events = self._placed()
         self.written_by_brokers = {e.name for e in self.events if naive_effects.written_by_a_broker(self, e)}
         self.events = [
-            naive_effects.at_its_time(self, e) if e.name in self.written_by_brokers else e for e in self.events
+            naive_effects.at_its_time(self, e) if naive_effects.says_its_time(self, e) else e for e in self.events
         ]
         self.stood_still = True  # False: as if all had been heard when it was said
 
@@ -2175,11 +2175,16 @@ def _rises(p: Partition) -> Iterator[tuple[Commit, int | None]]:
         highest = None if commit.value is None else max(commit.value, -1 if highest is None else highest)
 
 
-def zombie_commit(p: Partition) -> Iterator[Found]:
+def zombie_commit(p: Partition) -> Iterator[Found | None]:
     """A durable commit of a member that did not own the partition at that place of the log."""
     for commit, highest in _rises(p):
         owners = p.owners_at(commit.place)
-        if commit.committer in (None, OPERATOR) or owners is None or commit.committer in owners:
+        if commit.committer in (None, OPERATOR):
+            continue
+        if owners is None:
+            yield from [None] * any(owning.names_it for owning in p.ownership)
+            continue
+        if commit.committer in owners:
             continue
         fell = highest is not None and commit.value is not None and commit.value < highest
         unhandled = [o for o in _raised_over(p, commit, highest) if o not in p.first_handled]

@@ -22,11 +22,15 @@ FOREVER = float("inf")
 WORK = ("delivered", "processed")
 
 
-def written_by_a_broker(trial: Trial, event: Event) -> bool:
-    """An output whose broker or database says its time; in transactions outputs take effect with their end."""
+def says_its_time(trial: Trial, event: Event) -> bool:
+    """An output whose broker or database says when it was written."""
     output = event.source == "sink" and event.kind == "effect"
-    told = event.source_wall_ns is not None and bool(trial.clocks)
-    return output and told and not trial.progress_in_transactions
+    return output and event.source_wall_ns is not None and bool(trial.clocks)
+
+
+def written_by_a_broker(trial: Trial, event: Event) -> bool:
+    """One that had its effect then; in transactions outputs take effect with their end."""
+    return says_its_time(trial, event) and not trial.progress_in_transactions
 
 
 def at_its_time(trial: Trial, event: Event) -> Event:
