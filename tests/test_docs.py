@@ -181,3 +181,11 @@ def _default(kind: type[Any], field: Field[Any]) -> str:
 
 def _options(options: Any) -> Iterator[str]:
     return (f"{name} = {json.dumps(default)}" for name, default in options.items())
+
+
+def test_every_report_is_explained() -> None:
+    """All files of rows, and the pages beside them, are named where it stands what they hold."""
+    reports = CHECKOUT / "reports"
+    text = (reports / "README.md").read_text()
+    named = {file.name for file in reports.glob("*.*") if f"`{file.name}`" in text or file.name == "README.md"}
+    assert {file.name for file in reports.glob("*.*")} - named == set()

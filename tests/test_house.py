@@ -8,8 +8,14 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kafka_trial.errors import InputError
+from lab.house import PAGE_NAME, circles, count, duplicated, imported, lines_of_sins, with_counted
+
 HARNESS = Path(__file__).parent.parent / "harness"
 HOUSE, LAB = HARNESS / "kafka_trial", HARNESS / "lab"
+SINS_LINES_MAX = 2500
 
 
 def _nodes(module: Path, *kinds: type[Any]) -> list[Any]:
@@ -162,7 +168,7 @@ def test_imports_point_one_way() -> None:
 
 def test_imports_never_lead_back() -> None:
     """No module stands on itself, not even by an import for types alone, or inside a function."""
-    house = {name: {*_modules_of(module)} for name, module in MODULES.items() if not _inside(name, {"lab"})}
+    house = {name: {*imported(module, MODULES)} for name, module in MODULES.items() if not _inside(name, {"lab"})}
     try:
         TopologicalSorter(house).prepare()
     except CycleError as error:
@@ -190,17 +196,42 @@ def test_only_one_room_starts_threads_and_processes_and_one_lets_time_pass() -> 
     assert slept.keys() == {"process.waiting", "process.supervisor"}, slept
 
 
-def _modules_of(module: Path) -> Iterator[str]:
-    """Yields those of ours that a module imports, each as a key of MODULES; of a package the very modules."""
-    for node in _nodes(module, ast.Import, ast.ImportFrom):
-        names = [alias.name for alias in node.names]
-        within = [f"{node.module}.{name}" for name in names] if isinstance(node, ast.ImportFrom) else names
-        for name in within:
-            inside = name.removeprefix("kafka_trial.")
-            if inside not in MODULES:
-                inside = inside.rpartition(".")[0]
-            if name.startswith(("kafka_trial.", "lab.")) and inside in MODULES:
-                yield inside
+def test_no_six_lines_stand_twice() -> None:
+    """Of code in the house: one shared piece can say it."""
+    assert duplicated([module for name, module in MODULES.items() if not _inside(name, {"lab"})]) == []
+
+
+def test_what_stands_twice_is_found(tmp_path: Path) -> None:
+    """Six lines, in two modules or in one, whatever their indent and what is no code between; five are not."""
+    six = [f"line_{number} = {number}" for number in range(6)]
+    once, again, five = (tmp_path / f"{name}.py" for name in ("once", "again", "five"))
+    once.write_text("\n".join(["import os", *six]))
+    again.write_text("if True:\n    " + "\n\n    # told\n    ".join(six))
+    five.write_text("\n".join(["import os", *six[:5], "line_6 = 6"]))
+    assert duplicated([once, five]) == []
+    assert duplicated([once, again]) == [f"{once}:2 and {again}:2"]
+
+
+def test_sins_and_twins_are_short() -> None:
+    """All of their lines together: a diff for each, with one line of context, and what its TOML files do not extend."""
+    assert 0 < lines_of_sins(HARNESS.parent / "fixtures") <= SINS_LINES_MAX
+
+
+def test_a_circle_is_counted(tmp_path: Path) -> None:
+    """Once, whatever leads to it; an import for types or inside a function closes it too."""
+    (tmp_path / "one.py").write_text("from kafka_trial.two import x")
+    (tmp_path / "two.py").write_text("def f():\n    from kafka_trial import three")
+    (tmp_path / "three.py").write_text("import kafka_trial.two")
+    assert circles(tmp_path) == [{"two", "three"}]
+
+
+def test_the_page_has_what_is_counted() -> None:
+    """Each in its row; a page without that row is refused, what is measured is left."""
+    counted = dict.fromkeys(count(HOUSE, HARNESS.parent / "fixtures"), "7")
+    page = with_counted((HARNESS.parent / "reports" / PAGE_NAME).read_text(), counted, at="abc")
+    assert page.count(" 7 (abc) |") == len(counted) > 4
+    with pytest.raises(InputError, match=r"has 0 rows '\| lines \| … \|'"):
+        with_counted("| words | 2 | 3 | 4 |\n", {"lines": "7"}, at="abc")
 
 
 def _ours() -> Iterator[tuple[str, list[str]]]:

@@ -17,11 +17,13 @@ import pytest
 from docker import DockerClient
 
 from kafka_trial.cli import main
+from kafka_trial.consumers.consumer import spec_from_toml
 from kafka_trial.errors import FAIL, PASS
-from kafka_trial.registry import CHECKOUT
+from kafka_trial.registry import CHECKOUT, find_scenario
 from lab.images import image_of_team
 
-PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+CASES = sorted((CHECKOUT / "docs" / "cases").glob("*.md"))
+PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md")), *CASES]
 STORED = CHECKOUT / "fixtures" / "histories" / "member-killed"
 
 OF_A_RUN = (  # executed on the stored run of a real trial
@@ -37,6 +39,8 @@ PREFLIGHTS = {  # executed as they stand, with the page's plan.toml: each with i
     "kafka-trial preflight --record-max 800kB --partitions 12 --consumers 6 --backlog 4320 "
     "--blocking-timeout 10s": PASS,
     "kafka-trial preflight --config plan.toml": PASS,
+    "kafka-trial preflight --record-max 1MB --partitions 3 --consumers 1 --brokers 3 --consumer-library librdkafka "
+    "--memory-max 45MB": FAIL,
 }
 LIVE = "kafka-trial run member-killed --consumer consumer.toml"  # executed as it stands, with the README's consumer
 TUTORIAL = (CHECKOUT / "docs" / "containers.md").read_text()
@@ -72,6 +76,27 @@ ELSEWHERE = {  # command → the file that executes it, and the words by which i
         "tests/live/test_warm_cluster.py",
         "--seeds",
     ),
+    # Of the cases, by the same two files: test_the_files_of_a_case_are_there reads them.
+    "kafka-trial run provocations/frozen.toml --consumer none.toml --seed 1": (
+        "tests/live/test_stuck_partition.py",
+        'StuckPartitionCell("frozen", cure, SEED) for cure in ("none", ',
+    ),
+    "kafka-trial run scenarios/hot-run.toml --consumer 1-record-1000ms.toml": (
+        "tests/live/test_blocking_turns.py",
+        'BlockingTurnsCell(HOT_RUN, "1-record-1000ms")',
+    ),
+    "kafka-trial run scenarios/hot-run.toml --consumer one-poll.toml": (
+        "tests/live/test_blocking_turns.py",
+        "BlockingTurnsCell(HOT_RUN, CURE)",
+    ),
+    "kafka-trial run backlog.toml --consumer default-prefetch.toml": (
+        "tests/live/test_large_records.py",
+        '{"default-prefetch": {}, ',
+    ),
+    "kafka-trial run backlog.toml --consumer small-prefetch.toml": (
+        "tests/live/test_large_records.py",
+        '"small-prefetch": {"queued',
+    ),
 }
 EXCEPTIONS = {
     "kafka-trial run cut-OffsetCommit-answered-kill --consumer consumer.toml": "a cell of `kafka-trial cuts`, which "
@@ -80,7 +105,7 @@ EXCEPTIONS = {
     "--consumer-config consumer.properties": "needs a cluster that is not ours; "
     "tests/preflight/test_preflight_cluster.py asks one that is",
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml": "the suites are in the wheel: test_pytest_plugin.py "
-    "collects them from one, tests/cluster/test_wheels_only.py runs a trial from one",
+    "collects them from one, tests/cluster/test_wheel_alone.py tries and judges from one",
     "docker build -f ci/Dockerfile -t kafka-trial .": "needs a container engine; tests/test_ci_files.py builds it "
     "where one answers, and looks everywhere that what it copies is there and makes a whole wheel",
     "pytest --pyargs kafka_trial.suites --consumer consumer.toml --trial-runs runs --junitxml junit.xml "
@@ -103,6 +128,8 @@ def commands() -> dict[str, str]:
         for block in (text for language, text in blocks if language in ("", "console", "sh")):
             for line in block.replace("\\\n", " ").splitlines():
                 words = line.removeprefix("$ ").partition("   ")[0].strip()
+                if line.startswith("$ cd "):
+                    continue  # test_the_files_of_a_case_are_there goes there
                 if line.startswith("$ ") or re.match(r"kafka-trial |make |pytest ", line):
                     found[re.sub(r"\s+#.*", "", words)] = page.name
     return found
@@ -124,6 +151,17 @@ def test_what_is_executed_elsewhere_is_executed_there() -> None:
     """The file says so still."""
     wrong = [command for command, (file, words) in ELSEWHERE.items() if words not in (CHECKOUT / file).read_text()]
     assert wrong == []
+
+
+@pytest.mark.parametrize("page", CASES, ids=lambda page: page.stem)
+def test_the_files_of_a_case_are_there(page: Path) -> None:
+    """In the folder that its block goes to first: scenarios and consumers that can be read."""
+    for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
+        goes, *rest = (line.removeprefix("$ ").split() for line in block.splitlines())
+        assert goes[0] == "cd"
+        for words in (words for words in rest if words[1] == "run"):
+            assert find_scenario(str(CHECKOUT / goes[1] / words[2])).summary
+            assert spec_from_toml(CHECKOUT / goes[1] / words[words.index("--consumer") + 1]).command
 
 
 @pytest.mark.spark

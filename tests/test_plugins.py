@@ -131,6 +131,46 @@ def test_all_four_take_part_in_a_trial(files: dict[str, Path], tmp_path: Path) -
     assert [str(files[kind]) in replay for kind in files] == [True] * len(files)
 
 
+JUDGED_UNDER_PYTEST = """
+from pathlib import Path
+
+from kafka_trial.history.store import RunFolder
+from kafka_trial.process.children import ChildProcesses
+from kafka_trial.pytest_plugin import Judged
+from kafka_trial.report.text import text_report
+from kafka_trial.trial.judge_process import JudgeProcess
+from kafka_trial.trial.session import Trialed
+
+
+def test_stored(tmp_path):
+    run = RunFolder(Path("run"))
+    with ChildProcesses("judge") as child_processes:
+        judge = JudgeProcess(child_processes, tmp_path)
+        verdict = judge.check(run)
+        judge.close()
+    Judged(Trialed(run, verdict, text_report(run))).must_pass()
+"""
+
+
+@pytest.mark.rotates(together="dear")
+@pytest.mark.spark
+def test_an_anomaly_is_judged_under_pytest(files: dict[str, Path], tmp_path: Path) -> None:
+    """Where the judge of a session's trials runs: a process of its own, which pytest tells of the file."""
+    shutil.copytree(STORED, tmp_path / "run")
+    (tmp_path / "test_stored.py").write_text(JUDGED_UNDER_PYTEST)
+    asked = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--rootdir={tmp_path}", "test_stored.py"]
+    judged = subprocess.run(
+        [*asked, f"--plugin={files['anomaly']}"],
+        cwd=tmp_path,
+        env={**os.environ, registry.PLUGINS: ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert judged.returncode == pytest.ExitCode.TESTS_FAILED, judged.stdout + judged.stderr
+    assert "FAIL: odd-record" in judged.stdout, judged.stdout + judged.stderr
+
+
 def test_pytest_takes_them_too(files: dict[str, Path], tmp_path: Path) -> None:
     """A suite in a test file of the stranger's own, with the fault and the consumer that were plugged in."""
     (tmp_path / "test_napping.py").write_text(

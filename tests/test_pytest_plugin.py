@@ -15,6 +15,7 @@ import pytest
 from kafka_trial import registry
 from kafka_trial.errors import INTERRUPTED
 from kafka_trial.report.explain import TABLE, calibrated
+from own_wheel import PIP, build_wheel
 from staged_trial import run_staged
 
 OUTCOMES = """
@@ -274,11 +275,8 @@ def test_warnings_of_our_clients_libraries_stay_out_of_the_summary(pytester: pyt
 def test_the_suites_are_in_the_wheel(tmp_path: Path) -> None:
     """Given the wheel alone, then `pytest --pyargs kafka_trial.suites` finds every suite, the references, and both
     consumers of the demonstration; and `explain` has the table of the calibration."""
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, registry.CHECKOUT]
-    subprocess.run(build, check=True)
-    (wheel,) = tmp_path.glob("kafka_trial-*.whl")
-    subprocess.run([*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
+    wheel = build_wheel(tmp_path)
+    subprocess.run([*PIP, "install", "--no-deps", "--target", tmp_path / "site", wheel], check=True)
     asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--pyargs", "kafka_trial.suites"]
     listed = subprocess.run(
         [*asked, "--consumer=python-at-least-once/cooperative", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"],

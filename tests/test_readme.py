@@ -13,14 +13,20 @@ from kafka_trial.verbs import LISTS, markdown
 
 README = (CHECKOUT / "README.md").read_text()
 LINES_MAX = 150  # what a newcomer reads
-PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+CASES = CHECKOUT / "docs" / "cases"
+PAGES = [
+    *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *(page for folder in (CHECKOUT / "docs", CASES) for page in sorted(folder.glob("*.md"))),
+]
 PAGES_BY_NAME = {page.name: page for page in PAGES}
 
 
 def test_the_first_page_is_short() -> None:
     """The rest is in docs/, and each of its pages is reached from there."""
     assert len(README.splitlines()) <= LINES_MAX
-    linked = {name for page in PAGES for name in re.findall(r"\((?:docs/)?([\w-]+\.md)[)#]", page.read_text())}
+    linked = {
+        name for page in PAGES for name in re.findall(r"\((?:docs/)?(?:cases/)?([\w-]+\.md)[)#]", page.read_text())
+    }
     assert PAGES_BY_NAME.keys() - linked == {"README.md"}
 
 
@@ -65,6 +71,12 @@ def test_the_links_of_a_page_lead_somewhere(name: str) -> None:
     page = PAGES_BY_NAME[name]
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_plot_of_the_cases_is_shown() -> None:
+    """By one of their pages; that each shown one is there, the test of the links says."""
+    shown = {name for page in CASES.glob("*.md") for name in re.findall(r"\]\(plots/([^)]+)\)", page.read_text())}
+    assert {plot.name for plot in (CASES / "plots").iterdir()} == shown
 
 
 def test_the_catalogue_is_that_of_the_invariants() -> None:

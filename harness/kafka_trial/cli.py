@@ -128,15 +128,7 @@ def _verb(
 def _run(parsers: _Subparsers) -> None:
     parser = _verb(parsers, "run", verbs.run, "run one trial, judge it and print the report")
     parser.add_argument("scenario", metavar="SCENARIO", help="a name of `list scenarios`, or a TOML file")
-    parser.add_argument(
-        "--consumer",
-        required=True,
-        metavar="FILE",
-        help="consumer.toml, a folder with one in it, or a name of `list consumers`",
-    )
-    parser.add_argument(
-        "--consumer-image", metavar="IMAGE", help="the container image to try, in the place of what FILE names"
-    )
+    _consumer_options(parser)
     _trial_options(parser)
     times = parser.add_mutually_exclusive_group()
     times.add_argument("--seeds", metavar="A..B", help="one trial for each of these seeds, in turn: 1..5, or 3,7,11")
@@ -229,8 +221,8 @@ def _demo(parsers: _Subparsers) -> None:
     _trial_options(parser)
 
 
-def _many_trials_options(parser: argparse.ArgumentParser) -> None:
-    """What a verb takes that tries one consumer in many ways, side by side."""
+def _consumer_options(parser: argparse.ArgumentParser) -> None:
+    """What a verb takes that tries one consumer."""
     parser.add_argument(
         "--consumer",
         required=True,
@@ -240,6 +232,11 @@ def _many_trials_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--consumer-image", metavar="IMAGE", help="the container image to try, in the place of what FILE names"
     )
+
+
+def _many_trials_options(parser: argparse.ArgumentParser) -> None:
+    """What a verb takes that tries one consumer in many ways, side by side."""
+    _consumer_options(parser)
     parser.add_argument("--minutes", type=float, metavar="N", help="begin no more trials after this long")
     parser.add_argument("--side-by-side", type=int, metavar="N", help="trials at once (default: as many as cores)")
     parser.add_argument(

@@ -30,6 +30,7 @@ from kafka_trial.consumers.patched_consumer import (
 from kafka_trial.errors import FAIL, PASS, InputError
 from lab.repository import exit_status
 
+CONTEXT_LINES = 1  # each is compared, at its very number: more of them would find no more
 BY_HAND = "make it again by hand: CONTRIBUTING.md, Add a consumer"
 
 
@@ -103,7 +104,7 @@ def remake_diff(patch: Path, *, base: str) -> str:
 
 def make_diff(old: str, new: str, *, on: str) -> str:
     """Returns the unified diff from the program named `on` to a consumer's own, which `apply_diff` takes."""
-    lines = unified_diff(split_lines(old), split_lines(new), on, PROGRAM)
+    lines = unified_diff(split_lines(old), split_lines(new), on, PROGRAM, n=CONTEXT_LINES)
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in lines)
 
 

@@ -167,7 +167,7 @@ def test_what_does_not_fit_to_the_line_is_refused(hunks: str, said: str) -> None
     """File, hunk, what was expected, what is there, and what to do; no fuzz, no offset."""
     with pytest.raises(InputError, match=said) as caught:
         apply_diff(HEAD + hunks, POEM, where="a.diff")
-    assert "make the diff again with diff -u" in str(caught.value)
+    assert "make the diff again with diff -U1" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from kafka_trial.history.store import RunFolder
 from kafka_trial.judge.lines import splits_of
 from kafka_trial.process.children import Child, ChildProcesses
 from kafka_trial.process.waiting import wait_until
-from kafka_trial.registry import CHECKOUT
+from kafka_trial.registry import CHECKOUT, PLUGINS
 from lab.scale.history import write_history
 from lab.scale.shapes import Shape
+from plugin_files import write_plugins
 
 pytestmark = pytest.mark.spark
 
@@ -40,6 +41,17 @@ from kafka_trial.judge.judge import judge
 from pathlib import Path
 judge(open_run_folder(Path(sys.argv[1])), master=sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+JUDGE_BY_PLUGIN = """
+import sys
+from pathlib import Path
+from kafka_trial import plugins
+from kafka_trial.check import check_run
+from kafka_trial.history.store import RunFolder
+plugins.load([sys.argv[3]])
+Path(sys.argv[3]).unlink()
+verdict = check_run(RunFolder(Path(sys.argv[1])), spark_master=sys.argv[2])
+print(verdict.verdict.upper(), *(violation.anomaly for violation in verdict.violations))
 """
 HOOK = """
 import os, sys
@@ -117,6 +129,27 @@ def test_executors_read_the_history_once_and_the_driver_none_of_it(spark_cluster
     assert opened["workload.jsonl"] > 2
     assert peaks_kb[1] <= 1.1 * peaks_kb[0], peaks_kb
     assert spark_cluster.executors() == [2, 2]
+
+
+@pytest.mark.rotates(together="dear")
+def test_executors_judge_by_a_plug_in(
+    spark_cluster: SparkCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver alone is told of the file, and it is gone when executors start: they were handed its text."""
+    monkeypatch.setenv(PLUGINS, "")
+    run, plugin = RunFolder(tmp_path / "run"), write_plugins(tmp_path)["anomaly"]
+    shutil.copytree(STORED, run.path)
+    words = [str(run.path), spark_cluster.url, str(plugin)]
+    done = subprocess.run(
+        [sys.executable, "-c", JUDGE_BY_PLUGIN, *words],
+        capture_output=True,
+        text=True,
+        timeout=CHECKED_WITHIN_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FAIL odd-record" in done.stdout
+    assert sum(spark_cluster.executors()) > 0
 
 
 def test_what_is_no_master_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:

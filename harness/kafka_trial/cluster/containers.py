@@ -157,13 +157,7 @@ def container_cluster(
             container = _broker(number, kafka_image, known, place, wiring, toxiproxy, network, threads)
             made[number] = ContainerBroker(number, place / f"b{number}", container, wiring.ports_of(number))
         cluster = BootedCluster(
-            name,
-            version,
-            place,
-            wiring,
-            made,
-            toxiproxy_died=lambda: _end_of(toxiproxy),
-            container_network=network,
+            name, version, place, wiring, made, toxiproxy_died=lambda: _end_of(toxiproxy), container_network=network
         )
         boot(cluster, within_s=BOOT_WITHIN_S)
         _require_sockets(cluster)

@@ -155,7 +155,7 @@ def _merged_tables(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str
 
 
 NO_NEWLINE = "\\ No newline at end of file"
-REMEDY = "make the diff again with diff -u; see CONTRIBUTING.md, Add a consumer"
+REMEDY = "make the diff again with diff -U1; see CONTRIBUTING.md, Add a consumer"
 
 
 @dataclass(frozen=True)

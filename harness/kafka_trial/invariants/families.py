@@ -129,6 +129,15 @@ LANE: Final = Column("who", "the lane (a listener of its own for each member) on
 ERROR_CODE: Final = Column("flag", "Kafka's error code of the answer, or of this partition in it; 0: none")
 CONNECTION: Final = Column("connection", "a place in the trial context's `connections`")
 
+# Of an answer that the request log tells.
+ANSWER: Final[Mapping[str, Column]] = {
+    "answered_wall_ns": ANSWERED,
+    "duration_ns": DURATION,
+    "lane": LANE,
+    "error_code": ERROR_CODE,
+    "connection": CONNECTION,
+}
+
 # Of the lines of a member.
 OWN_LINE: Final[Mapping[str, Column]] = {
     "own_ns": Column("wall_ns", "when the line says that it was, on the harness's clock, if that can be believed"),
@@ -306,11 +315,7 @@ COMMIT_REQUESTS = Family(
     {
         "committed_offset": COMMITTED_OFFSET,
         "in_transaction": Column("place", "IN_TRANSACTION: asked by TxnOffsetCommit; NONE: by OffsetCommit"),
-        "answered_wall_ns": ANSWERED,
-        "duration_ns": DURATION,
-        "lane": LANE,
-        "error_code": ERROR_CODE,
-        "connection": CONNECTION,
+        **ANSWER,
     },
 )
 COMMIT_EPOCHS = Family(
@@ -330,11 +335,7 @@ POSITION_ANSWERS = Family(
     (Kind.OFFSET_FETCH_ANSWER,),
     {
         "committed_offset": Column("offset", "the committed offset that was answered; below 0: nothing is committed"),
-        "answered_wall_ns": ANSWERED,
-        "duration_ns": DURATION,
-        "lane": LANE,
-        "error_code": ERROR_CODE,
-        "connection": CONNECTION,
+        **ANSWER,
     },
 )
 FETCHES = Family(

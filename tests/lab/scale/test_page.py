@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_trial.errors import InputError
+from lab.scale import page
 from lab.scale.cases import CHECK, DUCKDB, OF_MESSAGES, PLAIN, SIZES, WARM
 from lab.scale.page import scale_lines
 from lab.scale.samples import Sample, append_sample, read_samples
@@ -59,6 +60,13 @@ def test_the_page_shows_medians_slopes_and_aims() -> None:
     assert "| processor time ÷ DuckDB's, from 10^6 to 10^7 | ≤ 2 × | 2.50 × | **no** |" in lines
     assert "| linear: seconds per event from 10^6 on ÷ before | ≤ 1.25 × | 1.00 × | yes |" in lines
     assert f"| {SMALL}, warm | ≤ 0.3 s | not measured | – |" in lines
+
+
+def test_what_was_measured_since_is_told_until_the_campaign_has_been_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a page that has a commit of that campaign, and of no other."""
+    monkeypatch.setattr(page, "SINCE", {"abc": ("see elsewhere",), "abd": ("nowhere",)})
+    lines = scale_lines(list(linear()))
+    assert ("see elsewhere" in lines, "nowhere" in lines) == (True, False)
 
 
 def test_shapes_are_compared_with_what_was_measured_in_the_same_round() -> None:
