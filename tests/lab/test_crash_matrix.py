@@ -159,6 +159,13 @@ def test_what_was_not_at_stake_at_the_kill_is_told_apart() -> None:
     assert row(raw=(1, 2)).elsewhere == (1, 0)
 
 
+def test_a_proof_of_an_older_rule_stands_nowhere() -> None:
+    """Of a transaction's places, where a kill alone once was proof enough; a commit's are as they were."""
+    old = row("transactional/classic/end-leaves", proof=Proof(BEFORE_COMMIT, ""))
+    new = replace(old, proof=Proof(BEFORE_COMMIT, "", rule=2))
+    assert (newest([old, row()]), newest([new, old])) == ([row()], [new])
+
+
 def test_the_page_says_at_which_commits_it_was_measured() -> None:
     """How many rows of each, and of every trial its own."""
     page = page_of([row(), row("early/classic/commit-leaves", commit="def5678+")])

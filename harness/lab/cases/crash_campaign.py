@@ -147,6 +147,7 @@ def _counting(rows: Sequence[CrashRow], cell: Cell) -> list[CrashRow]:
         row
         for row in rows
         if row.cell == cell.name
+        and row.proof.rule >= cell.place.rule
         and (row.source_digest, row.consumer_digest) == (source, consumer)
         and row.scenario_digest == scenario_digest(cell, row.seed)
     ]

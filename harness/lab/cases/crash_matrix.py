@@ -25,6 +25,7 @@ CLASSIC, CONSUMER = "classic", "consumer"
 PROTOCOLS: Final = (CLASSIC, CONSUMER)
 MEMBER = "member:1"
 NTH_MIN, NTH_MAX = 2, 4
+LOGS_TELL: Final = 2  # the rule of proof since the logs tell what a transaction had left, and keys are compared
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Place:
 
     `inside`: it is inside a transaction that holds effect and commit: outside neither may be seen. Of a transaction of
     Kafka the logs tell which of them it has; of one of a database the place does. `of_one_key`: two records of one key
-    must be at stake. `load`: where it is not its pattern's.
+    must be at stake. `load`: where it is not its pattern's. `rule`: proofs of an older one prove nothing of it.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Place:
     inside: bool = False
     of_one_key: bool = False
     load: Load | None = None
+    rule: int = 1
 
     @property
     def for_s(self) -> float:
@@ -65,18 +67,20 @@ def _asked(point: str, named: str) -> Place:
 SLOW = Load(opening_burst=120, rate_per_s=6.0)
 QUICK = Load(opening_burst=300, rate_per_s=30.0)
 MUCH = Load()  # so that a member that is frozen has work in hand
-FEW_CUSTOMERS = Load(opening_burst=120, rate_per_s=18.0, key_count=8)  # of three records at stake two are of one
+FEW_CUSTOMERS = Load(
+    opening_burst=120, rate_per_s=24.0, key_count=9
+)  # every partition has one; at stake are several of one
 
 IN_HAND = _cut("records-in-hand", "Fetch", "after", BEFORE_PROCESSING)
 COMMIT_LEAVES = _cut("commit-leaves", "OffsetCommit", "before", BEFORE_COMMIT, AFTER_EFFECT)
 COMMIT_TAKEN = _cut("commit-taken", "OffsetCommit", "answered", AFTER_COMMIT)
-OFFSETS_LEAVE = _cut("offsets-leave", "TxnOffsetCommit", "before", AFTER_EFFECT, inside=True)
-END_LEAVES = _cut("end-leaves", "EndTxn", "before", BEFORE_COMMIT, inside=True)
+OFFSETS_LEAVE = replace(_cut("offsets-leave", "TxnOffsetCommit", "before", AFTER_EFFECT, inside=True), rule=LOGS_TELL)
+END_LEAVES = replace(_cut("end-leaves", "EndTxn", "before", BEFORE_COMMIT, inside=True), rule=LOGS_TELL)
 END_TAKEN = _cut("end-taken", "EndTxn", "answered", AFTER_COMMIT)
 PAUSED = replace(_cut("frozen-in-hand", "Fetch", "after", FROZEN, then="pause"), load=MUCH)
 OF_COMMITS = (IN_HAND, COMMIT_LEAVES, COMMIT_TAKEN)
-OF_KEYS = (IN_HAND, replace(COMMIT_LEAVES, of_one_key=True, load=FEW_CUSTOMERS), COMMIT_TAKEN)
-OF_TRANSACTIONS = (IN_HAND, OFFSETS_LEAVE, END_LEAVES, END_TAKEN)
+OF_KEYS = (IN_HAND, replace(COMMIT_LEAVES, of_one_key=True, load=FEW_CUSTOMERS, rule=LOGS_TELL), COMMIT_TAKEN)
+OF_TRANSACTIONS = (replace(IN_HAND, rule=LOGS_TELL), OFFSETS_LEAVE, END_LEAVES, END_TAKEN)
 OF_TABLES = (
     _asked("before-processing", BEFORE_PROCESSING),
     _asked("before-commit", BEFORE_COMMIT),

@@ -80,7 +80,9 @@ def stored_rows() -> tuple[list[CrashRow], list[GuardRow]]:
 
 def newest(rows: Sequence[CrashRow]) -> list[CrashRow]:
     """Returns the row that stands for each cell, of the harness and the consumer of its newest: the last one that was
-    reached, else the last one."""
+    reached, else the last one. A proof of an older rule than its place asks for stands nowhere."""
+    rules = {cell.name: cell.place.rule for cell in cells()}
+    rows = [row for row in rows if row.proof.rule >= rules.get(row.cell, 1)]
     last = {row.cell: (row.source_digest, row.consumer_digest) for row in rows}
     own = [row for row in rows if (row.source_digest, row.consumer_digest) == last[row.cell]]
     tried = {row.cell: row for row in own}

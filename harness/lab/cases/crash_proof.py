@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 from signal import SIGKILL
 
 from kafka_trial.history.event import Event
-from lab.cases.crash_matrix import AFTER_COMMIT, AFTER_EFFECT, BEFORE_COMMIT, BEFORE_PROCESSING, FROZEN, Place
+from lab.cases.crash_matrix import (
+    AFTER_COMMIT,
+    AFTER_EFFECT,
+    BEFORE_COMMIT,
+    BEFORE_PROCESSING,
+    FROZEN,
+    LOGS_TELL,
+    Place,
+)
 
 SEEN_WITHIN_NS = 1_000_000_000  # what was done before the kill is written down by then; others are not there yet
 Partition = int
@@ -28,7 +36,7 @@ class Proof:
 
     `open_commit`: whether the last commit that the member asked for and never heard of was in effect: "yes", "no", or
     empty where there was none, or nobody told. `of_one_key`: of the effects without a commit those whose key another of
-    them has too.
+    them has too. `rule`: of which version of this module it is.
     """
 
     point: str
@@ -38,6 +46,7 @@ class Proof:
     commits_without_effect: int = 0
     open_commit: str = ""
     of_one_key: int = 0
+    rule: int = 1
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,10 @@ class LeftOpen:
 
 def prove(events: Iterable[Event], place: Place) -> Proof:
     """Returns what stood at the kill that a trial was about, and which of the place's points that is."""
-    history = _History(list(events))
+    return replace(_proven(_History(list(events)), place), rule=LOGS_TELL)
+
+
+def _proven(history: _History, place: Place) -> Proof:
     fault = next((event for event in history.of("evidence", "nemesis")), None)
     if fault is None or not fault.details.get("bit"):
         return Proof("", fault.details.get("message", "") if fault else "the fault was never played")
